@@ -1,4 +1,4 @@
-"""Serve the API as the settings say: `ebb api`."""
+"""Run the HTTP server: `ebb api`."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ STOP_SECONDS = 10
 GARBAGE_THRESHOLD = 50_000
 """Allocations between two garbage collections: with Python's 700, a large body causes hundreds of them."""
 MOST_CONNECTIONS = 1_000
-"""More concurrent connections are answered 503, to bound memory and sockets."""
+"""Limit of concurrent connections; more are answered 503."""
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from workers.coordination.key_ring import Scope
 from workers.validation import namespace_name
 
 OF_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-"""Headers of requests that a proxy passed on."""
+"""Headers that proxies add."""
 
 PORT = re.compile(r":\d{1,5}$")
 ALL_SCOPES: frozenset[str] = frozenset(get_args(Scope))
@@ -56,15 +56,15 @@ def caller(
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
-    """Return the caller by the headers; for routes with a body it is known already."""
+    """Return the caller of a request; for routes with a body it is identified already."""
     known: Caller | None = getattr(request.state, "caller", None)
     return known or identify(request, bearer.credentials if bearer else api_key, namespace)
 
 
 def identify(request: Request, key: str | None, namespace: str | None, *, signed_in: str | None = None) -> Caller:
-    """Return the caller by its key, or by the digest of the key that signed in.
+    """Return the caller by its key, or by the digest of a session's key.
 
-    While no keys exist, any program on this machine is a caller.
+    While no keys exist, every program on this machine is allowed.
 
     Raises:
         RefusedError: the key is missing, invalid or for another namespace.

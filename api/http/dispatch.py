@@ -1,4 +1,4 @@
-"""How the task of a request is sent to the workers, with its namespace, deadline and idempotency key."""
+"""Dispatch: send the task of a request to the workers, with namespace, deadline and idempotency key."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-class WriteAccepted(Exception):  # noqa: N818  no error: the write stands in the outbox
+class WriteAccepted(Exception):  # noqa: N818  not an error: the write is in the outbox
     """The request's task was accepted without waiting."""
 
     def __init__(self, task: str, fact: str | None) -> None:
@@ -76,10 +76,7 @@ class Session(Client):
         return self._door.redis
 
     def new_id(self, fact: Mapping[str, Any], place: int = 0) -> str:
-        """Return the id of a new fact: the same for the same fact and idempotency key.
-
-        After a day the same key may be used with another fact.
-        """
+        """Return the id of a new fact, derived from the fact and the idempotency key if there is one."""
         content = json.dumps([place, fact], sort_keys=True)
         return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), content))
 
@@ -105,24 +102,24 @@ class Session(Client):
         return answer
 
     def admit(self, task: str, others: int) -> None:
-        """Refuse a task if its queue is too long and its namespace has a part in that."""
+        """Refuse a task if its queue is too long and its namespace contributes to that."""
         if shares.priority(others):
             self._door.refuse_backlog(task)
 
     def _give_up(self, late: LateError) -> None:
-        """Make workers drop the task if they have not started it, and record that it was late.
+        """Revoke the task and record that it was late.
 
-        A task with an idempotency key is not revoked: it may be sent again with the same id.
+        A task with an idempotency key is not revoked, as it may be sent again with the same id.
         """
         self._reach(lambda: idempotency.note_late(self._own_keys, late.task, self.namespace))
         if self._key is None:
             self.revoke(late.task)
 
     def _as_first(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments with the instant of the first request under this key, so that a repeat is the same task.
+        """Return the arguments with the instant of the first request with this idempotency key.
 
         Raises:
-            InvalidInputError: the key was used for another request. The digest includes the key, so it reveals nothing.
+            InvalidInputError: the key was used for another request.
         """
         what = {name: value for name, value in arguments.items() if name != "now"}
         own = (arguments["now"] or self.clock()) if "now" in arguments else None
@@ -134,7 +131,7 @@ class Session(Client):
 
 
 class SessionOfTasks(Session):
-    """A session of several tasks, each with an id of its own."""
+    """A session that sends several tasks, each with its own id."""
 
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None

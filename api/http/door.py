@@ -1,4 +1,4 @@
-"""The door: the state that all requests of one API process share, connections to Redis above all."""
+"""The state that all requests of one API process share, above all connections to Redis."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from workers.settings import Settings
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host's name or address is this machine alone."""
+    """Return whether a host's name or address is loopback."""
     if host.lower() == "localhost":
         return True
     try:
@@ -47,7 +47,7 @@ class Door:
 
     @cached_property
     def turns(self) -> Turns:
-        """Return who may use a thread."""
+        """Return the queue for threads."""
         return Turns(self.settings.max_requests, self.settings.max_outbox_bytes)
 
     @cached_property
@@ -57,7 +57,7 @@ class Door:
 
     @cached_property
     def redis(self) -> Redis:
-        """Return connections to Ebb's own keys."""
+        """Return connections to Ebb's own data in Redis."""
         return own_keys(self.settings.redis_url)
 
     @cached_property
@@ -66,7 +66,7 @@ class Door:
         return open_redis(self.settings.redis_url)
 
     def look_up(self, digest: str | None) -> Found:
-        """Return what the key with a digest opens; if Redis has lost the keys, workers publish them again.
+        """Return the grant of the key with a digest; if Redis has lost the keys, workers publish them again.
 
         Raises:
             UnavailableError: Redis or the workers do not answer, so no key can be checked.
@@ -81,11 +81,7 @@ class Door:
         return found
 
     def refuse_backlog(self, task: str) -> None:
-        """Refuse a task if its queue is longer than EBB_MAX_QUEUE.
-
-        Raises:
-            BusyError: it is.
-        """
+        """Raise `BusyError` if the queue of a task is longer than EBB_MAX_QUEUE."""
         queue = route(task)["queue"]
         length = self.waiting(queue)
         if length > self.settings.max_queue:
@@ -95,7 +91,7 @@ class Door:
             )
 
     def waiting(self, queue: str) -> int:
-        """Return how many tasks wait in a queue, cached for a moment."""
+        """Return the length of a queue, cached for `LENGTH_SECONDS`."""
         now = time.monotonic()
         at, length = self.lengths.get(queue, (float("-inf"), 0))
         if now - at > LENGTH_SECONDS:
@@ -110,8 +106,8 @@ class Door:
         """Refuse to listen on another address than loopback without keys.
 
         Raises:
-            SettingsError: the host is not loopback and there is no key, or no Redis is given.
-            UnavailableError: whether there is one cannot be found out.
+            SettingsError: the host is not loopback and there is no key, or EBB_REDIS_URL is not set.
+            UnavailableError: the keys cannot be read.
         """
         if not self.settings.redis_url:
             raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
@@ -129,6 +125,6 @@ class Door:
 
 
 def door_of(request: Request) -> Door:
-    """Return the door through which a request came."""
+    """Return the shared state for a request."""
     door: Door = request.app.state.door
     return door

@@ -1,4 +1,4 @@
-"""Routes of facts: store, read, edit, reinforce, pin, forget, restore, and what happened to them."""
+"""Routes of facts: store, read, edit, reinforce, pin, forget, restore and history."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -53,7 +53,7 @@ class Forgetting(One):
 
 
 def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
-    """Store one fact; say with 201 that it is new, and where it is."""
+    """Store one fact; answer 201 with `Location` if it is new."""
     memory.new_fact = given.setdefault("id", memory.new_id(given))
     answer = memory.store(**given)
     if answer["action"] in MADE and not answer.get("changed"):
@@ -63,30 +63,30 @@ def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
 
 
 def store_many(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Store facts, each with an id of its own: the same for the same idempotency key."""
+    """Store facts, with ids derived from the idempotency key."""
     named = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(given["facts"])]
     return memory.store_many(**given | {"facts": named})
 
 
 def edit(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Change a fact, where null removes."""
+    """Edit a fact; null removes a field."""
     return memory.edit(**given)
 
 
 def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Forget facts, or erase them at once if the caller may."""
+    """Forget facts, or erase them at once, which needs the scope admin."""
     if given.get("purge"):
         memory.caller.check("admin")
     return memory.forget(**given)
 
 
 def forget_one(memory: Session, given: dict[str, Any], response: Response) -> Any:
-    """Forget the fact of a path, or erase it."""
+    """Forget or erase the fact of a path."""
     return _outcome(forget(memory, {"ids": [given.pop("id")], **given}, response))
 
 
 def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """List what was forgotten; on request only for callers who may restore that."""
+    """List forgotten facts; those forgotten on request only for callers with the scope write."""
     return memory.forgotten(**given | {"asked": given.get("asked", True) and "write" in memory.caller.scopes})
 
 
@@ -96,7 +96,7 @@ def restore(memory: Session, given: dict[str, Any], _: Response) -> Any:
 
 
 def restore_one(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Restore a fact, for whatever reason it was forgotten."""
+    """Restore the fact of a path."""
     return _outcome(memory.restore([given["id"]]))
 
 

@@ -1,4 +1,4 @@
-"""Limits of requests: the time for the head, and the size and time of the body, whatever length was declared."""
+"""Limits of requests: the time for the head, and the size and time of the body."""
 
 import asyncio
 from http import HTTPStatus
@@ -27,24 +27,24 @@ LATE = (
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection whose next request does not arrive in time."""
+    """HTTP/1.1 protocol that closes connections whose request head does not arrive in time."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time for the first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._expect()
 
     def data_received(self, data: bytes) -> None:
-        """Receive bytes: the first of a request start its time, and the end of its head stops it."""
+        """Receive bytes: the first byte of a request starts the timer, the end of its head stops it."""
         self._expect()
         super().data_received(data)
         if not self._is_idle():
             self._stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time."""
+        """Stop the timer."""
         self._stop()
         super().connection_lost(exc)
 
@@ -69,15 +69,15 @@ class PatientProtocol(H11Protocol):
 
 
 BATCHES = frozenset(one.route.split()[1] for one in (STORE_MANY, REMEMBER, IMPORT, INDEX, PUT_ITEMS))
-"""The paths that accept much in one body."""
+"""Paths with large bodies."""
 
 ESCAPED = 8
-"""Bytes of JSON allowed for each byte of text, other fields included."""
+"""Allowed bytes of JSON for each byte of text, other fields included."""
 
 FORM = "/dashboard/"
 LONGEST_FORM = 65_536
 BODY_SECONDS = 30.0
-"""Seconds for a body to arrive."""
+"""Time limit for receiving a body."""
 
 
 class TooLongError(HTTPException):
@@ -101,7 +101,7 @@ class TooSlowError(HTTPException):
 
 
 def longest_body(path: str, settings: Settings) -> int:
-    """Return the most bytes of a body: EBB_MAX_BODY for a batch, otherwise what one fact may need."""
+    """Return the maximum bytes of a body: EBB_MAX_BODY for a batch, else enough for one fact."""
     if path in BATCHES:
         return settings.max_body
     own = LONGEST_FORM if path.startswith(FORM) else LONGEST_METADATA + ESCAPED * settings.max_text
@@ -115,7 +115,7 @@ class BodyLimit:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, counting its bytes."""
+        """Pass a request on with a limited receiver."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -129,7 +129,7 @@ class BodyLimit:
 
 
 def _limited(receive: Receive, most: int) -> Receive:
-    """Return a receiver of messages that fails when their bodies together are too large or too slow."""
+    """Return a receiver that raises when the body is too large or too slow."""
     seen, complete, deadline = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def limited() -> Message:

@@ -1,6 +1,6 @@
-"""The route of MCP: tools for agents on other machines, with the same keys, namespaces and limits as the other routes.
+"""The route of MCP, with the same keys, namespaces and limits as the other routes.
 
-Each message is answered by itself, so that any number of API processes may stand behind one address.
+It is stateless, so that any number of API processes may share one address.
 """
 
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Server:
-    """The server of MCP, made for the first message: until then the API takes 25 MiB less, and starts sooner."""
+    """The MCP server, created at the first message, which saves 25 MiB and time at the start."""
 
     def __init__(self, group: TaskGroup) -> None:
         self._group = group
@@ -33,7 +33,7 @@ class _Server:
         self._manager: StreamableHTTPSessionManager | None = None
 
     async def manager(self) -> "StreamableHTTPSessionManager":
-        """Return what answers messages."""
+        """Return the session manager, which answers messages."""
         async with self._lock:
             if self._manager is None:
                 self._manager = await self._group.start(_serve)
@@ -52,7 +52,7 @@ def _make_manager() -> "StreamableHTTPSessionManager":
 
     from api.mcp import server  # noqa: PLC0415
 
-    # Who may ask from where is settled for every route alike, before this one.
+    # Origins are checked for all routes before this one.
     settled = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     own = server.make_server(_open)
     own.streamable_http_app(stateless_http=True, json_response=True, transport_security=settled)
@@ -61,7 +61,7 @@ def _make_manager() -> "StreamableHTTPSessionManager":
 
 @asynccontextmanager
 async def _running(app: FastAPI) -> AsyncIterator[None]:
-    """Run the server as long as the app runs."""
+    """Run the server during the lifespan of the app."""
     async with anyio.create_task_group() as group:
         app.state.mcp = _Server(group)
         yield
@@ -87,7 +87,7 @@ routes = APIRouter(lifespan=_running)
 @routes.get(METADATA, include_in_schema=False)
 @routes.get(f"{METADATA}/mcp", include_in_schema=False)
 def protected_resource(request: Request) -> dict[str, Any]:
-    """Return what clients must know of keys before they have one (RFC 9728)."""
+    """Return the metadata of the protected resource (RFC 9728)."""
     return {
         "resource": f"{request.base_url}mcp",
         "resource_name": "Ebb",
@@ -107,7 +107,7 @@ def _open(request: Request | None, scope: "Wish") -> "Opened":
     """Return the memory of the caller, if it has this scope."""
     from api.mcp.tool import Opened  # noqa: PLC0415
 
-    assert request is not None  # noqa: S101  over HTTP there is one
+    assert request is not None  # noqa: S101  always given over HTTP
     who: Caller = request.state.caller
     who.check(scope)
     writes = "write" in who.scopes

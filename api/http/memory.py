@@ -1,4 +1,4 @@
-"""Routes that ask and relate: recall, lookup and context, reports on a namespace, links and relations."""
+"""Routes of recall, lookup and context, reports on a namespace, links and relations."""
 
 from typing import Annotated, Any
 
@@ -60,10 +60,10 @@ class Listed(BaseModel):
 
 
 def touches(memory: Session, wanted: bool | None) -> bool:
-    """Return whether what is recalled counts as used: as wanted, else if the caller may write.
+    """Return whether a recall counts as use: as requested, by default if the caller may write.
 
     Raises:
-        RefusedError: it is wanted with a key that may not write.
+        RefusedError: it is requested with a key without the scope write.
     """
     if wanted:
         memory.caller.check("write")
@@ -71,10 +71,10 @@ def touches(memory: Session, wanted: bool | None) -> bool:
 
 
 def _by_key(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
-    """Return a question with what depends on the caller's key.
+    """Return a question with `touch` set by the caller's key.
 
     Raises:
-        RefusedError: the key does not open each of the namespaces, or use is to count and it may not write.
+        RefusedError: the key does not open all of the namespaces, or may not touch.
     """
     names = given.get("namespaces") or []
     if not isinstance(names, list) or any(name != memory.namespace for name in names):
@@ -91,12 +91,12 @@ def _ask(operation: Operation) -> operations.Act:
 
 
 def _ask_many(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
-    """Answer many questions, or none where one is not allowed."""
+    """Answer many questions, or none if one is not allowed."""
     return memory.perform(RECALL_MANY, {"queries": [_by_key(memory, one) for one in given["queries"]]})
 
 
 def _edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
-    """Return edges alone, and the address of the next page in a header: only its path, as proxies change the rest."""
+    """Return edges, with the next page in the header `Link`; only its path, as proxies change the host."""
     found = memory.perform(RELATIONS, given)
     if found["next"] is not None:
         following = memory.url.include_query_params(cursor=found["next"])

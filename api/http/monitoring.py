@@ -40,7 +40,7 @@ class Watch:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and measure the time until its answer."""
+        """Pass a request on and measure its duration."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -81,7 +81,7 @@ def _describe(span: "Span | None", scope: Scope, status: int) -> None:
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:
-    """Log a request under its route, because there are as many paths as facts."""
+    """Log and count a request by its route, as paths contain ids."""
     route = getattr(scope.get("route"), "path", "none")
     REQUESTS.labels(scope["method"], route, str(status)).observe(seconds)
     state = scope.get("state", {})
@@ -105,7 +105,7 @@ OK = "ok"
 NEEDED = ("redis", RECALL, STORE, "database")
 ASK_SECONDS = 3.0
 KNOWN_SECONDS = 2.0
-"""Seconds for which the result of the checks is cached."""
+"""How long the result of the checks is cached."""
 
 
 class Live(BaseModel):
@@ -164,10 +164,10 @@ def _asked(door: Door) -> dict[str, str]:
 
 
 MEASURE_SECONDS = 3.0
-"""Seconds that a scrape waits for the database's figures, if there are none yet."""
+"""Time that a scrape waits for the database's first measures."""
 
 FRESH_SECONDS = 15.0
-"""Figures older than this, in seconds, are measured again for the next scrape."""
+"""Age from which measures are taken again for the next scrape."""
 
 
 @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
@@ -253,7 +253,7 @@ class _System:
         yield writes
 
     def _measured(self) -> dict[str, Any] | None:
-        """Return the last figures of the database; old ones are measured again for the next scrape."""
+        """Return the latest measures of the database; old ones are refreshed for the next scrape."""
         known = signals.measured(self._door.redis)
         client = self._door.client
         try:

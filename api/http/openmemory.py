@@ -1,8 +1,7 @@
-"""The routes of OpenMemory's clients, which work unmodified (EBB_OPENMEMORY_API): add, query, reinforce, and the rest.
+"""OpenMemory's HTTP API for its unmodified clients (EBB_OPENMEMORY_API).
 
-Scopes are as on every other route. A `user_id` names a namespace, as `api.contrib.foreign` says: any where no key is
-needed, else that of the key alone. Memories have no lifetime there, so none is given one: they fade, and are forgotten
-when that is asked for.
+Scopes are as on other routes. A `user_id` names a namespace, see `api.contrib.foreign`; a key allows only its own.
+Memories get no decay class: they fade, and are forgotten on request only.
 """
 
 from collections.abc import Mapping
@@ -26,9 +25,9 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.validation import fact_id
 
 MARK = "~"
-"""Stands between a fact's id and its namespace, where that is not the caller's own, and for each `/` of that.
+"""Separates a fact's id from a namespace other than the caller's, and replaces `/` in it, so that it fits in a path.
 
-No name has it, and a client may put an id into a path as it is.
+Names of namespaces do not contain it.
 """
 
 MOST_UPDATES = 1_000
@@ -36,7 +35,7 @@ MOST_UPDATES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A memory that a request is about: the fact that it is now, and where that is."""
+    """The memory of a request: its current fact, and the session for its namespace."""
 
     memory: SessionOfTasks
     fact: Mapping[str, Any]
@@ -50,10 +49,10 @@ class Memories:
     caller: Caller
 
     def of(self, user: str | None, scope: Scope) -> SessionOfTasks:
-        """Return a user's memory, or the caller's own where none is named.
+        """Return a session for a user's namespace, or by default the caller's.
 
         Raises:
-            RefusedError: the caller's key does not open that, or not for this.
+            RefusedError: the caller's key does not open the namespace, or lacks the scope.
         """
         who = self.caller
         who.check(scope)
@@ -69,15 +68,15 @@ class Memories:
         return SessionOfTasks(self.door, who, timeout=None)
 
     def name(self, id_: str, memory: SessionOfTasks) -> str:
-        """Return the id by which a client asks for a fact again, which it may do without naming the user."""
+        """Return a fact's id for clients, with the namespace if it is not the caller's."""
         name = memory.namespace.replace("/", MARK)
         return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{name}"
 
     def find(self, id_: str, user: str | None, scope: Scope) -> Target:
-        """Return what became of the memory with an id, as long as it is not forgotten.
+        """Return the current fact of a memory, following updates.
 
         Raises:
-            NotFoundError: it is, or there never was one.
+            NotFoundError: it is forgotten, or never existed.
         """
         given, _, namespace = id_.partition(MARK)
         memory = self.of(user_of(namespace.replace(MARK, "/")) or user, scope)
@@ -103,7 +102,7 @@ routes = APIRouter(tags=["OpenMemory"], route_class=Route)
 MOST = 10_000
 PAGE = 1_000
 BEYOND = 5
-"""How many times more are recalled than asked for where a filter is left to this side."""
+"""Factor of additional results that are recalled if filters are applied here."""
 
 Mine = Annotated[Memories, Depends(memories)]
 Limit = Annotated[int | None, Query(ge=0, le=MOST)]

@@ -1,4 +1,4 @@
-"""What OpenMemory's clients send and are answered: memories in its terms, times in epoch milliseconds."""
+"""Requests and answers of OpenMemory's API; times are epoch milliseconds."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,7 +18,7 @@ BOOST = 0.2
 MOST_K = 200
 LAMBDAS = {Tier.HOT: RULES.hot_rate, Tier.WARM: RULES.warm_rate, Tier.COLD: RULES.cold_rate}
 KEPT = ("category", "entity", "key", "value", "importance", "source", "session", "turn", "role", "tags", "metadata")
-"""What a memory keeps when its content changes."""
+"""Fields that a memory keeps when its content changes."""
 
 
 class AddRequest(BaseModel):
@@ -31,11 +31,11 @@ class AddRequest(BaseModel):
     salience: float | None = Field(None, ge=0, le=1)
 
     def sector(self) -> str | None:
-        """Return the sector that the metadata name, if they name one."""
+        """Return the sector in the metadata, if any."""
         return named_sector(self.metadata)
 
     def fact(self) -> dict[str, Any]:
-        """Return what is to be stored beside the content."""
+        """Return the fields of the fact to store, without its text."""
         fields = {"tags": cleaned_tags(self.tags or []), "metadata": self.metadata or None, "category": self.sector()}
         return {name: value for name, value in (fields | {"salience": self.salience}).items() if value is not None}
 
@@ -64,16 +64,16 @@ class QueryRequest(BaseModel):
     endTime: float | None = None  # noqa: N815
 
     def user(self) -> str | None:
-        """Return whose memories are asked for."""
+        """Return the requested user."""
         return self.user_id or (self.filters.user_id if self.filters else None)
 
     def narrow(self) -> bool:
-        """Return whether some of what fits may be unwanted."""
+        """Return whether there are filters."""
         given = (self.filters or Filters()).model_dump(exclude_none=True, exclude={"user_id"})
         return bool(given) or self.startTime is not None or self.endTime is not None
 
     def takes(self, fact: Mapping[str, Any], score: float) -> bool:
-        """Return whether a memory with that score is wanted."""
+        """Return whether a memory with that score passes the filters."""
         wanted = self.filters or Filters()
         sectors = wanted.sectors or ([wanted.sector] if wanted.sector else None)
         stored_at, begin, end = milliseconds(fact["created_at"]), wanted.startTime, wanted.endTime
@@ -104,7 +104,7 @@ class UpdateRequest(BaseModel):
     user_id: str | None = None
 
     def changed(self, fact: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the fact that takes the place of this one, or nothing if nothing was to be changed."""
+        """Return the fact that replaces this one, or None if nothing is to be changed."""
         if self.content is None and self.tags is None and self.metadata is None:
             return None
         kept = {name: fact[name] for name in KEPT if fact[name]} | {"salience": fact["strength"]}
@@ -116,13 +116,13 @@ class UpdateRequest(BaseModel):
 
 
 def named_sector(metadata: Mapping[str, Any] | None) -> str | None:
-    """Return the sector that metadata name, if they name one."""
+    """Return the sector in metadata, if any."""
     wanted = (metadata or {}).get("sector")
     return wanted if wanted in SECTORS else None
 
 
 def sector(fact: Mapping[str, Any]) -> str:
-    """Return the sector that a fact stands for."""
+    """Return the sector of a fact."""
     return fact["category"] if fact["category"] in SECTORS else DEFAULT
 
 
@@ -132,7 +132,7 @@ def milliseconds(instant: str) -> int:
 
 
 def item(fact: Mapping[str, Any], id_: str) -> dict[str, Any]:
-    """Return a fact as a memory; a fact that supersedes another counts as updated when it was stored."""
+    """Return a fact as a memory."""
     stored_at = milliseconds(fact["created_at"])
     return {
         "id": id_,
@@ -150,7 +150,7 @@ def item(fact: Mapping[str, Any], id_: str) -> dict[str, Any]:
 
 
 def match(fact: Mapping[str, Any], score: float, id_: str) -> dict[str, Any]:
-    """Return a fact as what was found; `path` is how it was reached, which is at once."""
+    """Return a fact as a search result; `path` has only the fact itself."""
     shown = item(fact, id_)
     named = {name: shown[name] for name in ("id", "content", "primary_sector", "salience", "last_seen_at")}
     return named | {"score": score, "sectors": [shown["primary_sector"]], "path": [id_]}

@@ -1,4 +1,4 @@
-"""Routes of operations: what a route takes from path, query and body follows from the operation's parameters."""
+"""Routes of operations: path, query and body parameters follow from the operation's parameters."""
 
 import inspect
 import json
@@ -17,20 +17,20 @@ from api.http.dispatch import ACCEPTED, Admin, Reader, Session, System, Writer
 from api.http.problems import responses
 
 Act = Callable[[Session, dict[str, Any], Response], Any]
-"""Answers a request through the caller's session, by what was given; it may set headers and status."""
+"""A handler of a request: session, given parameters and response, whose headers and status it may set."""
 
 Fields = Mapping[str, FieldInfo]
 
 
 class Body(Params):
-    """A body, whose schema FastAPI needs at once."""
+    """A body; its schema is built at once for FastAPI."""
 
     model_config = ConfigDict(defer_build=False)
 
 
 WITHOUT_BODY = ("GET", "DELETE")
 SESSIONS = {"read": Reader, "write": Writer, "admin": Admin, "system": System}
-"""How a caller is let in, by the scope that an operation needs."""
+"""The dependency for each scope."""
 
 JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -47,10 +47,18 @@ def add(
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
-    """Add a route of an operation: its own, or another one.
+    """Add a route of an operation.
 
-    `session` is the annotated dependency that says who may ask. Parameters that are `left_out` are not taken; `own` are
-    those that mean something else here. `problems` are the statuses of expected errors.
+    Args:
+        routes: the router.
+        operation: the operation.
+        session: the annotated dependency, which checks the caller's scope.
+        act: the handler; by default the operation is performed unchanged.
+        route: method and path; by default the operation's.
+        left_out: parameters without an equivalent here.
+        own: parameters that differ from the operation's.
+        problems: statuses of expected errors.
+        options: further options of FastAPI.
     """
     method, url = (route or operation.route).split()
     path, _, in_query = url.partition("?")
@@ -62,7 +70,7 @@ def add(
     others = {name: field for name, field in taken.items() if name not in {*in_path, *queried}}
     body = _body(operation, others) if others else None
     endpoint = _endpoint(operation, act, has_body=body is not None)
-    endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what FastAPI reads
+    endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
         [
             _parameter("memory", session),
             _parameter("request", Request),
@@ -85,7 +93,7 @@ def add(
 
 
 def add_others(routes: APIRouter, group: ModuleType, **options: Any) -> None:
-    """Add the routes of a group's operations that have none yet, each for callers with the scope that it declares."""
+    """Add routes for the operations of a group that have none yet, each with the scope that it declares."""
     there = {(method, one.path) for one in routes.routes if isinstance(one, APIRoute) for method in one.methods or ()}
     for operation in vars(group).values():
         if isinstance(operation, Operation) and tuple(operation.route.partition("?")[0].split()) not in there:
@@ -113,7 +121,7 @@ def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Calla
 
 
 def _body(operation: Operation, fields: Fields) -> type[Params]:
-    """Return the model of a body: the parameters that neither the path nor the door says."""
+    """Return the model of a body with these parameters."""
     params = operation.params
     own: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
     model = create_model(f"{params.__name__}Request", __base__=Body, **own)
@@ -140,7 +148,7 @@ def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _from_text(kind: type[Any], given: Any) -> Any:
-    """Return what the text of a URL stands for, as JSON would have it."""
+    """Return a query parameter as a JSON value, unless it is a string."""
     if kind is str or not isinstance(given, str):
         return given
     try:

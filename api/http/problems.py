@@ -1,4 +1,4 @@
-"""Problems: the one place where every error becomes a problem detail (RFC 9457)."""
+"""Problem details (RFC 9457) for all errors."""
 
 import math
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
 BUSY_SECONDS = 10
 METADATA = "/.well-known/oauth-protected-resource"
-"""Where clients of MCP read about keys, at this path or with that of the tools behind it."""
+"""Path of the metadata of the protected resource, which MCP clients read, also followed by the path of the tools."""
 
 SCOPES = "read write"
-"""What a key for all tools needs."""
+"""Scopes of a key for all tools."""
 
 NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
 SAID_BETTER = {"There was an error parsing the body": NO_JSON}

@@ -1,1 +1,1 @@
-"""MCP: the door for agents. Its tools are the same over stdio (`ebb mcp`) and over HTTP (`/mcp` of the API)."""
+"""MCP for agents, with the same tools over stdio (`ebb mcp`) and over HTTP (`/mcp` of the API)."""

@@ -1,4 +1,4 @@
-"""Answers of tools: what an agent needs of them, for each word costs it tokens."""
+"""Answers of tools, shortened to save an agent's tokens."""
 
 import re
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ SHOWN = (
     "session", "source", "valid_from", "valid_until", "ends_at", "ends_for", "reason", "forgotten_at",
     "restorable_until", "run", "ended_at", "pinned", "deep", "tier", "explain",
 )  # fmt: skip
-"""What an agent sees of a fact, where there is anything to see."""
+"""Fields of a fact that agents see, if they are not empty."""
 
 NOT_IN_ANSWERS_TO_QUESTIONS = ("ends_for", "tier", "session", "confidence")
 FIRST = 10
-"""How many facts of a subject an agent sees before they are forgotten."""
+"""Number of facts in the preview of forgetting by subject."""
 
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+00:00|Z)")
 INSTANTS = re.compile(r"at|since|until|.*_(?:at|until|from)")
 
 
 def whole(answer: Any) -> Any:
-    """Return an answer without what it leaves open, with instants in whole seconds."""
+    """Return an answer without empty values, with instants in whole seconds."""
     if isinstance(answer, list):
         return [whole(one) for one in answer]
     if isinstance(answer, dict):
@@ -32,7 +32,7 @@ def whole(answer: Any) -> Any:
 
 
 def facts(answer: Answer, *without: str) -> Answer:
-    """Return a page of facts, each with what an agent needs, and what says that there are more."""
+    """Return a page of shortened facts, with total and cursor."""
     found = answer.get("facts", answer.get("results", answer.get("held")))
     shown = [_fact(one, without) for one in found or ()]
     others = {name: answer.get(name) for name in ("total", "next", "deep", "left_out", "why")}
@@ -41,12 +41,12 @@ def facts(answer: Answer, *without: str) -> Answer:
 
 
 def recalled(answer: Answer) -> Answer:
-    """Return recalled facts, of a long one the passage that fits."""
+    """Return recalled facts, long ones by their passage."""
     return facts(answer, *NOT_IN_ANSWERS_TO_QUESTIONS)
 
 
 def looked_up(answer: Answer) -> Answer:
-    """Return the facts about an entity; how sure they are is said where they are not quite."""
+    """Return the facts about an entity, with their confidence if it is below 1."""
     return facts(answer, "ends_for", "tier", "session")
 
 
@@ -57,13 +57,13 @@ def injected(answer: Answer) -> Answer:
 
 
 def stored(answer: Answer) -> Answer:
-    """Return what became of a fact; that it has its vector is nothing to know of."""
+    """Return the outcome of a fact; `embedded` only if it is false."""
     kept: Answer = whole({name: value for name, value in answer.items() if (name, value) != ("embedded", True)})
     return kept
 
 
 def forgot(answer: Answer) -> Answer:
-    """Return what became of facts by their ids, or how many fit a subject, the first of them, and how to restore."""
+    """Return the outcomes by ids, or the number of facts of a subject, the first ones, and how to restore them."""
     if answer.get("matching") is None:
         return answer
     receipt = {"restore": {"run": answer["run"], "reason": "asked"}} if answer.get("done") else {}
@@ -73,7 +73,7 @@ def forgot(answer: Answer) -> Answer:
 
 
 def remembered(answer: Answer) -> Answer:
-    """Return how many turns are new, how many were known, and what was wrong with others."""
+    """Return the numbers of new and known turns, and the errors."""
     errors = [one["error"] for one in answer["turns"] if "error" in one]
     return {
         "added": answer["added"],
@@ -83,7 +83,7 @@ def remembered(answer: Answer) -> Answer:
 
 
 def _fact(fact: Mapping[str, Any], without: tuple[str, ...]) -> Answer:
-    """Return what there is to see of a fact, of a long one the passage that fits a question in place of its text."""
+    """Return a shortened fact, with its passage in place of a long text."""
     given = {**fact, "said": str(fact.get("source_date") or fact.get("created_at") or "")[:10]}
     if given.get("passage"):
         given["passage"], given["text"] = given["passage"]["text"], None

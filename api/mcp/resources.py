@@ -23,7 +23,7 @@ Read = Callable[..., Answer]
 def _fact(memory: Client, id_: str) -> Answer:
     history = memory.perform(HISTORY, {"id": id_, "limit": MOST_FACTS})
     fact: Answer = {}
-    with suppress(NotFoundError):  # a forgotten one has only its history
+    with suppress(NotFoundError):  # a forgotten fact has only its history
         fact = memory.perform(FACT, {"id": id_})
     whole: Answer = answers.whole(fact | history)
     return whole
@@ -54,10 +54,10 @@ RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {
 
 
 def read(memory: Client, uri: str) -> Answer:
-    """Return what a URI stands for.
+    """Return the resource of a URI.
 
     Raises:
-        NotFoundError: it stands for nothing here.
+        NotFoundError: the URI is unknown.
     """
     for prefix, (found, template) in RESOURCES.items():
         if uri.startswith(prefix) and len(uri) > len(prefix):

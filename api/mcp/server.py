@@ -1,4 +1,4 @@
-"""The server: all tools and resources, on the memory that the opener of a call returns."""
+"""The MCP server with all tools and resources."""
 
 import json
 from collections.abc import Callable
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 
 
 def make_server(opener: Opener) -> Server[Any]:
-    """Return the server; `opener` gives the client for a call, as far as its caller may do that."""
+    """Return the server; `opener` returns the client for a call, or raises if its caller may not make it."""
 
     async def call(context: Context, params: CallToolRequestParams) -> CallToolResult:
         tool = BY_NAME.get(params.name)
@@ -90,12 +90,12 @@ def serve_stdio(opener: Opener) -> None:
 
 
 def as_json(answer: Any) -> str:
-    """Return an answer as agents read it, without a blank too many."""
+    """Return an answer as compact JSON."""
     return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 async def _in_thread(work: Callable[..., Result], *given: Any) -> Result:
-    """Wait for workers in a thread; who called off does not wait for it."""
+    """Run work in a thread; a cancelled call does not wait for it."""
     return await to_thread.run_sync(work, *given, abandon_on_cancel=True)
 
 

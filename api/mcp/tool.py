@@ -1,4 +1,4 @@
-"""Tools: operations of the contract as agents call them, with fewer parameters, compact schemas and terse answers."""
+"""Tools: operations of the contract with fewer parameters, compact schemas and short answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,18 +22,18 @@ Scope: TypeAlias = Literal["read", "write"]
 Given: TypeAlias = dict[str, Any]
 
 Few = Annotated[int, Field(ge=1, le=100)]
-"""A number of facts: each costs an agent tokens."""
+"""A number of facts, limited to save tokens."""
 
 MOST_UNKNOWN = 5
-"""How many unknown arguments an error names."""
+"""Maximum number of unknown arguments named in an error."""
 
 KEPT = ("type", "enum")
-"""What a schema says of a parameter; bounds and formats are named by the error of a value beyond them."""
+"""The keywords of a parameter's schema; bounds and formats are stated in errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A memory that is open to a caller, whether their recalls strengthen, and whether they may change it."""
+    """The client of a caller, whether its recalls count as use, and whether it may write."""
 
     client: Client
     touches: bool = True
@@ -41,23 +41,20 @@ class Opened:
 
 
 Opener: TypeAlias = Callable[[Request | None, Scope], Opened]
-"""Opens the memory for a call: by the HTTP request that brought it, if one did, and what it wants to do.
-
-It raises an `EbbError` where the caller may not.
-"""
+"""Returns the memory for a call, given its HTTP request, if any, and scope; raises an `EbbError` if it is refused."""
 
 
 def perform(memory: Opened, operation: Operation, given: Given) -> Answer:
-    """Have the operation performed as it is."""
+    """Perform the operation unchanged."""
     return memory.client.perform(operation, given)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool; `names` are the parameters that it takes of its operation, in order.
+    """A tool with the parameters `names` of its operation, in order.
 
-    `types` and `defaults` take the place of those of the contract where an agent shall have less; `words` are the
-    descriptions of parameters whose names do not say enough. `act` performs the operation, `shown` shortens the answer.
+    `types` and `defaults` replace those of the contract; `words` are descriptions of parameters whose names are not
+    enough. `act` performs the operation, `shown` shortens the answer.
     """
 
     name: str
@@ -81,7 +78,7 @@ class Tool:
 
     @cached_property
     def listed(self) -> Listed:
-        """Return it as the server lists it."""
+        """Return the tool's description for clients."""
         schema = self.params.model_json_schema()
         properties = {name: self._compact(name, one) for name, one in schema["properties"].items()}
         required = {"required": schema["required"]} if "required" in schema else {}
@@ -97,17 +94,17 @@ class Tool:
         )
 
     def run(self, open_: Callable[[Scope], Opened], arguments: Mapping[str, Any]) -> Answer:
-        """Call the tool on the memory that is opened for its scope.
+        """Call the tool on the memory opened for its scope.
 
         Raises:
-            EbbError: the arguments cannot be used, the caller may not, or the operation fails.
+            EbbError: the arguments are invalid, the caller is refused, or the operation fails.
         """
         given = self._checked(arguments)
         memory = open_("read" if self.operation.scope == "read" else "write")
         return self.shown(self.act(memory, self.operation, given))
 
     def _checked(self, arguments: Mapping[str, Any]) -> Given:
-        """Return arguments as JSON, without those that are as by default for the operation."""
+        """Return arguments as JSON, without those that equal the operation's defaults."""
         unknown = [name for name in arguments if name not in self.params.model_fields]
         if unknown:
             names = ", ".join(show(name)[1:-1] for name in unknown[:MOST_UNKNOWN])
@@ -121,7 +118,7 @@ class Tool:
         return {name: value for name, value in given.items() if value not in (None, fields[name].default)}
 
     def _parsed(self, name: str, value: Any) -> Any:
-        """Return a list, number or flag that an agent wrote as JSON text, and anything else as it is."""
+        """Parse a list, number or flag that an agent gave as JSON text; return other values unchanged."""
         if not isinstance(value, str) or self.listed.input_schema["properties"][name]["type"] == "string":
             return value
         try:

@@ -20,10 +20,10 @@ FILTERS = "tag kind role entity session source"
 FEW: Mapping[str, Any] = {"limit": Few}
 PAGE: Mapping[str, Any] = {"limit": 20}
 TAGS: Mapping[str, Any] = {"tags": list[str]}
-"""Agents give lists."""
+"""A plain list, without the contract's alternatives."""
 
 AS_ELSEWHERE = {"decay_class": str, "reason": str}
-"""Their values are listed once, by another tool, and by the error of one that is none."""
+"""The values are listed in another tool's schema and in errors, to save tokens."""
 
 
 def asked(memory: Opened, operation: Operation, given: Given) -> Answer:
@@ -32,12 +32,12 @@ def asked(memory: Opened, operation: Operation, given: Given) -> Answer:
 
 
 def forgotten(memory: Opened, operation: Operation, given: Given) -> Answer:
-    """List what was forgotten; on request, only for who may write."""
+    """List forgotten facts; those forgotten on request only if the caller may write."""
     return memory.client.perform(operation, given | {"asked": memory.writes})
 
 
 def store(memory: Opened, _: Operation, given: Given) -> Answer:
-    """Store a fact under an id of its own, so that sending it again stores nothing twice."""
+    """Store a fact with an id, which makes retries idempotent."""
     return memory.client.store(**given)
 
 
@@ -47,7 +47,7 @@ def edit(memory: Opened, _: Operation, given: Given) -> Answer:
 
 
 def forget(memory: Opened, operation: Operation, given: Given) -> Answer:
-    """Forget facts: those of ids at once, those of a subject where that is said, else only count and show them."""
+    """Forget facts by ids at once, or by subject, which is a preview by default."""
     return perform(memory, operation, {**given, "dry_run": False} if "ids" in given else given)
 
 

@@ -1,1 +1,1 @@
-"""Administration: examination, figures, export and import, keys and indexes."""
+"""Administration: doctor, statistics, export and import, purge, branches, keys and indexes."""

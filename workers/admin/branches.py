@@ -1,7 +1,4 @@
-"""Branch: a copy of a namespace whose every instant is so much older, to see what time does without touching anything.
-
-Passes work on it at the real time, as on any namespace.
-"""
+"""Branch: a copy of a namespace with all instants shifted into the past, to try out decay without changing anything."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -16,14 +13,14 @@ from workers.storage.connection import Connection, connect, reading, transaction
 
 START = UUID(int=0)
 BATCH = 500
-"""Facts copied or removed in one transaction."""
+"""Facts copied or deleted in one transaction."""
 
 LONGEST = 128
-"""Characters that the name of a namespace may have."""
+"""Maximum characters of a namespace's name."""
 
 
 def name_of(original: str, days: int) -> str:
-    """Return the name of a namespace's branch that is so many days older.
+    """Return the name of a namespace's branch of an age in days.
 
     Raises:
         InvalidInputError: it would be too long.
@@ -38,7 +35,7 @@ def name_of(original: str, days: int) -> str:
 
 
 def begin(context: Context, original: str, days: int) -> Branch:
-    """Return the branch of a namespace that is so many days older, adding it if it is not there; its facts come next.
+    """Return the branch of a namespace of an age in days; add it, without facts, if it is missing.
 
     Raises:
         NotFoundError: there is no such namespace.
@@ -58,9 +55,9 @@ def begin(context: Context, original: str, days: int) -> Branch:
 
 
 def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) -> UUID | None:
-    """Copy the next facts of a branch, or with `pairs` what lies between them; return where to go on, if anywhere.
+    """Copy the next facts, or with `pairs` their links, contradictions and near-duplicates. Idempotent.
 
-    Repeating it copies nothing twice.
+    Returns the id to continue after, if any.
     """
     with reading(context.database_url) as db:
         original = _original(db, branch)
@@ -73,7 +70,7 @@ def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) 
 
 
 def conclude(context: Context, branch: Branch, now: datetime) -> None:
-    """Copy what belongs to the namespace as a whole, and have the words counted; repeating it changes nothing."""
+    """Copy the rows of the namespace as a whole, and have its words counted. Idempotent."""
     with reading(context.database_url) as db:
         branches.copy_rest(db, _original(db, branch), branch)
         branches.complete(db, branch, now)
@@ -81,19 +78,19 @@ def conclude(context: Context, branch: Branch, now: datetime) -> None:
 
 
 def facts(context: Context, branch: Branch) -> int:
-    """Return how many live facts a branch holds."""
+    """Return the number of live facts of a branch."""
     with transaction(context.database_url) as db:
         return tallies.live(db, branch.id)
 
 
 def listed(context: Context, original: str | None) -> list[Branch]:
-    """Return the branches of a namespace, or of all."""
+    """Return the branches of one namespace, or all."""
     with transaction(context.database_url) as db:
         return branches.listed(db, original)
 
 
 def to_drop(context: Context, name: str, days: int | None) -> list[Branch]:
-    """Return the branch of this name, or the branches of the namespace of this name, or that of one age."""
+    """Return the branch with this name, or the branches of the namespace with this name, of one age or all."""
     with transaction(context.database_url) as db:
         own = branches.find(db, name)
         if own is not None and own.original is not None and days is None:
@@ -103,13 +100,13 @@ def to_drop(context: Context, name: str, days: int | None) -> list[Branch]:
 
 
 def drop_facts(context: Context, branch: Branch) -> int:
-    """Remove the next facts of a branch; none are left when it removed none."""
+    """Delete the next facts of a branch; return how many, 0 at the end."""
     with transaction(context.database_url) as db:
         return branches.drop_facts(db, branch, BATCH)
 
 
 def drop(context: Context, branch: Branch) -> None:
-    """Remove a branch without facts wholly: its rows, its vector index, its keys. Repeating it changes nothing."""
+    """Delete a branch whose facts are deleted: its rows, vector index and keys. Idempotent."""
     with transaction(context.database_url) as db:
         tallies.wait_for_settling(db)
         branches.drop(db, branch)

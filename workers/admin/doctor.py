@@ -1,4 +1,4 @@
-"""Doctor: facts whose parts do not fit together are found, and mended from what is certain: their text and anchor."""
+"""Doctor: find facts with inconsistent rows, and repair them from their texts and anchors."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from workers.storage.faults import Parts, Range
 BATCH = 500
 MOST_NAMED = 10
 SAME_INSTANT = 1e-3
-"""Seconds that two instants may lie apart and still be one, for PostgreSQL keeps no more than microseconds."""
+"""Tolerance in seconds for equal instants, as PostgreSQL rounds to microseconds."""
 
 FAULTS = {
     "no activity": "it has no anchor, so it would never fade: it starts again as it was stored",
@@ -42,29 +42,29 @@ FAULTS = {
     "left over": "it is gone, and rows of it are left, or name it: these are deleted",
     "miscounted": "stats counts so many more, or fewer, than there are: they are counted again",
 }
-"""What may be wrong with a fact, what that means, and what mending does.
+"""The faults of facts, with their meaning and repair.
 
-A fact that is due is no fault, for the next pass writes it. Whose signature a pooled vector has cannot be checked. Word
-counts are refreshed from time to time, and after a repair.
+A due fact has no fault, as the next pass updates it. The signature of a pooled vector cannot be checked. Word counts
+are refreshed regularly, and after a repair.
 """
 
 LACKING = ("no vector", "no signature", "signature of another", "wrong dimensions")
 MOST_BITS = 32
-"""In how many of 1,024 bits a signature may differ from that of its vector in half precision, which differs in one."""
+"""Maximum Hamming distance, of 1,024 bits, between a signature and that of its vector; half precision changes one."""
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """How many facts were examined, how many have each fault, and the first of those."""
+    """The number of examined facts, the number of each fault, and the first facts of each."""
 
     examined: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     named: dict[str, list[UUID]] = field(default_factory=dict)
 
     def __add__(self, other: "Diagnosis") -> "Diagnosis":
-        """Return what both found together."""
+        """Return the sum of both."""
         found = [fault for fault in FAULTS if fault in self.counts or fault in other.counts]
         return Diagnosis(
             self.examined + other.examined,
@@ -76,10 +76,9 @@ class Diagnosis:
 def examine(
     context: Context, namespace: str | None, after: Position, now: datetime, *, mend: bool = False
 ) -> tuple[Position | None, Diagnosis]:
-    """Examine the next facts of a namespace, or of all; return where to go on, if anywhere, and what is wrong.
+    """Examine the next batch of one namespace, or all; return the position to continue from, if any, and the faults.
 
-    With `mend` what is wrong is put right, and lacking vectors are made by the next search for such facts. Repeating
-    it finds nothing any more.
+    `mend` repairs them; missing vectors are computed by `embed_pending`.
     """
     with transaction(context.database_url) as db:
         tenant = None if namespace is None else namespaces.find(db, namespace)
@@ -107,7 +106,7 @@ def examine(
 def _left_over(
     db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool
 ) -> list[UUID]:
-    """Return which facts are gone, but not wholly, of those up to the end of a batch; delete the rest if wanted."""
+    """Return the facts with orphaned rows, up to the end of a batch; `mend` deletes the rows."""
     gone = faults.leftovers(db, ranges(own, after, batch, faults.empty_namespaces(db, own) if not batch else []))
     if mend and gone:
         faults.delete_leftovers(db, gone)
@@ -115,7 +114,7 @@ def _left_over(
 
 
 def ranges(own: int | None, after: Position, batch: Sequence[Position], empty: Sequence[int]) -> list[Range]:
-    """Return what lies between a place and the end of a batch, or of all if that has none, of each namespace."""
+    """Return the ranges of ids of each namespace from a position to the end of a batch, or to the very end."""
     last = dict(batch)
     open_ = [after[0]] if after[0] and own in (None, after[0]) else []
     tenants = dict.fromkeys([*open_, *last, *empty])
@@ -127,7 +126,7 @@ def ranges(own: int | None, after: Position, batch: Sequence[Position], empty: S
 
 
 def _count_words(context: Context, names: Sequence[str]) -> None:
-    """Have the words of namespaces counted again by the next task that does so."""
+    """Have the words of namespaces counted again by the next counting task."""
     for name in names:
         signals.mark_grown(context.redis, name)
 
@@ -135,7 +134,7 @@ def _count_words(context: Context, names: Sequence[str]) -> None:
 def _faults(
     context: Context, db: Connection, tenant: int, ids: list[UUID], now: datetime, *, mend: bool
 ) -> dict[str, list[UUID]]:
-    """Return the facts of one namespace with each fault, locked until the commit, and mend them if wanted."""
+    """Return the facts of one namespace with each fault, locked until the commit; `mend` repairs them."""
     rows = activity.lock(db, tenant, ids)
     parts = faults.parts(db, tenant, ids)
     embedder = vectors.embedder(db)
@@ -158,7 +157,7 @@ def _faults(
 
 
 def faults_of(one: Parts, dims: int | None) -> list[str]:
-    """Return what is wrong with a fact's rows, apart from when it is due; whole vectors have `dims` here."""
+    """Return the faults of a fact's rows, except for its due time; full vectors have `dims` dimensions."""
     if one.fidelity is None:
         return ["no activity"]
     return _faults_of_ended(one) if one.ended else _faults_of_live(one, dims)
@@ -192,7 +191,7 @@ def _faults_of_live(one: Parts, full_dims: int | None) -> list[str]:
 
 
 def _of_another(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUID]:
-    """Return which facts have their whole vector, and a signature that is not of it."""
+    """Return the facts with a full vector and a signature that does not belong to it."""
     ids = [one.id for one in those if one.fidelity == FULL and not one.ended]
     signed = signatures.read(db, tenant, ids)
     others: list[UUID] = []
@@ -204,10 +203,9 @@ def _of_another(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUI
 
 
 def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
-    """Return which facts change before they are due, or end at another instant than is written, and what they are.
+    """Return which facts change before they are due, or end at another instant than stored, and their correct state.
 
-    What is due already is no fault: the next pass looks at it. Nor is what is held, which waits for its owner, or what
-    a pass made of facts as of a later instant.
+    Due facts, held facts, and facts that a pass has processed as of a later instant are no fault.
     """
     instant = now.timestamp()
     faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)

@@ -1,4 +1,4 @@
-"""Export: every fact of a namespace as what `import` takes, with what has become of it by an instant."""
+"""Export: everything in a namespace in the format of `import`, with the decay state at an instant."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,18 +13,18 @@ from workers.storage.connection import Connection, snapshot
 
 BATCH = 1_000
 PAIRS = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness"}
-"""How lines call the rows of tables that name two facts."""
+"""Kinds of records for the rows of tables that refer to two facts."""
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield each fact of a namespace, or of all, as of `now`, then all that these have beside facts.
+    """Yield the facts of one namespace, or all, as of `now`, then all other records, from one snapshot.
 
-    All of it is from one unchanging state of the database. What is no fact stands under its kind: `own` (what a
-    namespace has of its own), `link`, `contradiction`, `relation` and `wish`, beside `namespace`.
+    A record that is no fact has `namespace` and its content under its kind: `own` (settings and turns), `link`,
+    `contradiction`, `relation`, `wish` (deletion request) and so on.
 
     Raises:
         UnavailableError: the database does not answer.
-        DamagedError: facts would be missing, because rows of them are.
+        DamagedError: facts without activity would be missing.
     """
     with snapshot(context.database_url) as db:
         if lacking := exports.without_activity(db, namespace):
@@ -46,7 +46,7 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
 
 
 def _deep(context: Context, db: Connection, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the facts in deep memory, then what lies between them and others."""
+    """Yield the facts in deep memory, then their links, contradictions and near-duplicates."""
     between: list[dict[str, Any]] = []
     rows = deep.rows(db, namespace, BATCH)
     while batch := list(islice(rows, BATCH)):

@@ -1,4 +1,4 @@
-"""Bring back: what an archive has becomes what it was, with its past; what was live and ended since lives again."""
+"""Import: write the records of an archive as they were, with their past, and restore facts that have ended since."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -53,11 +53,11 @@ PAST = (
 
 
 def bring_back(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
-    """Write what an archive has of a namespace as it was; return what became of each record, in order.
+    """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
 
-    A fact whose id is there already stays as it is there, but lives again if it has ended by itself since the archive
-    was written; a live one whose text is there or unwanted is not written. Vectors are made from the text again, and
-    shrink at the next pass. Repeating it changes nothing.
+    A fact with a known id is left unchanged, but restored if decay has forgotten it since the archive was written. A
+    live fact that equals another or must stay forgotten is not written. Vectors are computed from the texts, and
+    reduced by the next pass.
 
     Raises:
         UnavailableError: the database does not answer; nothing was written.
@@ -105,7 +105,7 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
 def _restored(
     context: Context, namespace: str, given: Sequence[ArchivedFact], outcomes: list[Imported], now: datetime
 ) -> list[Imported]:
-    """Restore facts that were live when the archive was written and have ended by themselves since."""
+    """Restore facts that were live when the archive was written and that decay has forgotten since."""
     there = [
         isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and not one.past.ended
         for one, outcome in zip(given, outcomes, strict=True)
@@ -123,8 +123,8 @@ def _restored(
 
 
 def _outcome(id_: UUID, fate: Outcome | InvalidInputError, *, faded: bool) -> Stored:
-    """Return what an import answers of a fact that is known already."""
-    if isinstance(fate, InvalidInputError):  # a live fact says the same
+    """Return the outcome of a fact that is known already."""
+    if isinstance(fate, InvalidInputError):  # it equals a live fact
         return Stored(id_, "duplicate", embedded=True)
     action = "forgotten" if fate.reason in facts.WISHED else fate.action
     return Stored(id_, action, embedded=True, faded=faded)
@@ -133,7 +133,7 @@ def _outcome(id_: UUID, fate: Outcome | InvalidInputError, *, faded: bool) -> St
 def _refused(
     db: Connection, tenant: int, given: Sequence[ArchivedFact], hashes: Sequence[bytes]
 ) -> dict[int, Stored | InvalidInputError]:
-    """Return what is not written, and what it is already or why it must not be."""
+    """Return the outcomes and errors of the facts that are not written, by index."""
     known = facts.known_by_id(db, tenant, [one.id for one in given])
     said = statements.known_exactly(db, tenant, hashes)
     unwanted = statements.forgotten_among(db, tenant, hashes)
@@ -162,7 +162,7 @@ def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
 
 
 def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows with the salience of their content, estimated where the archive has none; what it has stays."""
+    """Return rows with their content salience, estimated where the archive has none."""
     wanting = [row for row in rows if row["content_salience"] is None]
     said = [Said(*(row[name] for name in ("id", "text", "role", "session", "turn"))) for row in wanting]
     found = estimate.salience_within(db, tenant, said)
@@ -180,7 +180,7 @@ def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> l
 def _write(
     context: Context, db: Connection, tenant: int, there: Sequence[tuple[ArchivedFact, Vectors | None]], now: datetime
 ) -> set[UUID]:
-    """Write what belongs to facts just added; return which of them have a vector or, if they ended, a signature."""
+    """Write the other rows of facts just added; return those that have a vector or, if they ended, a signature."""
     if not there:
         return set()
     some = any(vector is not None for _, vector in there)
@@ -211,7 +211,7 @@ def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], h
 
 
 def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool) -> dict[str, Any]:
-    """Return a row of `activity`; when it is due and what it has become is computed once it is written."""
+    """Return a row of `activity`; its decay state is computed after it is written."""
     ended = one.past.ended
     fidelity = PENDING if not embedded else FINGERPRINT if ended else FULL
     return one.past.state.model_dump(mode="json") | {
@@ -243,7 +243,7 @@ def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[I
 
 
 def _adding(add: Callable[[Connection, int, Sequence[dict[str, Any]]], object], outcome: str) -> Writer:
-    """Return the function that adds records as they are, all with the same outcome."""
+    """Return a function that adds records unchanged, all with the same outcome."""
 
     def write(db: Connection, tenant: int, given: Sequence[Any]) -> list[Imported]:
         add(db, tenant, [one.model_dump(mode="json") for one in given])

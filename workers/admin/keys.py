@@ -1,4 +1,4 @@
-"""Keys: who may come in over HTTP, to which namespace, and what for."""
+"""API keys for the HTTP API: create, list, revoke and publish."""
 
 import secrets
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A new key, which is shown this once."""
+    """A new key, which is shown only once."""
 
     id: UUID
     key: str
@@ -38,10 +38,10 @@ def create(
     now: datetime,
     ends: datetime | None = None,
 ) -> Created:
-    """Make a key to a namespace; it opens from now on, until it ends.
+    """Create a key for a namespace.
 
     Raises:
-        InvalidInputError: a scope is none, or there is no scope; or it would have ended by now.
+        InvalidInputError: a scope is unknown, there is none, or the expiry is past.
     """
     if ends is not None and ends <= now:
         raise InvalidInputError(f"expires: {ends.isoformat()} is over; give a time to come, such as 90d.")
@@ -59,14 +59,14 @@ def create(
 
 
 def of_namespace(context: Context, namespace: str) -> list[ApiKey]:
-    """Return the keys to a namespace, revoked ones too, oldest first."""
+    """Return the keys of a namespace, including revoked ones, oldest first."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return [] if tenant is None else api_keys.of_namespace(db, tenant.id)
 
 
 def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
-    """Let a key open nothing any more, at once; false if it was revoked before.
+    """Revoke a key at once; return false if it was revoked before.
 
     Raises:
         NotFoundError: the namespace has no such key.
@@ -81,7 +81,7 @@ def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
 
 
 def publish(context: Context) -> int:
-    """Copy all keys to where doors look them up; return how many open something."""
+    """Copy all keys to Redis; return how many are not revoked."""
     with transaction(context.database_url) as db:
         keys = api_keys.every(db)
         grants = {key.digest: _grant(key) for key in keys}

@@ -1,4 +1,4 @@
-"""Purge: what was forgotten on request is erased, also from pages and Redis; what ended by itself sinks instead."""
+"""Purge: erase facts forgotten on request, also from pages and Redis; move those that decay forgot to deep memory."""
 
 import logging
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from workers.storage.connection import connect, transaction
 from workers.storage.facts import WISHED
 
 BATCH = 1_000
-"""Facts erased, or sunk, in one transaction."""
+"""Facts erased or packed in one transaction."""
 
 SINKS_AFTER_DAYS = 1.0
-"""So long what ended by itself is found as what it was, by reads as of before that and by uses that arrive late."""
+"""Days before a fact is packed, for reads as of an earlier instant and late uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What one batch erased, and whose facts these were."""
+    """The number of facts that a batch erased, and their namespaces."""
 
     facts: int
     namespaces: list[str]
 
 
 def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> Purged:
-    """Erase the next facts of a namespace, or of all, whose time is over at `now`; none are left when it erased none.
+    """Erase the next facts of one namespace, or all, whose retention is over at `now`.
 
-    Without `in_gaps` it leaves namespaces alone in which no pass came for long, until that is confirmed.
+    `in_gaps` includes namespaces with an unconfirmed gap between passes.
 
     Raises:
         UnavailableError: the database does not answer.
@@ -54,9 +54,9 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
 
 
 def sink_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> int:
-    """Let the next facts that ended by themselves a day before `now` sink into deep memory; return how many.
+    """Move the next facts that decay forgot a day before `now` into deep memory; return how many.
 
-    Without `in_gaps` it leaves namespaces alone in which no pass came for long, until that is confirmed.
+    `in_gaps` includes namespaces with an unconfirmed gap between passes.
 
     Raises:
         UnavailableError: the database does not answer.
@@ -73,7 +73,7 @@ def sink_batch(context: Context, now: datetime, namespace: str | None, *, in_gap
 
 
 def waiting(context: Context, now: datetime, namespace: str | None) -> int:
-    """Return how many facts of a namespace, or of all, a purge at `now` would erase."""
+    """Return how many facts of one namespace, or all, a purge at `now` would erase."""
     with transaction(context.database_url) as db:
         tenant = None if namespace is None else namespaces.find(db, namespace)
         if namespace is not None and tenant is None:
@@ -85,17 +85,17 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
 
 
 def before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which something must be forgotten on request to be purged at `now`."""
+    """Return the instant before which facts must have been forgotten on request to be purged at `now`."""
     return _earlier(now, context.settings.retention_days)
 
 
 def history_before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which something must have been superseded to be purged at `now`: mostly the first."""
+    """Return the instant before which facts must have been superseded to be purged at `now`; by default never."""
     return _earlier(now, context.settings.history_days)
 
 
 def deep_before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which something must have ended by itself to be purged at `now`: mostly the first."""
+    """Return the instant before which decay must have forgotten facts to be purged at `now`; by default never."""
     return _earlier(now, context.settings.deep_days)
 
 
@@ -114,16 +114,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """What a scrub could not reach, in words."""
+    """Descriptions of what a scrub could not reach."""
 
     left: list[str]
 
 
 def clean(context: Context, now: datetime) -> bool:
-    """Take what was erased since the last time out of tables, indexes, kept answers and Redis' file.
-
-    Return whether anything was.
-    """
+    """Remove erased facts from tables, indexes, stored answers and Redis' file; return whether there were any."""
     with connect(context.direct_database_url, autocommit=True) as db:
         erased = tombstones.erasures(db)
         if not erased.ids:
@@ -143,12 +140,12 @@ def clean(context: Context, now: datetime) -> bool:
 
 
 def scrub(context: Context, now: datetime) -> Scrubbed:
-    """Rewrite tables, indexes and the file of Redis, and drop PostgreSQL's log; readers and writers wait for tables.
+    """Rewrite tables, indexes and Redis' file, and drop PostgreSQL's log; readers and writers of tables are blocked.
 
-    Answers that were not fetched are dropped: of a write that was not waited for, `state` says that it has ended.
+    Results that were not fetched are dropped.
 
     Raises:
-        UnavailableError: a server does not answer, or a table is in use for too long; try again.
+        UnavailableError: a server does not answer, or a table is in use for too long.
     """
     with connect(context.direct_database_url, autocommit=True) as db:
         erased = tombstones.erasures(db)

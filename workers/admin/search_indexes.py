@@ -1,4 +1,4 @@
-"""Search indexes: word counts, indexes of large namespaces, bloat, and the language in which words are stemmed."""
+"""Search indexes: word counts, vector indexes of large namespaces, index bloat, and the language for stemming."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -16,30 +16,30 @@ from workers.storage.maintenance import IndexSize
 log = logging.getLogger(__name__)
 
 LEAST_BLOATED_BYTES = 1024 * 1024
-"""Smaller indexes are read as a whole anyway."""
+"""Minimum size of an index that is rebuilt."""
 
 MOST_BLOAT = 2.0
-"""How many times as large as need be an index may become; pages that are much written are half full."""
+"""Allowed ratio of size to needed size; pages with many writes are half full."""
 
 
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
-    """Count the words of a namespace again; return how many live facts it has. Repeating it changes nothing."""
+    """Count the words of a namespace again; return its number of live facts. Idempotent."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return 0 if tenant is None else words.count(db, tenant.id, now)
 
 
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> None:
-    """Count the words of namespaces that have other facts than when they were counted last, and of those named."""
+    """Count the words of namespaces that changed since the last count, and of `others`."""
     for name in sorted({*signals.take_grown(context.redis), *others}):
         count_lexemes(context, name, now)
         signals.note_counted(context.redis, name)
 
 
 def index_large_namespaces(context: Context) -> list[int]:
-    """Give each namespace above the threshold an HNSW index over its signatures; return who got one.
+    """Build an HNSW index for each namespace above the threshold; return these namespaces.
 
-    Nobody who stores or recalls waits for it. An index whose building died is dropped and built again.
+    Stores and recalls are not blocked. An index of an interrupted build is dropped and built again.
     """
     with connect(context.direct_database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = 0")
@@ -56,9 +56,9 @@ def index_large_namespaces(context: Context) -> list[int]:
 
 
 def rebuild_bloated_indexes(context: Context) -> list[str]:
-    """Rebuild each index that takes more than twice the pages that its entries need; return which.
+    """Rebuild each index of more than twice its needed size; return their names.
 
-    Nobody who stores or recalls waits for it. What a building that died has left behind is dropped.
+    Stores and recalls are not blocked. Indexes of interrupted builds are dropped.
     """
     with connect(context.direct_database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '1GB'")
@@ -70,7 +70,7 @@ def rebuild_bloated_indexes(context: Context) -> list[str]:
 
 
 def _rebuilt(db: Connection, size: IndexSize) -> bool:
-    """Rebuild one index; false where that fails, which leaves it correct, only large."""
+    """Rebuild one index; return false if that fails, which leaves the index valid."""
     try:
         maintenance.rebuild_index(db, size.name)
     except psycopg.Error as error:
@@ -81,11 +81,11 @@ def _rebuilt(db: Connection, size: IndexSize) -> bool:
 
 
 def check_language(context: Context) -> None:
-    """Make the configured language the database's own while it is empty, and refuse another one later.
+    """Set the language of an empty database, and verify that of others.
 
     Raises:
-        SettingsError: the server has no such text search configuration; the message names those that it has.
-        LanguageMismatchError: the words of stored facts are stemmed in another one; the message says what to do.
+        SettingsError: the server has no such text search configuration; the message lists those that it has.
+        LanguageMismatchError: stored facts are stemmed in another language; the message says what to do.
     """
     own = context.settings.language
     with transaction(context.database_url) as db:
@@ -103,9 +103,9 @@ def check_language(context: Context) -> None:
 
 
 def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], None] = lambda *_: None) -> int:
-    """Rebuild the words of all facts in the configured language, and count them; return the number of facts.
+    """Rebuild the text index of all facts in the configured language, and count words; return the number of facts.
 
-    Reads and writes wait until the words are built; counting them by namespace blocks none.
+    Reads and writes are blocked during the rebuild, not during the counting.
 
     Raises:
         SettingsError: the server has no such text search configuration; nothing was changed.

@@ -1,4 +1,4 @@
-"""Figures of a namespace: what it holds, what it is about to lose, and how that changed over time."""
+"""Statistics of a namespace: its counts, and their time series."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,14 +25,17 @@ BATCH = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of a namespace's live facts by tier, fidelity and decay class, and of what is over, due or forgotten.
+    """Counts of a namespace's facts.
 
-    `decay_class_sources` says how many were classified by their own words, and how many by the caller who stored them;
-    `expired_pending` how many are over, hidden from every reader, and wait for the next pass to forget them; `turns`
-    how many turns of sessions were told, by which episodes age; `episodes` how many of each durability there are, and
-    how many of them are stale; `gap` between which instants no pass came, if what ended then waits for confirmation;
-    `branch_of` of which namespace it is an older copy; `deep` how many of the forgotten ones are in deep memory, and
-    `regretted` for how many questions the best answer lay there.
+    Attributes:
+        facts: live facts, also by tier, fidelity, decay class and the class's source (by words or explicit).
+        expired_pending: facts that have ended and that the next pass will forget.
+        turns: stored turns of sessions, by which episodes age.
+        episodes: episodes by durability, and stale ones.
+        deep: forgotten facts in deep memory.
+        regretted: questions whose best result was in deep memory.
+        gap: an unconfirmed period without passes.
+        branch_of: the namespace of which it is a branch.
     """
 
     facts: int
@@ -58,7 +61,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is counted of a namespace: its tallies, and what is due, over, pinned and contradictory at an instant."""
+    """The tallies of a namespace, and its counts at an instant."""
 
     counted: Sequence[Tally] = ()
     due: int = 0
@@ -69,9 +72,9 @@ class State:
 
 
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
-    """Return a namespace's counts as of its last pass; what is over or due is as of `now`.
+    """Return a namespace's counts as of its last pass; ended and due facts are as of `now`.
 
-    Its cost grows with what is due and with the number of distinct counts, not with what is stored.
+    Its cost depends on the number of due facts and of distinct counts, not on the size of the namespace.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -116,7 +119,7 @@ def _state(db: Connection, tenant: int, now: datetime) -> State:
 
 
 def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Counter[str]:
-    """Return how many facts each name of tallies has in all."""
+    """Return the sums of tallies by name."""
     sums = Counter[str]()
     for one in counted:
         sums[name(one) or UNCLASSED] += one.facts
@@ -124,12 +127,9 @@ def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Coun
 
 
 def settle(context: Context, now: datetime) -> int:
-    """Add what changed in all namespaces to their totals, batch by batch; return how many changes there were.
+    """Add changes to the tallies of all namespaces in batches, and record the time series; return how many changes.
 
-    How those namespaces stand then is noted as of `now`, for their time series.
-
-    Nothing is counted twice or lost, whatever dies and however often it runs: a change is a row that is taken away in
-    the transaction that adds it.
+    A change is a row that is deleted in the transaction that adds it, so nothing is lost or counted twice.
     """
     settled = 0
     while True:
@@ -147,10 +147,10 @@ DUE = "due"
 
 
 def course(context: Context, namespace: str, days: int, now: datetime) -> dict[str, Any]:
-    """Return how many facts there were by tier, fidelity and class, how many forgotten and due, over so many days.
+    """Return the time series of a namespace's counts over the last `days`.
 
-    `at` are instants at which that changed, in epoch seconds, and at last `now`; beside it stands a list as long for
-    each tier, fidelity, class and reason, and one of what was due.
+    `at` are instants of changes in epoch seconds, the last one `now`; the other lists, for each tier, fidelity, decay
+    class and reason, and for due facts, have the same length.
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
@@ -171,13 +171,13 @@ def course(context: Context, namespace: str, days: int, now: datetime) -> dict[s
 
 
 def thin(context: Context, now: datetime) -> int:
-    """Let most of the older course go, of namespaces and of the system; return how many rows."""
+    """Reduce the resolution of old time series, of namespaces and of the system; return how many rows were deleted."""
     with transaction(context.database_url) as db:
         return time_series.thin_tallies(db, now) + time_series.thin_system(db, now)
 
 
 def _named(counted: Sequence[tallies.Tally]) -> dict[str, int]:
-    """Return tallies by the names by which they are noted."""
+    """Return tallies by the names used in the time series."""
     sums = Counter[str]()
     for one in counted:
         if one.forgotten_reason is not None:
@@ -193,7 +193,7 @@ def _named(counted: Sequence[tallies.Tally]) -> dict[str, int]:
 
 
 def _sums_by_kind(counts: Mapping[str, int]) -> Counter[tuple[str, str]]:
-    """Return the sum of what has one word, such as all poolings of vectors."""
+    """Return sums by (kind, name), where all poolings of vectors have one name."""
     sums = Counter[tuple[str, str]]()
     for name, facts in counts.items():
         what, _, code = name.partition(" ")
@@ -208,6 +208,6 @@ def _sums_by_kind(counts: Mapping[str, int]) -> Counter[tuple[str, str]]:
 def _lists(
     series: Sequence[tuple[float, Counter[tuple[str, str]]]], what: str, names: Sequence[str]
 ) -> dict[str, list[int]]:
-    """Return a list for each name, those given first, then whatever else there was."""
+    """Return a list for each name, the given names first, then others."""
     more = sorted({name for _, sums in series for kind, name in sums if kind == what} - set(names))
     return {name: [sums[what, name] for _, sums in series] for name in [*names, *more]}

@@ -1,4 +1,4 @@
-"""Figures of the whole system: health, what only the database knows, and how queues and delays changed."""
+"""Measures of the whole system: health, totals of the database, and the time series of queues and latencies."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -19,12 +19,12 @@ OK = "ok"
 
 
 def health(context: Context) -> dict[str, str]:
-    """Return for the database and the embedder that they are well, or what is the matter."""
+    """Return `ok` or the error, of the database and of the embedder."""
     return {"database": _database(context), "embedder": _embedder(context)}
 
 
 def _database(context: Context) -> str:
-    """Ask, and try a write, on a connection of its own: the pool would wait for the server to come back."""
+    """Check the schema and try a write, on a connection outside the pool, which would wait for the server."""
     try:
         with connect(context.database_url) as db:
             schema.check(db)
@@ -35,7 +35,7 @@ def _database(context: Context) -> str:
 
 
 def _embedder(context: Context) -> str:
-    """Embed a word, but not during a pause, and no more often than once a minute, for that may cost money."""
+    """Embed a word, at most once a minute, as it may cost money, and not during a pause."""
     pause = embedder_pause.state(context.redis)
     if pause.seconds:
         return embedder_pause.describe(pause)
@@ -52,9 +52,9 @@ def _embedder(context: Context) -> str:
 
 
 def measure(context: Context, now: datetime) -> dict[str, Any]:
-    """Return how many facts there are by tier and by fidelity, forgotten and due, and how the last pass went.
+    """Return the totals of facts by tier, fidelity and reason, due facts, and the last pass.
 
-    All of it is counted already or read from indexes, so that it may be asked for often.
+    It only reads tallies and indexes, so it may be called often.
     """
     tiers, kept, forgotten = Counter[str](), Counter[str](), Counter[str]()
     with transaction(context.database_url) as db:
@@ -81,7 +81,7 @@ QUEUES = (RECALL, STORE, MAINTENANCE)
 
 
 def note(context: Context, now: datetime) -> None:
-    """Note how many tasks wait in each queue now, and how long writes have taken so far."""
+    """Record the queue lengths and the cumulative histogram of write latencies."""
     with open_redis(context.settings.redis_url) as broker:
         lengths = {queue: length_of(broker, queue) for queue in QUEUES}
     writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
@@ -90,11 +90,10 @@ def note(context: Context, now: datetime) -> None:
 
 
 def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
-    """Return how many tasks waited, and how long writes took, over so many days.
+    """Return the time series of queue lengths and write latencies over the last `days`.
 
-    `at` are instants in epoch seconds; beside them stand lists as long: `waiting` for each queue, the most of five
-    minutes; `half` and `most`, within how many seconds half and 19 of 20 of the writes since the instant before could
-    be read, none where nothing was written.
+    `at` are instants in epoch seconds; the other lists have the same length: `waiting` for each queue, the maximum of
+    five minutes; `half` and `most`, the median and 95th percentile in seconds, None without writes.
     """
     with transaction(context.database_url) as db:
         noted = time_series.system_since(db, now - timedelta(days=days), now)
@@ -109,6 +108,6 @@ def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
 
 
 def _between(before: list[int], after: list[int]) -> list[int]:
-    """Return what was counted from the one to the other, or all of the other where Redis started empty between them."""
+    """Return the difference of two cumulative counts, or the later one if Redis was emptied in between."""
     rose = [later - earlier for earlier, later in zip(before, after, strict=True)]
     return rose if min(rose) >= 0 else after

@@ -1,4 +1,4 @@
-"""The tasks of administration: branches, settings of a namespace, API keys, and figures of the system."""
+"""Tasks of administration: branches, settings of a namespace, API keys, and measures of the system."""
 
 import time
 from dataclasses import asdict
@@ -21,7 +21,7 @@ from workers.tasks.task import WORK_SECONDS, context, write_instant
 
 
 class BranchPart(contract.MakeBranch):
-    """A branch that is made, or the rest of it: facts come first, then what lies between them."""
+    """The making of a branch, or the rest of it: facts are copied first, then pairs of facts."""
 
     pairs: Flag = False
     after: FactId | None = None
@@ -29,14 +29,14 @@ class BranchPart(contract.MakeBranch):
 
 
 class DropPart(contract.DropBranches):
-    """Branches that are erased, or the rest of them."""
+    """The erasing of branches, or the rest of it."""
 
     asked_by: Name | None = None
 
 
 @task_of(contract.BRANCH, BranchPart, base=OnceTask)
 def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
-    """Copy a namespace with every instant so many days earlier; the last of its successors answers."""
+    """Copy a namespace with every instant shifted into the past; the last successor answers."""
     made = branching.begin(context, asked.namespace, asked.older)
     if made.complete:
         unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)}
@@ -55,7 +55,7 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
 
 @task_of(contract.BRANCHES, contract.ListBranches)
 def branches(_: Task, asked: contract.ListBranches) -> dict[str, Any]:
-    """Return the branches of a namespace, or with `everywhere` all, by their names."""
+    """Return the branches of a namespace, or with `everywhere` all, by name."""
     found = branching.listed(context, asked.scope)
     listed = [
         {
@@ -72,7 +72,7 @@ def branches(_: Task, asked: contract.ListBranches) -> dict[str, Any]:
 
 @task_of(contract.DROP_BRANCH, DropPart, base=OnceTask)
 def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
-    """Remove branches; the last of its successors answers. A namespace that is no branch is left as it is."""
+    """Delete branches; the last successor answers. A namespace that is no branch is left unchanged."""
     until = time.monotonic() + WORK_SECONDS
     found = branching.to_drop(context, asked.namespace, asked.older)
     if not found and asked.asked_by is None:
@@ -98,13 +98,13 @@ def settings(self: Task, asked: contract.ChangeSettings) -> dict[str, Any]:
 
 @task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)
 def system_course(_: Task, asked: contract.ShowSystemTimeSeries) -> dict[str, Any]:
-    """Return how long the queues were and how quickly writes could be read over so many days."""
+    """Return the time series of queue lengths and write latencies."""
     return system.system_course(context, asked.days, asked.now or context.now())
 
 
 @internal("memory.measure", Upkeep)
 def measure(_: Task, asked: Upkeep) -> dict[str, Any]:
-    """Return the database's figures, and note them for those who ask next."""
+    """Return the database's measures, and cache them in Redis."""
     figures = system.measure(context, asked.now or context.now())
     signals.note_measured(context.redis, figures)
     return figures
@@ -112,11 +112,11 @@ def measure(_: Task, asked: Upkeep) -> dict[str, Any]:
 
 @internal("memory.health", Params)
 def health(_: Task, __: Params) -> dict[str, Any]:
-    """Return whether the database and the embedder answer."""
+    """Return the health of the database and the embedder."""
     return system.health(context)
 
 
 @internal("memory.publish_keys", Params)
 def publish_keys(_: Task, __: Params) -> dict[str, Any]:
-    """Copy the digests of API keys to Redis, where the HTTP API looks them up."""
+    """Copy the digests of API keys to Redis, for the HTTP API."""
     return {"keys": keys.publish(context)}

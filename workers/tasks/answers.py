@@ -1,4 +1,4 @@
-"""What tasks answer: plain JSON, which every door passes on as it is."""
+"""Answers of tasks as plain JSON, which every interface passes on unchanged."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -19,17 +19,17 @@ OVER_BUDGET = "over the token budget"
 
 
 def shown(instant: datetime) -> str:
-    """Return an instant as every answer shows it: ISO 8601 in UTC."""
+    """Return an instant as ISO 8601 in UTC."""
     return instant.isoformat().replace("+00:00", "Z")
 
 
 def fact(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a fact in the terms of an export."""
+    """Return a fact in the format of an export."""
     return {name: _plain(value) for name, value in row.items()}
 
 
 def facts(rows: Sequence[Mapping[str, Any]], rest: Cursor | None = None) -> dict[str, Any]:
-    """Return facts, each so, and where their listing goes on."""
+    """Return a page of facts in the format of an export, and the next cursor."""
     return {"facts": [fact(row) for row in rows], "next": cursors.following(rest)}
 
 
@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 
 
 def recalled(found: Recalled) -> dict[str, Any]:
-    """Return what a recall found, and on request why."""
+    """Return the results of a recall, with explanations if requested."""
     answer: dict[str, Any] = {
         "results": [_result(result) for result in found.results],
         "by_meaning": found.by_meaning,
@@ -55,13 +55,13 @@ def recalled(found: Recalled) -> dict[str, Any]:
 
 
 def looked_up(found: Sequence[Result]) -> dict[str, Any]:
-    """Return all facts of a name; they have no score but their confidence."""
+    """Return the facts of a lookup, with their confidence instead of a score."""
     told = [_result(result) for result in found]
     return {"results": [{"confidence": one.pop("score"), **one} for one in told]}
 
 
 def injected(done: Injection) -> dict[str, Any]:
-    """Return the block for an agent's context, its tokens and facts, and on request what was left out by which rule."""
+    """Return the block for an agent's context with its tokens and facts, and what was left out if requested."""
     answer: dict[str, Any] = {
         "context": done.text,
         "tokens": done.tokens,
@@ -97,19 +97,19 @@ def _injected(line: Line) -> dict[str, Any]:
 
 
 def _origin(fact: Result) -> dict[str, Any]:
-    """Return the parts of a score and the namespace, as far as they were asked for."""
+    """Return the parts of a score and the namespace, if requested."""
     said = {"explain": fact.explain, "namespace": fact.namespace}
     return {name: value for name, value in said.items() if value is not None}
 
 
 def _cut(line: Line, rank: int) -> dict[str, Any]:
-    """Return a line that did not fit, as what was left out."""
+    """Return a line over the budget, as an entry of what was left out."""
     fact = line.fact
     return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank}
 
 
 def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:
-    """Return what passes will do day by day; `forgotten` has all reasons, `held` what the forget limit holds back."""
+    """Return a forecast day by day; `forgotten` sums all reasons, `held` are facts beyond the forget limit."""
     return {"days": [_day(day) for day in ahead]}
 
 
@@ -134,7 +134,7 @@ def ending(one: EndingFact) -> dict[str, Any]:
 
 
 def contradicting(page: Pairs) -> dict[str, Any]:
-    """Return pairs of facts that contradict each other, the older one first, and how many there are in all."""
+    """Return a page of contradictions, in each the older fact first, and the total number."""
     told = [_contradiction(one) for one in page.pairs]
     return {"contradictions": told, "total": page.total, "next": cursors.following(page.rest)}
 
@@ -157,6 +157,6 @@ def _result(result: Result) -> dict[str, Any]:
     told["id"] = str(result.id)
     for name in ("source_date", "created_at", "valid_from", "valid_until", "ends_at"):
         told[name] = None if told[name] is None else shown(told[name])
-    if result.kind == "chunk":  # a file's path and the headings above
+    if result.kind == "chunk":  # path of the file, and the headings above the chunk
         told |= {"path": result.source, "section": result.key or ""}
     return told

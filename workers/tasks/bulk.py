@@ -1,4 +1,4 @@
-"""The tasks of the bulk lane: a large batch is done slice by slice, and its last slice answers."""
+"""Tasks of the bulk lane: a large batch is processed in slices, and the last slice answers."""
 
 import logging
 import time
@@ -26,17 +26,17 @@ from workers.tasks.operation import internal
 from workers.tasks.task import EbbTask, context, uuid_of
 
 SLICE = 200
-"""Facts in a slice: so long, some tenth of a second, does a free child wait at most."""
+"""Facts in a slice, which takes some tenths of a second."""
 
 SMALL = 20
-"""Batches up to this many facts are done at once, as single facts are."""
+"""Batches up to this size are processed at once."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """How batches of one task are done: what parameter the slices have a part of, by what, and what is noted after."""
+    """How batches of a task are sliced: the list parameter, the function for a slice, and a hook at the end."""
 
     items: str
     act: Callable[[Task, Slice], list[Any]]
@@ -44,7 +44,7 @@ class Sliced:
 
 
 SLICED: dict[str, Sliced] = {}
-"""The tasks whose batches are sliced, by name."""
+"""The tasks with sliced batches, by name."""
 
 
 class OneSlice(Params):
@@ -57,26 +57,26 @@ class OneSlice(Params):
 
 
 LANE = "ebb_lane"
-"""The header of a task that has a slot of the lane."""
+"""Header of a task that holds a slot of the lane."""
 
 
 class LaneTask(EbbTask):
-    """A task that may take a slot of the lane, which is free again when it ends."""
+    """A task that may take a slot of the lane, which it releases at its end."""
 
     def after_return(self, status: str, retval: Any, task_id: str, *rest: Any) -> None:
-        """Give the slot to the next."""
+        """Release the slot."""
         super().after_return(status, retval, task_id, *rest)
         if self.request.get(LANE):
-            with suppress(RedisError):  # its lease ends
+            with suppress(RedisError):  # the slot's lease expires
                 bulk.drop(context.redis, Batch(task_id, self.name, "", {}))
                 send_slices()
 
 
 class SliceTask(EbbTask):
-    """A task whose failure is that of its batch."""
+    """A task whose failure is the failure of its batch."""
 
     def on_failure(self, exc: Exception, _task_id: str, _args: Any, _kwargs: Any, _einfo: Any) -> None:
-        """Answer the caller of the batch, and leave the lane to others."""
+        """Answer the caller of the batch with the failure, and release the lane."""
         part: Slice | None = self.request.get("part")
         if part is not None:
             bulk.drop(context.redis, part.batch)
@@ -85,10 +85,10 @@ class SliceTask(EbbTask):
 
 
 def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
-    """Do a batch slice by slice: the first one at once where a slot is free. Return its answers after the last one.
+    """Process a batch in slices, the first one here if a slot is free; return the answer after the last slice.
 
     Raises:
-        BusyError: the namespace has as many bytes of batches as it may.
+        BusyError: the namespace has reached its limit of bytes in batches.
     """
     items = getattr(asked, SLICED[task.name].items)
     batch = _batch(task, asked)
@@ -99,7 +99,7 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
         known = bulk.known_to_all(context.redis, STORE, context.seconds())
     try:
         part = _first(task, batch, slices) if known else None
-    except RefusedError:  # a full Redis must not keep workers from working off what it holds
+    except RefusedError:  # with a full Redis, batches are processed without the lane
         known = False
     if not known:
         return {"results": _at_once(task, batch, slices)}
@@ -125,7 +125,7 @@ def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]
 
 
 def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | None:
-    """Put a batch into the lane; return its first slice if that is to be done by the batch's own task."""
+    """Put a batch into the lane; return its first slice if the batch's own task is to process it."""
     accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
     try:
         is_new = bulk.join(context.redis, batch, slices, bounded=not accepted)
@@ -143,7 +143,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
 
 @internal("memory.slice", OneSlice, base=SliceTask, ignore_result=True)
 def slice_of_batch(self: Task, asked: OneSlice) -> None:
-    """Do one slice of a batch; the last one answers the caller."""
+    """Process one slice of a batch; the last one answers the caller."""
     with _redis_needed(self):
         part = bulk.find(context.redis, asked.batch, asked.place, asked.slices)
         finished = bulk.finished(context.redis, asked.batch) if part is None else None
@@ -160,10 +160,10 @@ def slice_of_batch(self: Task, asked: OneSlice) -> None:
 
 
 def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
-    """Answer the caller of a batch whose slices are all done; then the batch is dropped, so that none is forgotten."""
+    """Answer the caller of a finished batch, and drop the batch after that."""
     SLICED[batch.task].done(batch.id, answer)
     app.backend.mark_as_done(batch.id, answer)
-    with suppress(RedisError):  # for want of a figure nothing fails
+    with suppress(RedisError):  # metrics are optional
         outbox.remove(context.redis, batch.outbox or batch.namespace, batch.id)
         if batch.sent_at is not None:
             timings.observe(context.redis, [(timings.WRITE, context.seconds() - batch.sent_at)])
@@ -173,14 +173,14 @@ def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
 
 
 def _finished(task: Task, batch: str) -> dict[str, Any] | None:
-    """Return the answer of a batch that an earlier delivery finished, but whose worker ended before it answered."""
+    """Return the answer of a batch that an earlier delivery finished without answering."""
     with _redis_needed(task):
         finished = bulk.finished(context.redis, batch)
     return None if finished is None else {"results": finished[1]}
 
 
 def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
-    """Do a slice and send those that are next; return the answer of the whole batch after its last slice."""
+    """Process a slice and send the next ones; return the answer of the batch after its last slice."""
     began = time.monotonic()
     done = SLICED[part.batch.task].act(task, part)
     with _redis_needed(task):
@@ -191,11 +191,11 @@ def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
 
 
 def take_slot(task: Task, asked: Params, namespace: str) -> None:
-    """Take a slot of the lane, or leave this task to a later message, which has one."""
+    """Take a slot of the lane, or end this task and leave its work to a later message with a slot."""
     if not task.request.id or task.request.get(LANE):
         return
     batch = Batch(task.request.id, task.name, namespace, asked.given(), None, task.request.get(UNTIL))
-    with suppress(RedisError):  # then it does without
+    with suppress(RedisError):  # then it runs without a slot
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):
             bulk.note_first(context.redis, batch.id)
@@ -205,7 +205,7 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
 
 
 def send_slices(but: str = "") -> bulk.Claimed | None:
-    """Send the slices that have a slot now, except of the batch `but`; return what of that has one."""
+    """Send the slices that have got a slot; return the slice of the batch `but` instead of sending it."""
     claimed = bulk.claim(context.redis, context.seconds())
     for one in claimed:
         if one.batch != but and not _send_whole(one.batch):
@@ -215,7 +215,7 @@ def send_slices(but: str = "") -> bulk.Claimed | None:
 
 
 def _send_whole(id_: str) -> bool:
-    """Send a task that is done as a whole, unless no caller waits for it any more; return whether it is one."""
+    """Send a task that is not sliced, unless its caller has given up; return whether `id_` is such a task."""
     part = bulk.whole(context.redis, id_)
     if part is None:
         return False
@@ -230,7 +230,7 @@ def _send_whole(id_: str) -> bool:
 
 
 def _is_abandoned(part: Slice) -> bool:
-    """Drop a batch of which nothing is done and whose caller no longer waits; return whether that is so."""
+    """Drop a batch that has not begun and whose caller has given up; return whether it was dropped."""
     batch = part.batch
     if part.place or not batch.until or not has_passed(batch.until, app.server_clock):
         return False
@@ -241,7 +241,7 @@ def _is_abandoned(part: Slice) -> bool:
 
 @contextmanager
 def _redis_needed(task: Task) -> Iterator[None]:
-    """Try the task again where Redis does not answer."""
+    """Retry the task if Redis does not answer."""
     try:
         yield
     except RedisError as error:

@@ -1,4 +1,4 @@
-"""The tasks by which facts fade and end: passes, prunes, the backfill of decay classes, and decisions on held facts."""
+"""Tasks of decay: passes, prunes, the backfill of decay classes, and decisions on held facts."""
 
 import time
 from collections import Counter
@@ -32,7 +32,7 @@ from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 from workers.validation import cursors
 
 DECIDING_SECONDS = 5.0
-"""How long one call goes on; a caller who has more to decide calls again."""
+"""Time limit of one call; the caller repeats it for the rest."""
 
 PASSED = (
     "processed", "changed", "hot", "warm", "cold", "compressed", "fingerprinted", "forgotten", "stale", "held",
@@ -41,13 +41,13 @@ PASSED = (
 
 
 class Plan(contract.Decay):
-    """A pass, which beat may have sent."""
+    """A pass, possibly sent by beat."""
 
     scheduled: Flag = False
 
 
 class PrunePlan(contract.Prune):
-    """A prune, which beat or a starting worker may have sent."""
+    """A prune, possibly sent by beat or a starting worker."""
 
     scheduled: Flag = False
     startup: Flag = False
@@ -71,7 +71,7 @@ class BackfillPart(contract.Backfill):
 
 @task_of(contract.DECAY, Plan)
 def plan(self: Task, asked: Plan) -> dict[str, Any]:
-    """Send one task for each segment with facts due; the last of them answers for this one with the run's counters."""
+    """Send the tasks of a pass; the last of them answers with the run's counters."""
     at = _instant(self, asked)
     if asked.scheduled and not signals.may_start_pass(context.redis, context.seconds()):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
@@ -80,7 +80,7 @@ def plan(self: Task, asked: Plan) -> dict[str, Any]:
 
 @task_of(contract.PRUNE, PrunePlan)
 def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
-    """Forget what has expired (hard), and halve or remove what nears its expiry (soft); return how many."""
+    """Forget expired facts (hard), and halve or forget those near their expiry (soft); return the counts."""
     at = _instant(self, asked)
     if asked.startup and not signals.starts_first(context.redis, self.request.id or ""):
         return {"skipped": "another worker has just started, and prunes"}
@@ -92,14 +92,14 @@ def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
 
 @task_of(contract.RUNS, contract.ListRuns)
 def runs(_: Task, asked: contract.ListRuns) -> dict[str, Any]:
-    """Return the latest passes, the newest first."""
+    """Return the latest passes, newest first."""
     latest = [answers.fact(asdict(run)) for run in passes.latest(context, asked)]
     return {"runs": latest, "next": latest[-1]["started_at"] if len(latest) == asked.limit else None}
 
 
 @internal("decay.apply", PassPart, ignore_result=True)
 def apply(_: Task, part: PassPart) -> None:
-    """Decay what is due in one segment, and close the run if this was its last part."""
+    """Process one part of a pass, and finish the run after the last one."""
     decay.apply(context, (part.run, part.segment, part.part), yield_to_users)
     report = decay.finish(context, part.run)
     if report.finished and report.asked_by:
@@ -108,7 +108,7 @@ def apply(_: Task, part: PassPart) -> None:
 
 @task_of(contract.BACKFILL, BackfillPart)
 def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
-    """Classify again the facts whose class was not chosen explicitly; the last successor answers."""
+    """Classify facts without an explicit decay class again; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
     at = _instant(self, asked)
     place: embed.Position | None = asked.after or embed.START
@@ -126,7 +126,7 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
 
 @task_of(contract.HELD, contract.ListHeld)
 def held(_: Task, asked: contract.ListHeld) -> dict[str, Any]:
-    """Return facts that have ended but stay visible, those that ended first in front."""
+    """Return held facts, which have ended but stay visible, by the time when they ended."""
     page = holding.listed(context, asked.namespace, asked.limit, cursors.place(asked.cursor, Cursor))
     facts = [
         {
@@ -144,7 +144,7 @@ def held(_: Task, asked: contract.ListHeld) -> dict[str, Any]:
 
 @task_of(contract.LET_GO, contract.LetGo, base=OnceTask)
 def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
-    """Forget held facts, or with `everything` all that are held; return how many, and how many are left."""
+    """Forget the given held facts, or with `everything` all; return how many, and how many are left."""
     done = _decide(self, asked, holding.let_go)
     signals.mark_grown(context.redis, asked.namespace)
     return done
@@ -152,13 +152,13 @@ def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
 
 @task_of(contract.KEEP, contract.Keep, base=OnceTask)
 def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
-    """Keep held facts, or with `everything` all that are held; return how many, and how many are left."""
+    """Keep the given held facts, or with `everything` all; return how many, and how many are left."""
     return _decide(self, asked, holding.keep)
 
 
 @internal("memory.notify_endings", Upkeep, ignore_result=True)
 def notify_endings(self: Task, asked: Upkeep) -> None:
-    """Send a notice of the facts that end soon, to the webhook and as the Celery event `memory-ending`."""
+    """Send notices of facts that end soon, to the webhook and as the Celery event `memory-ending`."""
     for notice in endings.notices(context, write_instant(self, asked.now)):
         with self.app.events.default_dispatcher() as dispatcher:
             dispatcher.send("memory-ending", **notice.document)
@@ -166,7 +166,7 @@ def notify_endings(self: Task, asked: Upkeep) -> None:
 
 
 def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) -> dict[str, Any]:
-    """Decide about held facts for a few seconds.
+    """Forget or keep held facts for up to `DECIDING_SECONDS`.
 
     Raises:
         InvalidInputError: both ids and `everything` were given, or neither.
@@ -179,12 +179,12 @@ def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) 
 
 
 def _instant(task: Task, asked: contract.Decay | contract.Prune | contract.Backfill) -> datetime:
-    """Return the instant of a pass: any that is only tried, else one at which a task may write."""
+    """Return the instant of a pass: any for a dry run, else one at which a task may write."""
     return asked.now or context.now() if asked.dry_run else write_instant(task, asked.now)
 
 
 def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> dict[str, Any]:
-    """Begin a pass and send its parts; return its counters if nothing is left to do, or else leave that to the last."""
+    """Begin a pass and send its parts; return its counters if there are none, else the last part answers."""
     asked_by = task.request.id or ""
     run, slot = uuid_of(asked_by), at.replace(second=0, microsecond=0) if asked.scheduled else None
     options |= {"dry_run": asked.dry_run, "namespace": asked.scope}
@@ -194,12 +194,12 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
         leave_answer_to_others(task, f"{len(parts)} parts sent")
-    # A run over a namespace that does not exist never began.
+    # A run over an unknown namespace never began.
     return _passed(replace(report, work=options.get("work", "decay"), dry_run=asked.dry_run))
 
 
 def _passed(report: decay.Report) -> dict[str, Any]:
-    """Return what a pass did, in the terms of what it was for."""
+    """Return the counters that belong to the kind of a pass."""
     done = report.counters
     duration_ms = round(done.duration_ms, 1)
     if report.work == "decay":
@@ -216,7 +216,7 @@ def _passed(report: decay.Report) -> dict[str, Any]:
 
 
 def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
-    """Return what earlier parts of a backfill did."""
+    """Return the counts of earlier parts of a backfill."""
     if done is None:
         return backfilling.Backfilled()
     changes = Counter({(change.was, change.to): change.facts for change in done.changes})
@@ -224,19 +224,19 @@ def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
 
 
 def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str) -> NoReturn:
-    """End a task whose successor takes the same parameters and the rest, and answers in its place."""
+    """Send a successor with the same parameters and `rest`, which answers in place of this task, and end this task."""
     task.apply_async(kwargs=asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""})
     leave_answer_to_others(task, said)
 
 
 def leave_answer_to_others(task: Task, said: str) -> NoReturn:
-    """End a task whose answer comes from a later one; Flower shows that it succeeded."""
+    """End a task that a later one answers; Flower shows it as succeeded."""
     task.send_event("task-succeeded", result=said, runtime=0.0)
     raise Ignore
 
 
 def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer, after giving it to the task that waits for it as well."""
+    """Return an answer, and store it as the result of the task that waits for it."""
     if waits:
         note(waits, answer)
         app.backend.mark_as_done(waits, answer)

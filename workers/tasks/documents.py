@@ -1,4 +1,4 @@
-"""The tasks of documents: Markdown files that become facts, and items, as LangGraph's stores keep them."""
+"""Tasks of documents: Markdown files, and items for LangGraph's stores."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,13 +20,13 @@ from workers.tasks.task import context, uuid_of, write_instant
 
 @task_of(contract.DOCUMENTS, contract.ListDocuments)
 def documents(_: Task, asked: contract.ListDocuments) -> Answer:
-    """Return which files of a folder are indexed, and the digest of each as it was last read."""
+    """Return the indexed files of a folder with their digests."""
     return files.known(context, asked)
 
 
 @task_of(contract.INDEX, contract.Index, base=OnceTask, soft_time_limit=25, time_limit=28)
 def index(self: Task, asked: contract.Index) -> Answer:
-    """Keep the chunks of a file, read at `now`, and no others of its path; return how many came and went."""
+    """Replace the chunks of a file by those read at `now`; return how many were added and removed."""
     done = files.index(context, asked, write_instant(self, asked.now))
     signals.mark_grown(context.redis, asked.namespace)
     return done
@@ -34,7 +34,7 @@ def index(self: Task, asked: contract.Index) -> Answer:
 
 @task_of(contract.UNINDEX, contract.Unindex, base=OnceTask)
 def unindex(_: Task, asked: contract.Unindex) -> Answer:
-    """Erase the chunks of files that do not exist any more; return how many."""
+    """Erase the chunks of removed files; return how many."""
     removed = files.remove(context, asked)
     signals.mark_grown(context.redis, asked.namespace)
     return removed
@@ -42,14 +42,14 @@ def unindex(_: Task, asked: contract.Unindex) -> Answer:
 
 @task_of(contract.PUT_ITEM, contract.PutItem, base=OnceTask)
 def put_item(self: Task, asked: contract.PutItem) -> Answer:
-    """Keep a document under a path and key, in place of what was there; return its fact's id."""
+    """Store an item under a path and key, replacing an existing one; return its fact's id."""
     at = write_instant(self, asked.now)
     return contract.Put(id=_put(self, asked.namespace, [asked], at)[0])
 
 
 @task_of(contract.PUT_ITEMS, contract.PutItems, base=OnceTask)
 def put_items(self: Task, asked: contract.PutItems) -> Answer:
-    """Keep documents, each in place of what was under its path and key; return their facts' ids."""
+    """Store items under their paths and keys, replacing existing ones; return their facts' ids."""
     return contract.PutMany(ids=_put(self, asked.namespace, asked.items, write_instant(self, asked.now)))
 
 
@@ -63,13 +63,13 @@ def _put(task: Task, namespace: str, given: Sequence[contract.NewItem], at: date
 
 @task_of(contract.ITEMS, contract.ListItems)
 def items(_: Task, asked: contract.ListItems) -> Answer:
-    """Return items below a path, and have them touched afterwards as by a recall."""
+    """Return items below a path, and send their touch, as by a recall."""
     return _find(asked.namespace, asked, asked.now or context.now())
 
 
 @task_of(contract.MANY_ITEMS, contract.ListManyItems, soft_time_limit=35, time_limit=40)
 def many_items(_: Task, asked: contract.ListManyItems) -> Answer:
-    """Return the items for each of many questions, and have them touched afterwards."""
+    """Return the items for each of many queries, and send their touch."""
     at = asked.now or context.now()
     return contract.ItemPages(answers=[_find(asked.namespace, one, at) for one in asked.queries])
 
@@ -84,7 +84,7 @@ def _find(namespace: str, asked: contract.ItemQuery, at: datetime) -> contract.I
 
 @task_of(contract.DROP_ITEM, contract.DropItem, base=OnceTask)
 def drop_item(self: Task, asked: contract.DropItem) -> Answer:
-    """Forget what is kept under a path and key; return whether there was something."""
+    """Forget the item under a path and key; return whether there was one."""
     dropped = kept.drop(context, asked, write_instant(self, asked.now))
     signals.mark_grown(context.redis, asked.namespace)
     return dropped
@@ -92,5 +92,5 @@ def drop_item(self: Task, asked: contract.DropItem) -> Answer:
 
 @task_of(contract.ITEM_PATHS, contract.ListItemPaths)
 def item_paths(_: Task, asked: contract.ListItemPaths) -> Answer:
-    """Return every path under which something is kept."""
+    """Return every path that has items."""
     return kept.paths(context, asked, asked.now or context.now())

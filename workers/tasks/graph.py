@@ -1,4 +1,4 @@
-"""The tasks of the two graphs: links between facts, relations between entities, and how those fade."""
+"""Tasks of the two graphs: links between facts, relations between entities, and the decay of relations."""
 
 import logging
 from time import monotonic
@@ -31,15 +31,15 @@ def link(self: Task, asked: contract.Link) -> Answer:
 
 @task_of(contract.UNLINK, contract.Unlink, base=OnceTask)
 def unlink(_: Task, asked: contract.Unlink) -> Answer:
-    """Remove the link of a type between two facts, or all of them; return how many."""
+    """Remove the links between two facts, of one type or all; return how many."""
     return graph.unlink(context, asked)
 
 
 @internal("memory.autolink", Facts, base=OnceTask, ignore_result=True)
 def autolink(self: Task, asked: Facts) -> dict[str, Any]:
-    """Link new facts with similar ones; a successor continues with what is left after 30 seconds.
+    """Link new facts with similar ones; a successor continues after 30 seconds.
 
-    A link that was removed does not come back with a late repeat.
+    A late redelivery does not add removed links again.
     """
     at, until, linked = write_instant(self, asked.now, refuse=False), monotonic() + WORK_SECONDS, 0
     for place, fact in enumerate(asked.ids):
@@ -53,13 +53,13 @@ def autolink(self: Task, asked: Facts) -> dict[str, Any]:
 
 @task_of(contract.RELATE, contract.Relate, base=OnceTask)
 def relate(self: Task, asked: contract.Relate) -> Answer:
-    """Observe that an entity is related to another; return the relation as it is then."""
+    """Record an observed relation between two entities; return the relation."""
     return graph.relate(context, asked, write_instant(self, asked.now))
 
 
 @task_of(contract.UNRELATE, contract.Unrelate, base=OnceTask)
 def unrelate(_: Task, asked: contract.Unrelate) -> Answer:
-    """Remove a relation for good; return how many there were, one or none."""
+    """Delete a relation; return how many there were, one or none."""
     return graph.unrelate(context, asked)
 
 
@@ -70,7 +70,7 @@ def relations(_: Task, asked: contract.ListRelations) -> Answer:
 
 
 class Decay(contract.DecayRelations):
-    """A pass over relations that may continue another one, and the task that waits for the answer of both."""
+    """A pass over relations, or the rest of one."""
 
     after: tuple[NamespaceNumber, RelationNumber] | None = None
     so_far: contract.RelationsPreviewed | None = None
@@ -81,10 +81,9 @@ class Decay(contract.DecayRelations):
 
 @task_of(contract.DECAY_RELATIONS, Decay)
 def decay(self: Task, asked: Decay) -> dict[str, Any]:
-    """Bring relations' stored weights up to date, of a namespace or with `everywhere` of all.
+    """Update the stored weights of relations, of a namespace or with `everywhere` of all.
 
-    The last of its successors answers, and notes the run; `after`, `so_far`, `asked_by` and `spent_ms` are what a
-    successor continues from.
+    The last successor answers and records the run.
     """
     begun = monotonic()
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)

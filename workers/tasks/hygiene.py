@@ -1,4 +1,4 @@
-"""The tasks of hygiene: consolidation, then the janitor, then the review by an LLM where that is enabled."""
+"""Tasks of hygiene: consolidation, then the janitor, then the review by an LLM if enabled."""
 
 import time
 from datetime import datetime
@@ -28,14 +28,14 @@ from workers.tasks.recall import regenerate
 from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 
 CONSOLIDATION_SECONDS = 3_600.0
-"""Two beats that send a consolidation of everything within this time have one."""
+"""Consolidations of all namespaces within this time count as one, in case two beats run."""
 
 REVIEW_SECONDS = 20.0
-"""How long a task that asks an LLM goes on, whose last answer may take as long again."""
+"""Time after which a review starts no further request, which may take as long again."""
 
 
 class Merged(Answer):
-    """What a consolidation did so far."""
+    """The result of a consolidation so far."""
 
     compared: int = 0
     merged: int = 0
@@ -43,7 +43,7 @@ class Merged(Answer):
 
 
 class ConsolidatePart(contract.Consolidate):
-    """A consolidation, or the rest of one; a scheduled one is followed by the janitor, where that is enabled."""
+    """A consolidation, or the rest of one; a scheduled one is followed by the janitor if enabled."""
 
     scheduled: Flag = False
     run: FactId | None = None
@@ -52,7 +52,7 @@ class ConsolidatePart(contract.Consolidate):
 
 
 class JanitorPart(contract.RunJanitor):
-    """A run of the janitor, or the rest of one; a scheduled one is followed by the review, where that is enabled."""
+    """A run of the janitor, or the rest of one; a scheduled one is followed by the review if enabled."""
 
     scheduled: Flag = False
     run: FactId | None = None
@@ -68,7 +68,7 @@ class ReviewPart(Timed):
 
 @task_of(contract.CONSOLIDATE, ConsolidatePart, base=OnceTask)
 def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
-    """Return facts that say nearly the same, after merging them if that is wanted; the last successor answers."""
+    """Return near-duplicates, merged if requested; the last successor answers."""
     task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
     at = write_instant(self, asked.now)
     if asked.everywhere:
@@ -89,7 +89,7 @@ def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
 
 @internal("memory.consolidate_all", Upkeep, ignore_result=True)
 def consolidate_all(self: Task, asked: Upkeep) -> None:
-    """Have every namespace consolidated in which something is new or due, and what follows from it done."""
+    """Send consolidations for all namespaces with due or uncompared facts."""
     if signals.first_of(context.redis, "consolidation", self.request.id or "", CONSOLIDATION_SECONDS):
         at = write_instant(self, asked.now)
         _consolidate_all(at, {"apply": settings.consolidate_apply, "scheduled": True})
@@ -97,7 +97,7 @@ def consolidate_all(self: Task, asked: Upkeep) -> None:
 
 @task_of(contract.JANITOR, JanitorPart, base=OnceTask)
 def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
-    """Do what is due of a namespace; return what was culled and became stale since the run before."""
+    """Process the due facts of a namespace; return what was culled or became stale since the previous run."""
     at = write_instant(self, asked.now)
     if asked.everywhere:
         return _janitors_for_all(at)
@@ -121,13 +121,13 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
 
 @task_of(contract.JANITOR_SNAPSHOT, contract.ShowJanitor)
 def janitor_snapshot(_: Task, asked: contract.ShowJanitor) -> dict[str, Any]:
-    """Return the report of the last run of a namespace's janitor."""
+    """Return the report of the janitor's last run in a namespace."""
     return _snapshot(asked.namespace, tidying.last(context, asked.namespace))
 
 
 @internal("memory.prune_by_llm", ReviewPart, base=OnceTask)
 def prune_by_llm(self: Task, asked: ReviewPart) -> dict[str, Any]:
-    """Have an LLM look for needless facts, if that is enabled; a task that follows goes on from there."""
+    """Have an LLM look for redundant facts, if enabled; a successor continues."""
     run, name = asked.run or uuid_of(self.request.id or ""), asked.namespace
     at, until = write_instant(self, asked.now), time.monotonic() + REVIEW_SECONDS
     done = reviewing.review(context, name, run, at, asked.after, until)
@@ -152,7 +152,7 @@ def _janitors_for_all(at: datetime) -> dict[str, Any]:
 
 
 def _follow_consolidation(namespace: str) -> None:
-    """Send the janitor after a consolidation, or what follows that where it is not wanted then."""
+    """Send the janitor after a consolidation, or the review if the janitor is not scheduled then."""
     if tidying.schedule(context, namespace) == "onConsolidation":
         janitor.apply_async(kwargs={"namespace": namespace, "scheduled": True})
     elif settings.prune_by_llm:
@@ -160,7 +160,7 @@ def _follow_consolidation(namespace: str) -> None:
 
 
 def _added(before: Merged, done: consolidating.Progress, most: int) -> dict[str, Any]:
-    """Return what was done before and now together, with the first of the groups."""
+    """Return the sum of earlier and new results, with at most `most` groups."""
     groups = [_group(group) for group in done.merged.groups]
     return {
         "compared": before.compared + done.compared,
@@ -170,7 +170,7 @@ def _added(before: Merged, done: consolidating.Progress, most: int) -> dict[str,
 
 
 def _consolidated(done: dict[str, Any], left: list[Group], asked: ConsolidatePart) -> dict[str, Any]:
-    """Return what was merged, or would be; `total` groups and `facts` in them are left as they are."""
+    """Return the merged groups, or those that would be; `total` groups with `facts` facts are left."""
     groups = done["groups"] if asked.apply else [_group(group) for group in left[: asked.limit]]
     counts = {"total": len(left), "facts": sum(len(group.merge) for group in left)}
     return {"applied": asked.apply, "compared": done["compared"], "merged": done["merged"], **counts, "groups": groups}
@@ -187,7 +187,7 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def _snapshot(namespace: str, last: Snapshot | None) -> dict[str, Any]:
-    """Return a report of the janitor in its documented field names; of many ids it has the first, and their number."""
+    """Return a report of the janitor with the documented field names."""
     if last is None:
         return {"namespace": namespace, "totalRuns": 0}
     return {

@@ -1,4 +1,4 @@
-"""The tasks of upkeep: missing vectors, counts of words, indexes, the purge, and the doctor."""
+"""Tasks of maintenance: missing vectors, word counts, indexes, the purge, and the doctor."""
 
 import logging
 import time
@@ -27,22 +27,22 @@ from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.task import WORK_SECONDS, context, write_instant
 
 HOURS: dict[str, Any] = {"soft_time_limit": 7_000, "time_limit": 7_200}
-"""Limits of tasks that write much of a large database."""
+"""Time limits of tasks that may process a whole large database."""
 
 CLEAN_SECONDS = 7_200.0
-"""The longest that cleaning may take, after which another one may begin."""
+"""Maximum duration of a clean-up, after which another may start."""
 
 log = logging.getLogger(__name__)
 
 
 class EmbedPart(Params):
-    """Facts without a vector, from the first or after a place."""
+    """A batch of facts without a vector, from the first or after a position."""
 
     after: Place | None = None
 
 
 class PurgePart(decay.Purge):
-    """A purge, which beat may have sent: then a task that follows goes on with what is left."""
+    """A purge, possibly sent by beat; then a successor continues with the rest."""
 
     scheduled: Flag = False
 
@@ -57,7 +57,7 @@ class ExaminePart(admin.Examine):
 
 @internal("memory.embed_pending", EmbedPart, ignore_result=True)
 def embed_pending(_: Task, asked: EmbedPart) -> None:
-    """Embed facts that still have no vector, batch by batch, one task at a time; then link what waited for that."""
+    """Embed facts without a vector, one task at a time; then link facts that waited for their vectors."""
     with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
@@ -68,7 +68,7 @@ def embed_pending(_: Task, asked: EmbedPart) -> None:
 
 
 def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.Position) -> embed.Position | None:
-    """Go on step by step until the end or for 30 seconds; return where to go on, if anywhere."""
+    """Repeat a step until the end or for 30 seconds; return the position to continue from, if any."""
     until = time.monotonic() + WORK_SECONDS
     at: embed.Position | None = place
     try:
@@ -81,7 +81,7 @@ def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.
 
 
 def _link() -> None:
-    """Have facts linked that had no vector when they were stored, and have one now."""
+    """Send the linking of facts that had no vector when they were stored and have one now."""
     for name, ids in signals.unlinked(context.redis).items():
         waiting = embed.waiting_among(context, name, ids)
         ready = [id_ for id_ in ids if id_ not in waiting]
@@ -93,9 +93,9 @@ def _link() -> None:
 
 @internal("memory.lexemes", Params, ignore_result=True)
 def lexemes(_: Task, __: Params) -> None:
-    """Count the words of namespaces that grew; estimate facts without salience, for 30 seconds at most.
+    """Count the words of namespaces that grew, and estimate facts without salience for up to 30 seconds.
 
-    Namespaces that have grown tenfold are estimated again by a task of their own.
+    A task of its own estimates a namespace again that has grown tenfold.
     """
     search_indexes.count_grown(context, context.now())
     until = time.monotonic() + WORK_SECONDS
@@ -107,13 +107,13 @@ def lexemes(_: Task, __: Params) -> None:
 
 @internal("memory.estimate_again", Scoped, ignore_result=True, **HOURS)
 def estimate_again(_: Task, asked: Scoped) -> None:
-    """Estimate the salience of a namespace's facts again, which has grown tenfold; once is as good as twice."""
+    """Estimate the salience of all facts of a namespace again. Idempotent."""
     estimate.estimate_again(context, asked.namespace, context.now())
 
 
 @internal("memory.settle_tallies", Params, ignore_result=True)
 def settle_tallies(_: Task, __: Params) -> None:
-    """Add what changed in the namespaces to their totals, and note these and the queues for the time series."""
+    """Add changes to the tallies, and record tallies and queue lengths for the time series."""
     now = context.now()
     counting.settle(context, now)
     queueing.note(context, now)
@@ -121,25 +121,25 @@ def settle_tallies(_: Task, __: Params) -> None:
 
 @internal("memory.thin_course", Upkeep)
 def thin_course(self: Task, asked: Upkeep) -> dict[str, Any]:
-    """Remove most of the older points of time series; once is as good as twice."""
+    """Reduce the resolution of old time series. Idempotent."""
     return {"removed": counting.thin(context, write_instant(self, asked.now))}
 
 
 @internal("memory.ann", Params, ignore_result=True, **HOURS)
 def ann(_: Task, __: Params) -> None:
-    """Give large namespaces a vector index of their own; a second delivery meanwhile finds it being built."""
+    """Build the vector indexes of large namespaces; a concurrent delivery does nothing."""
     search_indexes.index_large_namespaces(context)
 
 
 @internal("memory.rebuild_indexes", Params, **HOURS)
 def rebuild_indexes(_: Task, __: Params) -> dict[str, Any]:
-    """Rebuild bloated indexes; return which. A second delivery meanwhile finds it being done."""
+    """Rebuild bloated indexes; return their names. A concurrent delivery does nothing."""
     return {"rebuilt": search_indexes.rebuild_bloated_indexes(context)}
 
 
 @internal("memory.clean", Params, ignore_result=True, **HOURS)
 def clean(_: Task, __: Params) -> None:
-    """Take what was erased out of the servers' pages and indexes, and old notes of uses, one task at a time."""
+    """Vacuum erased facts out of pages and indexes, and delete old ids of uses, one task at a time."""
     with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
         if alone:
             touching.drop_old_uses(context)
@@ -148,9 +148,9 @@ def clean(_: Task, __: Params) -> None:
 
 @task_of(decay.PURGE, PurgePart)
 def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
-    """Erase what was forgotten long ago, for 30 seconds at most; return how much is left.
+    """Erase facts whose retention is over, for up to 30 seconds; return how many are left.
 
-    A scheduled one hands over what is left to its successor; who asks for one, asks again.
+    A successor continues a scheduled purge; other callers repeat the request.
     """
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
     if not asked.scheduled:
@@ -183,7 +183,7 @@ def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str,
 
 @task_of(admin.DOCTOR, ExaminePart)
 def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
-    """Examine facts; return which faults they have, and how Redis is; the last successor answers."""
+    """Examine facts; return their faults and the condition of Redis; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
     at = write_instant(self, asked.now) if asked.mend else asked.now or context.now()
     place: embed.Position | None = asked.after or embed.START
@@ -213,7 +213,7 @@ def _faults(found: doctor.Diagnosis) -> list[dict[str, Any]]:
 
 
 def _diagnosis(so_far: admin.Examined | None) -> doctor.Diagnosis:
-    """Return what earlier parts of an examination found.
+    """Return the findings of earlier parts of an examination.
 
     Raises:
         InvalidInputError: it names an unknown fault.

@@ -1,4 +1,4 @@
-"""Once: a write that a late repeat would undo or do again is done by the first delivery of its task alone."""
+"""Deduplication: writes that are not idempotent are done by the first delivery of a task only."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,23 +13,23 @@ from workers.errors import NotFoundError, UnavailableError
 from workers.tasks.task import EbbTask, context
 
 LOCK_SECONDS = 15.0
-"""Lock TTL: longer than a transaction usually takes, shorter than the retries of a delivery that waits for it."""
+"""Lock TTL: longer than a usual transaction, shorter than the retry window of a waiting delivery."""
 
 RETRY_SECONDS = 3.0
 GOES_ON = {"goes_on": True}
-"""What is noted of a task whose successor answers."""
+"""The stored answer of a task whose successor answers."""
 
 NOT_FOUND = "not_found"
 
 
 class OnceTask(EbbTask):
-    """A task that is done once: later deliveries, and one meanwhile, get the answer of the first.
+    """A task that runs once: later and concurrent deliveries return the answer of the first.
 
-    A link that was stored and then removed must not come back with a late repeat of the first message.
+    For example, a redelivery must not add a link again that was removed meanwhile.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task, unless an earlier delivery did."""
+        """Run the task, unless an earlier delivery has."""
         task_id = self.request.id
         if not task_id:
             return self.run(*args, **kwargs)
@@ -45,20 +45,20 @@ class OnceTask(EbbTask):
             return self._done(task_id, *args, **kwargs) if noted is None else self._again(noted)
 
     def _done(self, task_id: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Run the task, and note how it ended; what is tried again has not ended."""
+        """Run the task and store its answer, unless it will be retried."""
         try:
             answer: dict[str, Any] = self.run(*args, **kwargs)
         except Ignore:
             note(task_id, GOES_ON)
             raise
-        except NotFoundError as error:  # what is not there may be there when a repeat comes
+        except NotFoundError as error:  # stored, as the fact may exist at a redelivery
             note(task_id, {NOT_FOUND: str(error)})
             raise
         note(task_id, answer)
         return answer
 
     def _again(self, noted: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of the first delivery, or end as it did."""
+        """Return the answer of the first delivery, or raise its error."""
         if NOT_FOUND in noted:
             raise NotFoundError(noted[NOT_FOUND])
         if noted == GOES_ON:
@@ -69,7 +69,7 @@ class OnceTask(EbbTask):
 
 @contextmanager
 def _alone(task_id: str) -> Iterator[bool]:
-    """Give whether no other delivery of a task is at work; a full Redis, where none can note that, stops no task."""
+    """Yield whether this delivery holds the task's lock; without a lock in a full Redis the task runs."""
     with ExitStack() as stack:
         alone = True
         with suppress(RefusedError):
@@ -78,6 +78,6 @@ def _alone(task_id: str) -> Iterator[bool]:
 
 
 def note(task_id: str, answer: dict[str, Any]) -> None:
-    """Note the answer of a task; where Redis does not take that, the task is done all the same."""
+    """Store the answer of a task, if Redis accepts it."""
     with suppress(RedisError):
         signals.note_done(context.redis, task_id, answer)

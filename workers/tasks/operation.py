@@ -1,4 +1,4 @@
-"""Tasks of the contract's operations: a message's arguments become validated parameters before anything is done."""
+"""Tasks of the contract's operations: decorators that validate a message's arguments."""
 
 import functools
 import inspect
@@ -17,17 +17,17 @@ from workers.errors import InvalidInputError
 from workers.tasks.task import EbbTask
 
 Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
-"""After which namespace's number and fact a walk over facts goes on."""
+"""The position of an iteration over facts: namespace and fact."""
 
 
 class Upkeep(Params):
-    """What a task takes that beat sends, as of an instant."""
+    """Parameters of a task that beat sends."""
 
     now: Instant | None = None
 
 
 class Facts(Params):
-    """What a task takes that follows from another one: facts of a namespace, and as of when."""
+    """Parameters of a task that another task sends: facts of a namespace, and an instant."""
 
     ids: FactIds
     namespace: Namespace
@@ -43,14 +43,14 @@ def task_of(
 ) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function the task of an operation.
 
-    The function gets the task and its parameters. `params` are the operation's own, or a subclass of them with what
-    the task passes on to its successor.
+    The function gets the task and its parameters. `params` is the operation's class, or a subclass with fields for
+    successors.
     """
     return _declared(operation.name, params, operation.parameters, base=base, **options)
 
 
 def internal(name: str, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:
-    """Return the decorator that makes a function a task that no caller asks for: another task or beat sends it."""
+    """Return the decorator that makes a function an internal task, sent by another task or beat."""
     return _declared(name, params, (), base=base, **options)
 
 
@@ -64,7 +64,7 @@ def _declared(name: str, params: type[P], first: Sequence[str], **options: Any) 
             answer = body(self, validated(name, params, names, positional, named))
             return plain(answer) if isinstance(answer, Answer) else answer
 
-        run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # what Celery and readers see
+        run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # for Celery's argument check
         return app.task(bind=True, name=name, **options)(run)
 
     return decorate
@@ -73,10 +73,10 @@ def _declared(name: str, params: type[P], first: Sequence[str], **options: Any) 
 def validated(
     task: str, params: type[P], names: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> P:
-    """Return the parameters that a message's arguments are; `names` are those of the parameters, in order.
+    """Return a message's arguments as parameters; `names` is the order of positional ones.
 
     Raises:
-        InvalidInputError: an argument is unknown, missing, given twice or not allowed; the first faults are named.
+        InvalidInputError: an argument is unknown, missing, given twice or not allowed.
     """
     by_place = dict(zip(names, positional, strict=False))
     if len(positional) > len(names) or by_place.keys() & named.keys():

@@ -1,4 +1,4 @@
-"""The tasks of recall, lookup and context, and of what follows from them: touch and regenerate."""
+"""Tasks of recall, lookup and context, and their follow-ups: touch and regenerate."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -35,18 +35,18 @@ log = logging.getLogger(__name__)
 
 
 class RecallTask(LaneTask):
-    """A task that sends the touch of what it returned once the answer is out."""
+    """A task that sends the touch of its results after its answer."""
 
-    # Its caller waits: to hear that no connection is free is worth more to them than another attempt.
+    # A caller waits, so a quick error is better than a retry.
     dont_autoretry_for = (*LaneTask.dont_autoretry_for, NoConnectionError)
 
-    # How much of the answer Flower is shown: what it takes to write that is no small part of a recall.
+    # Limits the answer's representation for Flower, which costs a notable part of a recall.
     resultrepr_maxsize = 200
 
     def touch_afterwards(
         self, namespace: str, shown: Iterable[Result], at: datetime, question: str, *, deep: bool = False
     ) -> None:
-        """Note on this request what its answer returns, by namespace, and which question it answers."""
+        """Record on this request the results to touch, by namespace, and the question."""
         returned: dict[str, list[str]] = {}
         for one in shown:
             returned.setdefault(one.namespace or namespace, []).append(str(one.id))
@@ -55,10 +55,10 @@ class RecallTask(LaneTask):
         self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
 
     def weigh(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
-        """Refuse what costs too much; what is not light takes a slot of the bulk lane, or waits for it.
+        """Check the cost of questions; expensive ones take a slot of the bulk lane, or wait for one.
 
         Raises:
-            InvalidInputError: the questions together cost more than EBB_MAX_RECALL_COST.
+            InvalidInputError: the total cost exceeds EBB_MAX_RECALL_COST.
         """
         own, most = sum(map(_cost, questions)), settings.max_recall_cost
         if own > most:
@@ -71,11 +71,11 @@ class RecallTask(LaneTask):
             take_slot(self, asked, asked.namespace)
 
     def active(self) -> AbstractContextManager[None]:
-        """Return a context in which other processes see that this task is at work."""
+        """Return a context in which other processes see that this task is running."""
         return signals.active(context.redis, self.request.id or "", context.seconds())
 
     def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
-        """Send the touch that this call noted on its request, if it did; a second delivery sends it by the same id."""
+        """Send the recorded touches; a redelivery sends them with the same ids."""
         for place, arguments in enumerate(self.request.get("touch_after") or ()):
             at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
             use = str(uuid5(uuid_of(task_id), f"touch {place}" if place else "touch"))
@@ -98,14 +98,14 @@ def _too_costly(asked: contract.Recall | contract.Context, own: int, most: int) 
 
 
 LIMITS: dict[str, Any] = {"base": RecallTask, "soft_time_limit": 8, "time_limit": 12, "max_retries": 2}
-"""What holds for tasks whose caller waits."""
+"""Options of tasks with a waiting caller."""
 
 
 @task_of(contract.RECALL, contract.Recall, **LIMITS)
 def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
-    """Return the facts that fit a question best, and have them touched afterwards.
+    """Return the facts that best match a question, and send their touch.
 
-    Nothing is touched by a question about the past, or by asking why a fact was not recalled.
+    Questions about the past, and those with `why`, touch nothing.
     """
     at, question = asked.now or context.now(), _question(asked)
     self.weigh(asked, [asked])
@@ -117,7 +117,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
 
 @task_of(contract.RECALL_MANY, contract.RecallMany, **LIMITS | {"soft_time_limit": 35, "time_limit": 40})
 def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
-    """Return the facts that fit each of many questions best, and have them touched afterwards as by a recall."""
+    """Return the facts that best match each of many questions, and send their touch."""
     at = asked.now or context.now()
     checked = [_checked(one, asked.namespace) for one in asked.queries]
     good = [one for one in checked if not isinstance(one, InvalidInputError)]
@@ -129,7 +129,7 @@ def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
 
 
 def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | InvalidInputError:
-    """Return one of many questions, which are asked in the namespace and at the instant of all, or what is wrong."""
+    """Return one of many questions with the common namespace, or the error."""
     if not isinstance(given, dict) or not given.keys().isdisjoint(SHARED):
         return InvalidInputError(
             f"A question is an object with `query`, without `namespace` and `now`; given {show(given)}."
@@ -177,7 +177,7 @@ def _question(asked: contract.Recall) -> Question:
 
 @task_of(contract.LOOKUP, contract.Lookup, **LIMITS)
 def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
-    """Return facts about an entity, or one key of it, and have them touched afterwards as by a recall."""
+    """Return facts about an entity, or one key of it, and send their touch."""
     at = asked.now or context.now()
     with self.active():
         found, rest = finding.lookup(context, asked, at)
@@ -187,9 +187,9 @@ def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
 
 
 class Touched(Params):
-    """Facts that were recalled at an instant; `question` is the key of the question that they answered.
+    """Facts that were recalled at an instant; `question` is the key of the question.
 
-    With `deep` those that had ended by themselves live again.
+    With `deep`, facts that decay had forgotten are restored.
     """
 
     ids: FactIds
@@ -201,7 +201,7 @@ class Touched(Params):
 
 @internal("memory.touch", Touched, base=LaneTask, ignore_result=True)
 def touch(self: Task, asked: Touched) -> None:
-    """Count that these facts were recalled, once for each task id, and have those regenerated that had faded."""
+    """Touch recalled facts, once for each task id, and send the regeneration of faded ones."""
     if len(asked.ids) > SMALL:
         take_slot(self, asked, asked.namespace)
     seen_at = write_instant(self, asked.at, refuse=False)
@@ -212,21 +212,21 @@ def touch(self: Task, asked: Touched) -> None:
 
 
 def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
-    """Have facts that were used though they had faded regenerated, once however often they are used meanwhile."""
+    """Send the regeneration of used facts, once for several uses."""
     if faded and settings.regeneration_enabled:
         claimed = signals.claim_regeneration(context.redis, namespace, faded)
         regenerate_soon(namespace, claimed)
 
 
 def regenerate_soon(namespace: str, faded: Sequence[UUID]) -> None:
-    """Have facts regenerated, if that is wanted."""
+    """Send the regeneration of facts, if enabled."""
     if faded and settings.regeneration_enabled:
         regenerate.apply_async(kwargs={"namespace": namespace, "ids": [str(id_) for id_ in faded]})
 
 
 @internal("memory.regenerate", Facts, ignore_result=True)
 def regenerate(self: Task, asked: Facts) -> None:
-    """Make the full vectors of facts that had faded and were used again."""
+    """Compute the full vectors of faded facts that were used."""
     try:
         regenerating.regenerate(context, asked.namespace, asked.ids, write_instant(self, asked.now, refuse=False))
     except EmbeddingError as error:
@@ -238,7 +238,7 @@ T = TypeVar("T")
 
 @task_of(contract.CONTEXT, contract.Context, **LIMITS)
 def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
-    """Return what fits a prompt, as a block of text to put before it; only what is in it is touched afterwards."""
+    """Return a block of memory for a prompt, and send the touch of the facts in it."""
     at = asked.now or context.now()
     question = Question(
         text=own_words(asked.query, "query", settings.max_text),
@@ -274,7 +274,7 @@ def _shape(asked: contract.Context) -> injecting.Shape:
 
 
 def _entities(asked: contract.Context) -> tuple[str, ...] | None:
-    """Return the entities to look up: none if that is switched off, those of the list, or all that facts are about."""
+    """Return the entities to look up: none if disabled (empty), the given list, or all (None)."""
     named = settings.entities.split(",") if asked.entities is None else asked.entities
     listed = tuple(" ".join(name.split()) for name in named if name.strip())
     return (listed or None) if _chosen(asked.entity_lookup, settings.entity_lookup) else ()

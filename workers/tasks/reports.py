@@ -1,4 +1,4 @@
-"""Tasks that report: single facts, what a namespace holds, what will happen to it, and what contradicts itself."""
+"""Tasks of reports: facts, statistics, forecasts and contradictions."""
 
 from dataclasses import asdict
 from typing import Any
@@ -27,50 +27,50 @@ PAIR = 2
 
 @task_of(contract.STATS, contract.ShowStats)
 def stats(_: Task, asked: contract.ShowStats) -> dict[str, Any]:
-    """Return what a namespace holds, by tier, fidelity and decay class, and what is due."""
+    """Return the counts of a namespace by tier, fidelity and decay class, and due facts."""
     return asdict(counting.stats(context, asked.namespace, asked.now or context.now()))
 
 
 @task_of(contract.TIME_SERIES, contract.ShowTimeSeries)
 def course(_: Task, asked: contract.ShowTimeSeries) -> dict[str, Any]:
-    """Return how what a namespace holds has changed over so many days."""
+    """Return the time series of a namespace's counts."""
     return counting.course(context, asked.namespace, asked.days, asked.now or context.now())
 
 
 @task_of(contract.NAMESPACES, contract.ListNamespaces)
 def namespaces(_: Task, asked: contract.ListNamespaces) -> dict[str, Any]:
-    """Return the names of namespaces that begin so, in order."""
+    """Return the names of namespaces that begin with a prefix, in order."""
     return {"namespaces": showing.namespaces(context, asked.prefix, asked.limit)}
 
 
 @task_of(contract.FACT, contract.ShowFact)
 def fact(_: Task, asked: contract.ShowFact) -> dict[str, Any]:
-    """Return one fact as it is now."""
+    """Return one fact."""
     return answers.fact(showing.show(context, asked.namespace, asked.id, asked.now or context.now()))
 
 
 @task_of(contract.FACTS, contract.ListFacts)
 def facts(_: Task, asked: contract.ListFacts) -> dict[str, Any]:
-    """Return facts as they are now: those of `ids`, or else a page of those that pass the filters, the newest first."""
+    """Return the facts of `ids`, or a page of those that match the filters, newest first."""
     at = asked.now or context.now()
     return answers.facts(*showing.page(context, asked, at))
 
 
 @task_of(contract.CURVE, contract.ShowCurve)
 def curve(_: Task, asked: contract.ShowCurve) -> dict[str, Any]:
-    """Return how a fact faded, was used, and will fade."""
+    """Return the forgetting curve of a fact."""
     return curves.curve(context, asked.namespace, asked.id, asked.now or context.now())
 
 
 @task_of(contract.NEIGHBOURS, contract.ShowNeighbours)
 def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
-    """Return what a fact is linked with, by its strongest links, and the links among those."""
+    """Return the facts with the strongest links to a fact, and the links among them."""
     return graph.neighbours(context, asked.namespace, asked.id, asked.most, asked.now or context.now())
 
 
 @task_of(contract.FORECAST, contract.ShowForecast)
 def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
-    """Return what passes will do on each of the coming days, and on request which facts end soon."""
+    """Return the forecast of the coming days, and on request the facts that end soon."""
     at, namespace, given = asked.now or context.now(), asked.namespace, asked.set or []
     ahead = forecasting.forecast(context, namespace, asked.days, at, asked.shown, given)
     answer = answers.foreseen(ahead) | {"totals": asdict(forecasting.totals(context, namespace, ahead))}
@@ -91,7 +91,7 @@ def timeline(_: Task, asked: contract.ShowTimeline) -> contract.Timeline:
 
 @task_of(contract.CONTRADICTIONS, contract.ListContradictions)
 def list_contradictions(_: Task, asked: contract.ListContradictions) -> dict[str, Any]:
-    """Return which facts contradict each other."""
+    """Return a page of contradictions."""
     cursor = cursors.place(asked.cursor, ContradictionCursor)
     at = asked.now or context.now()
     return answers.contradicting(supersede.contradicting(context, asked.namespace, at, asked.limit, cursor))
@@ -99,7 +99,7 @@ def list_contradictions(_: Task, asked: contract.ListContradictions) -> dict[str
 
 @task_of(contract.RESOLVE, contract.Resolve, base=OnceTask)
 def resolve(self: Task, asked: contract.Resolve) -> dict[str, Any]:
-    """Settle a contradiction: one fact supersedes the others, or both are accepted."""
+    """Resolve a contradiction: one fact supersedes the others, or both are accepted."""
     at = write_instant(self, asked.now)
     given, name = list(dict.fromkeys(asked.ids)), asked.namespace
     if asked.both and asked.keep is None and len(given) == PAIR:

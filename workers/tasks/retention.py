@@ -1,4 +1,4 @@
-"""The tasks by which owners decide what stays: reinforce, used, forget, restore, pin, edit and history."""
+"""Tasks of retention: reinforce, used, forget, restore, pin, edit and history."""
 
 import time
 from collections.abc import Sequence
@@ -40,14 +40,14 @@ Total = Annotated[int, Field(ge=0, lt=2**63)]
 
 EVERY_REASON: Reasons = (*BY_ITSELF, *WISHED)
 FORGET_SECONDS = 15.0
-"""How long one task goes on forgetting what fits a subject; the caller asks again for what is left."""
+"""Time limit of forgetting by subject in one task; the caller repeats the request for the rest."""
 
 MOST_ERRORS = 20
-"""How many refused facts the answer names."""
+"""Maximum number of errors in the answer."""
 
 
 class SoFar(Params):
-    """What was done by a restore of many facts, and the first of the facts that it refused."""
+    """The counts of a restore of many facts, and the first errors."""
 
     restored: Total = 0
     pinned: Total = 0
@@ -56,7 +56,7 @@ class SoFar(Params):
     errors: tuple[dict[str, Text], ...] = ()
 
     def and_then(self, batch: Batch) -> "SoFar":
-        """Return what was done before and in a batch together."""
+        """Return the sum of these counts and a batch's."""
         outcomes = _results(list(batch.outcomes), list(batch.outcomes.values()))["results"]
         errors = [one for one in outcomes if "error" in one]
         actions = [one.get("action") for one in outcomes]
@@ -70,7 +70,7 @@ class SoFar(Params):
 
 
 class Restore(contract.Restore):
-    """What a successor goes on from, besides the parameters of the operation; the last of them answers."""
+    """A restore, or the rest of one."""
 
     after: CursorText | None = None
     so_far: SoFar | None = None
@@ -92,7 +92,7 @@ def reinforce(self: Task, asked: contract.Reinforce) -> dict[str, Any]:
 
 @task_of(contract.USED, contract.Use, base=OnceTask)
 def used(self: Task, asked: contract.Use) -> contract.Used:
-    """Count that an agent used facts, once for each task id; return which are there and which are not."""
+    """Record that an agent used facts, once for each task id; return the known and unknown ids."""
     answer, faded = touching.used(context, asked, write_instant(self, asked.now), use_of(self))
     regenerate_used(asked.namespace, faded)
     return answer
@@ -100,7 +100,7 @@ def used(self: Task, asked: contract.Use) -> contract.Used:
 
 @task_of(contract.FORGET, contract.Forget, base=OnceTask)
 def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
-    """Forget facts, or erase them at once; return what became of each, in order."""
+    """Forget facts, or erase them at once; return the outcomes in order."""
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
     if asked.ids is None:
         until, run = time.monotonic() + FORGET_SECONDS, uuid_of(self.request.id or "")
@@ -114,7 +114,7 @@ def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
 
 @task_of(contract.PIN, contract.Pin, base=OnceTask)
 def pin(self: Task, asked: contract.Pin) -> contract.Pinned:
-    """Pin a fact for good or until an instant, and have its full vector restored; or end its pin."""
+    """Pin a fact without end or until an instant, and restore its full vector; or end its pin."""
     at = write_instant(self, asked.now)
     if asked.off and asked.until is not None:
         raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
@@ -127,7 +127,7 @@ def pin(self: Task, asked: contract.Pin) -> contract.Pinned:
 
 @task_of(facts.EDIT, facts.Edit, base=OnceTask)
 def edit(self: Task, asked: facts.Edit) -> facts.Edited:
-    """Change what a fact says beside its text; return which fields changed, and how long it lives since."""
+    """Change the fields of a fact other than its text; return the changed fields and its lifetime."""
     done = editing.edit(context, asked, write_instant(self, asked.now))
     signals.mark_grown(context.redis, asked.namespace)
     return done
@@ -135,13 +135,13 @@ def edit(self: Task, asked: facts.Edit) -> facts.Edited:
 
 @task_of(contract.HISTORY, contract.ShowHistory)
 def history(_: Task, asked: contract.ShowHistory) -> contract.History:
-    """Return a fact and everything that happened to it, oldest first."""
+    """Return a fact and its events, oldest first."""
     return past.history(context, asked, asked.now or context.now())
 
 
 @task_of(contract.FORGOTTEN, contract.ListForgotten)
 def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
-    """Return what was forgotten and can be restored, newest first; without `asked` only what ended by itself."""
+    """Return restorable facts, newest first; without `asked` only those forgotten by decay."""
     shown = EVERY_REASON if asked.asked else BY_ITSELF
     selection, place = _selection(asked, shown, shown), cursors.place(asked.cursor, Cursor)
     return listing.forgotten(context, asked.namespace, selection, asked.limit, place)
@@ -149,7 +149,7 @@ def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
 
 @task_of(contract.RESTORE, Restore, base=OnceTask)
 def restore(self: Task, asked: Restore) -> dict[str, Any]:
-    """Restore facts by their ids, or those that a selection matches; return what became of them."""
+    """Restore facts by ids or by a selection; return the outcomes."""
     at = write_instant(self, asked.now)
     if asked.selects == (asked.ids is not None) or (asked.dry_run and not asked.selects):
         raise InvalidInputError("ids: give either ids, or any of since, until, reason and run, which may be a dry run.")
@@ -169,7 +169,7 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
 
 
 def _go_on(asked: Restore, rest: dict[str, Any], task_id: str | None) -> None:
-    """Send the successor, which goes on behind what was restored."""
+    """Send the successor, which continues after the restored facts."""
     selection = asked.model_dump(mode="json", include={"namespace", "since", "until", "reason", "run"})
     restore.apply_async(kwargs=selection | rest | {"asked_by": asked.asked_by or task_id})
 
@@ -182,7 +182,7 @@ def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
 
 
 def _restore_selected(asked: Restore, selection: Selection, at: datetime) -> tuple[SoFar, Cursor | None]:
-    """Restore batch by batch for as long as a task works; return what was done in all, and where to continue."""
+    """Restore in batches for up to `WORK_SECONDS`; return the counts and the position to continue from, if any."""
     deadline = time.monotonic() + WORK_SECONDS
     done, place = asked.so_far or SoFar(), cursors.place(asked.after, Cursor)
     while True:
@@ -202,7 +202,7 @@ def _selection(asked: contract.Selection, default: Reasons, allowed: Reasons) ->
 
 
 def _results(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:
-    """Return what became of each fact that was to be forgotten or restored, in order, or why nothing did."""
+    """Return the outcomes and errors of facts, in order."""
     return {"results": [_result(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
 
 

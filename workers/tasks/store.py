@@ -1,4 +1,4 @@
-"""The tasks by which facts come in: store, store_many, conversations, and the outbox that sends lost ones again."""
+"""Tasks of storing: single facts, batches, conversations, imports, and the outbox."""
 
 import time
 from collections.abc import Sequence
@@ -42,20 +42,20 @@ LINKED = ("added", "updated", "unchanged")
 
 
 class StoreTask(EbbTask):
-    """A task that sends the janitor of the namespace that it stored into, once the answer is out, if that is wanted."""
+    """A task that sends the namespace's janitor after its answer, if scheduled so."""
 
     looked_at: ClassVar[dict[str, float]] = {}
-    """When this process last asked for a namespace's schedule, on the monotonic clock."""
+    """When this process last read a namespace's schedule, on the monotonic clock."""
 
     def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
-        """Send it at most once a minute, however much is stored; its message expires after that."""
+        """Send the janitor at most once a minute; its message expires after that."""
         name = self.request.get("captured")
         wanted = name and self._may_look(name) and tidying.schedule(context, name) == "onCapture"
         if wanted and signals.may_tidy(context.redis, name):
             app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
 
     def _may_look(self, name: str) -> bool:
-        """Return whether the last look is a minute ago, so that storing costs no query."""
+        """Return whether the schedule may be read again, at most once a minute."""
         now = time.monotonic()
         if now - self.looked_at.get(name, -inf) < signals.COOLDOWN_SECONDS:
             return False
@@ -67,7 +67,7 @@ class StoreTask(EbbTask):
 
 @task_of(contract.STORE, contract.Store, base=StoreTask, soft_time_limit=35, time_limit=40)
 def store(self: Task, asked: contract.Store) -> contract.Stored:
-    """Store one fact; return its id, what it became, whether it has a vector, and how long it lives."""
+    """Store one fact; return its id, outcome, whether it has a vector, and its lifetime."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
     (answer,) = _store(self, asked, [asked], at, own_id, use_of(self))
     if isinstance(answer, InvalidInputError):
@@ -77,12 +77,12 @@ def store(self: Task, asked: contract.Store) -> contract.Stored:
 
 @task_of(contract.STORE_MANY, contract.StoreMany, base=StoreTask)
 def store_many(self: Task, asked: contract.StoreMany) -> dict[str, Any]:
-    """Store many facts; return what each became, in order, or why it was not stored."""
+    """Store many facts; return the outcomes and errors in order."""
     return in_slices(self, asked.model_copy(update={"now": write_instant(self, asked.now)}))
 
 
 def _store_slice(task: Task, part: Slice) -> list[Any]:
-    """Store a part of a batch, under ids and as a use that follow from the batch's, so that it may be repeated."""
+    """Store a slice of a batch, with ids derived from the batch's, so that it is idempotent."""
     asked = contract.StoreMany.model_validate(part.batch.arguments | {"facts": part.content})
     own_id, first = uuid_of(part.batch.id), part.place * SLICE
     use = uuid5(own_id, f"slice {part.place}") if part.place else own_id
@@ -92,7 +92,7 @@ def _store_slice(task: Task, part: Slice) -> list[Any]:
 
 @task_of(REMEMBER, Remember, base=StoreTask)
 def remember(self: Task, asked: Remember) -> Remembered:
-    """Store what was said in messages; return what became of each turn."""
+    """Store the messages of a conversation; return the outcome of each turn."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
     said, given, new = turns(context, asked)
     new = _noted(own_id, new) if settings.extract else []
@@ -103,7 +103,7 @@ def remember(self: Task, asked: Remember) -> Remembered:
 
 
 def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:
-    """Note which turns are new, and return what an earlier delivery of the same task noted, when they were."""
+    """Record the new turns, and return those that an earlier delivery of the same task recorded."""
     with suppress(RedisError):
         noted = idempotency.keep_answer(context.redis, f"new:{own_id}", {"ids": [str(id_) for id_ in new]})
         return [UUID(id_) for id_ in noted["ids"]]
@@ -111,7 +111,7 @@ def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:
 
 
 def _extract(ids: Sequence[UUID], namespace: str, at: datetime, own_id: UUID) -> None:
-    """Have facts drawn from turns; the task is the same one for a second delivery, so it is done once."""
+    """Send the extraction of facts from turns, with the same task id for a redelivery."""
     if ids:
         given = {"ids": [str(id_) for id_ in ids], "namespace": namespace, "now": at.isoformat()}
         extract.apply_async(kwargs=given, task_id=str(uuid5(own_id, "extract")))
@@ -119,7 +119,7 @@ def _extract(ids: Sequence[UUID], namespace: str, at: datetime, own_id: UUID) ->
 
 @internal("memory.extract", Facts, base=OnceTask, ignore_result=True)
 def extract(self: Task, asked: Facts) -> dict[str, Any]:
-    """Draw facts from turns by an LLM; a successor continues with what is left after 30 seconds."""
+    """Extract facts from turns by an LLM; a successor continues after 30 seconds."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now, refuse=False)
     until, left, done = time.monotonic() + WORK_SECONDS - QUESTION_SECONDS, asked.ids, 0
     while left and settings.extract:
@@ -135,7 +135,7 @@ def extract(self: Task, asked: Facts) -> dict[str, Any]:
 
 @task_of(IMPORT, ImportRecords, base=OnceTask)
 def bring_back(self: Task, asked: ImportRecords) -> dict[str, Any]:
-    """Import lines of an archive, facts with their past and the rest; return what became of each, in order."""
+    """Import records of an archive; return the outcomes in order."""
     return in_slices(self, asked.model_copy(update={"now": write_instant(self, asked.now)}))
 
 
@@ -160,7 +160,7 @@ SLICED |= {
 
 @internal("memory.sweep_outbox", Params, ignore_result=True)
 def sweep_outbox(_: Task, _asked: Params) -> None:
-    """Send accepted writes again whose messages must be lost."""
+    """Send accepted writes again whose messages are lost."""
     now = context.seconds()
     for entry in outbox.entries(context.redis):
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
@@ -180,9 +180,9 @@ def _store(
     use: UUID | None,
     first: int = 0,
 ) -> list[Stored | InvalidInputError]:
-    """Check and store facts; each gets an id from `own_id` if it has none, so that a second delivery is the same.
+    """Validate and store facts; missing ids are derived from `own_id`, so that a redelivery is idempotent.
 
-    `first` is the place of the first of them in their batch.
+    `first` is the index of the first fact in the batch.
     """
     checked = [_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given, first)]
     good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
@@ -199,16 +199,16 @@ def _store(
 
 
 def _answer(outcome: Stored | InvalidInputError, place: int) -> dict[str, Any]:
-    """Return what became of a given fact, or why it was not stored."""
+    """Return the outcome of a fact, or its error."""
     if isinstance(outcome, InvalidInputError):
         return {"error": str(outcome), "index": place}
     return plain(outcome.answer)
 
 
 def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetime, own_id: UUID) -> None:
-    """Have what was stored linked, if that is wanted; a second delivery, which finds it unchanged, asks again.
+    """Send the linking of stored facts, if enabled, with the same task id for a redelivery.
 
-    The task that links is the same one then, so it is done once. What has no vector yet is linked once it has one.
+    Facts without a vector are linked once they have one.
     """
     if not settings.auto_link:
         return

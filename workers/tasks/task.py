@@ -1,4 +1,4 @@
-"""What every task has: patience with an absent database, an instant, an id, and limits."""
+"""The base of every task: retries while the database is unavailable, the instant of a write, ids and limits."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from workers.queues import SENT_AT
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
 WORK_SECONDS = 30.0
-"""How long a task that walks many facts goes on before it hands over to its successor."""
+"""Time after which a long task hands over to a successor."""
 
 context = Context(settings)
 
@@ -34,12 +34,10 @@ STORES = ("memory.store", "memory.store_many")
 
 
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
-    """A message that is dropped when its caller no longer waits for the answer, without a note about its task's id.
+    """A request that is dropped after its caller's deadline without revoking the task's id, and hides its text.
 
-    Celery would drop every later message of that id as well, for hours, and report the task as revoked. But a client
-    sends a write again under the same id.
-
-    Monitors see no text of it: neither in events nor in the list of what a worker is doing.
+    Celery would revoke the id for hours, but a client sends a write again with the same id. Neither events nor the
+    worker's list of requests contain texts of facts.
     """
 
     is_abandoned = False
@@ -49,15 +47,15 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
         self._argsrepr, self._kwargsrepr = redaction.arguments(self._args, self._kwargs)
 
     def info(self, safe: bool = False) -> dict[str, Any]:  # noqa: ARG002 - as Celery calls it
-        """Return what a worker reports about a request that it has."""
+        """Return the report of a request without its arguments."""
         return dict(super().info(safe=True))
 
     def send_event(self, type: str, **fields: Any) -> None:  # noqa: A002 - as Celery calls it
-        """Send an event without what may quote a fact."""
+        """Send an event without texts of facts."""
         super().send_event(type, **redaction.event(fields))
 
     def maybe_expire(self) -> bool:
-        """Return whether the deadline of the caller has passed, by Redis' clock where the caller went by that."""
+        """Return whether the caller's deadline has passed, by Redis' clock if the caller used it."""
         until = self.request_dict.get(clock.UNTIL)
         if until is not None:
             self.is_abandoned = clock.has_passed(until, app.server_clock)
@@ -67,12 +65,12 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
 
     @property
     def store_errors(self) -> bool:
-        """Return whether a caller waits for the failure as an answer."""
+        """Return whether a caller waits for the failure."""
         return bool(super().store_errors) and not self.is_abandoned
 
 
 class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
-    """A task that waits out a short absence of the database; what was wrong with its input is an answer, no crash."""
+    """A task that is retried while the database is unavailable; invalid input is an expected error."""
 
     Request = EbbRequest
     autoretry_for = (
@@ -81,7 +79,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     )  # fmt: skip
     dont_autoretry_for: tuple[type[Exception], ...] = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
-    default_retry_delay = 1  # after a killed child; Celery's own is longer than the visibility timeout
+    default_retry_delay = 1  # after a killed child; Celery's default exceeds the visibility timeout
     retry_backoff = 1
     retry_backoff_max = 8
     throws = (InvalidInputError,)
@@ -91,11 +89,11 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         namespace = self.request.get(outbox.HEADER)
         if namespace is not None:
             entry = self._accepted(str(namespace), task_id)
-            kwargs.clear()  # Celery calls the task with this very dictionary
+            kwargs.clear()  # Celery calls the task with this dictionary
             kwargs.update(entry.arguments)
 
     def _accepted(self, namespace: str, task_id: str) -> outbox.Entry:
-        """Return the write that a message stands for; one that is not in the outbox any more has been done before."""
+        """Return the outbox entry of a message; if there is none, the write has been done before."""
         try:
             entry = outbox.find(context.redis, namespace, task_id)
         except RedisError as error:
@@ -106,14 +104,14 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         return entry
 
     def signature_from_request(self, request: Any = None, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Return what is sent when a task is tried again: of an accepted write, no arguments."""
+        """Return the message of a retry, without the arguments of an accepted write."""
         own = self.request if request is None else request
         if kwargs is None and own.get(outbox.HEADER) is not None:
             kwargs = {}
         return super().signature_from_request(request, args, kwargs, **options)
 
     def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
-        """Take an accepted write out of the outbox once it is committed or refused for good; tell how long it took."""
+        """Remove an accepted write from the outbox once it is committed or refused, and record its timings."""
         self._tell_timings(done=status == SUCCESS)
         namespace = self.request.get(outbox.HEADER)
         accepted = namespace is not None or self.request.get(outbox.EARLIER_HEADER)
@@ -125,16 +123,16 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         if done and sent_at is not None and self.name in STORES:
             laps.append((timings.WRITE, context.seconds() - sent_at))
         if laps:
-            with suppress(RedisError):  # for want of a figure nothing fails
+            with suppress(RedisError):  # metrics are optional
                 timings.observe(context.redis, laps)
 
 
 def write_instant(task: Task, now: datetime | None, *, refuse: bool = True) -> datetime:
-    """Return the instant at which a task writes, by the database's clock; a second delivery gets that of the first.
+    """Return the instant of a write; a redelivery gets that of the first delivery.
 
-    What was dated by another clock counts as dated, but not ahead of the database's clock. Where that clock is wrong by
-    more than the bounds of `core.instants`, the task is refused. An accepted write and a task that follows from another
-    (`refuse` is false) are not refused but count as of now. EBB_TIME_TRAVEL lifts the bounds.
+    A given `now` is accepted within `MOST_BEHIND` and `MOST_AHEAD` of the database's clock, and never lies ahead of it.
+    Out of bounds, an accepted write and a follow-up task (`refuse` is false) count as of the database's clock, others
+    are refused. EBB_TIME_TRAVEL lifts the bounds.
 
     Raises:
         InvalidInputError: `now` is out of bounds.
@@ -161,7 +159,7 @@ def _bounded(given: datetime, *, refuse: bool) -> datetime:
 
 
 def uuid_of(task_id: str) -> UUID:
-    """Return a task's id as UUID, or one that follows from it."""
+    """Return a task's id as UUID, or a UUID derived from it."""
     try:
         return UUID(task_id)
     except ValueError:
@@ -169,5 +167,5 @@ def uuid_of(task_id: str) -> UUID:
 
 
 def use_of(task: Task) -> UUID | None:
-    """Return by which id the uses of a task count, so that a second delivery does not count; none outside a worker."""
+    """Return the id that deduplicates the uses of a task; None outside a worker."""
     return uuid_of(task.request.id) if task.request.id else None

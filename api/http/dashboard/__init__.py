@@ -7,11 +7,11 @@ To add a page:
 2. `templates/name.html`, which extends `base.html` and fills the blocks `title` and `main`; macros for cards, bars,
    empty states, pagers and charts are in `parts.html`. All text is escaped. Nothing is allowed inline: no `style=`, no
    `<style>`, no `<script>` but data (`type="application/json"`);
-3. its place in `PAGES` below and, if it is to be found there, in `rendering.NAVIGATION`;
-4. its route in the walk of `tests/acceptance/test_http_keys.py`, and its path in the one of the browser's tests.
+3. an entry in `PAGES` below and, for the menu, in `rendering.NAVIGATION`;
+4. its route in `tests/acceptance/test_http_keys.py`, and its path in the browser's tests.
 
-Errors need no code: the message of an `EbbError` is shown as a page, with its status. Styles are in `static/ebb.css`,
-what moves in `static/ebb.js`; a chart is a `<figure data-chart="…">` with its numbers as JSON in it, see there.
+Errors need no code: an `EbbError` is shown as a page with its status. Styles are in `static/ebb.css`, scripts in
+`static/ebb.js`; a chart is a `<figure data-chart="…">` that contains its numbers as JSON.
 """
 
 from api.http.dashboard import (

@@ -1,4 +1,4 @@
-"""Actions on facts: forms of pages, which need the scope `write` and the page's token, and can be undone."""
+"""Actions on facts: handlers of forms, which need the scope `write` and the page's token."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -35,7 +35,7 @@ OWN_FORM = [*FORM, Depends(check_token)]
 
 
 def _unedit(memory: Session, id_: str) -> None:
-    """Give a fact back what its last edit changed."""
+    """Undo the last edit of a fact."""
     events = memory.history(id_, links=False)["events"]
     was = next((event["details"]["was"] for event in reversed(events) if event["what"] == "edited"), None)
     if was is None:
@@ -57,7 +57,7 @@ Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"
 
 @routes.post("/dashboard/facts/{id}/{action}", dependencies=OWN_FORM)
 def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:  # noqa: A002
-    """Do something to a fact, and return to the page."""
+    """Perform an action on a fact and redirect to the page."""
     ACTIONS[action](memory, str(id))
     return _back(next_, action, str(id))
 
@@ -76,7 +76,7 @@ def edit(
     valid_until: Text = "",
     next_: Next = "/dashboard/facts",
 ) -> RedirectResponse:
-    """Change the fields of a fact that the form shows; what is empty is removed."""
+    """Edit the fields of a fact; empty ones are removed."""
     texts = {"category": category, "entity": entity, "key": key, "value": value, "valid_until": valid_until}
     changes: dict[str, Any] = {name: text.strip() or None for name, text in texts.items()}
     changes["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
@@ -90,7 +90,7 @@ def edit(
 
 @routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
 def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUID, Form()], both: Text = "") -> Any:
-    """Settle a contradiction: one fact takes the other's place, or both are accepted."""
+    """Resolve a contradiction: one fact supersedes the other, or both are accepted."""
     if both:
         memory.resolve(str(keep), str(other), both=True)
     else:
@@ -106,7 +106,7 @@ def _number(text: str) -> float:
 
 
 def _back(path: str, action: str, id_: str) -> RedirectResponse:
-    """Return to a page of this dashboard, which says what was done."""
+    """Redirect to a page of the dashboard, which shows what was done."""
     path = here(path)
     said = urlencode({"done": action, "fact": id_}) if action else ""
     return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{said}" if said else path, HTTPStatus.SEE_OTHER)

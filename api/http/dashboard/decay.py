@@ -1,4 +1,4 @@
-"""The pages of decay: what passes will do on the coming days, and what each pass did."""
+"""Pages of decay: the forecast, and the passes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -34,12 +34,12 @@ CHANGES = {
 """The changes of a fact, each with its label and colour."""
 
 UNCHANGED = dict.fromkeys((*CHANGES, "held"), 0)
-"""A day as older workers count it, who do not know every change."""
+"""Defaults for answers of older workers, which lack some changes."""
 
 
 @routes.get("/dashboard/forecast")
 def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 30) -> HTMLResponse:
-    """Show what passes will do to a namespace if nothing is used or stored until then."""
+    """Show the forecast of a namespace."""
     ahead = [UNCHANGED | day for day in memory.forecast(days, NAMED)["days"]]
     busy = [day for day in ahead if any(day[name] for name in (*CHANGES, "held"))]
     totals = {name: sum(day[name] for day in ahead) for name in CHANGES}

@@ -1,4 +1,4 @@
-"""The pages of facts: the list, the timeline of a property, and one fact with its curve, history and links."""
+"""Pages of facts: the list, the timeline of a property, and one fact with its curve, history and links."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def facts(
     before: Annotated[UUID | None, Query()] = None,
     query: Annotated[str, Query(max_length=8_000)] = "",
 ) -> HTMLResponse:
-    """Show one page of live facts that pass the filters, or those that fit a query; this does not count as use."""
+    """Show a page of live facts that match the filters or a query; this does not count as use."""
     asked = {name: request.query_params.get(name, "").strip() for name in FILTERS} | {"query": query.strip()}
     given = {name: value for name, value in asked.items() if value}
     if asked["query"]:
@@ -49,7 +49,7 @@ def timeline(
     key: Annotated[str, Query(max_length=LONGEST_FIELD)] = "",
     cursor: Annotated[str, Query()] = "",
 ) -> HTMLResponse:
-    """Show what a property of an entity was, from when to when, and who said so."""
+    """Show the values of a property of an entity over time."""
     asked = {"entity": entity.strip(), "key": key.strip()}
     given = {"cursor": cursor} if cursor else {}
     found = memory.timeline(limit=ROWS, **asked, **given) if all(asked.values()) else None
@@ -58,7 +58,7 @@ def timeline(
 
 MOST_NEIGHBOURS = 20
 MOST_EVENTS = 100
-"""At most this many events are shown, the newest."""
+"""Maximum number of events shown, newest first."""
 
 
 @routes.get("/dashboard/facts/{id}")
@@ -83,7 +83,7 @@ def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: 
 
 
 def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any]:
-    """Return the part of a curve between two instants: years to come would leave no room for the past."""
+    """Return the part of a curve between two instants, as past and future are drawn separately."""
     inside = [i for i, at in enumerate(curve["at"]) if begins <= at <= over]
     numbered = [{**one, "number": number} for number, one in enumerate(curve["changes"], start=1)]
     return {
@@ -100,7 +100,7 @@ def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any
 
 
 def _live(memory: Session, name: str) -> dict[str, Any] | None:
-    """Return a fact as it is now; None if it is not live."""
+    """Return a fact; None if it is not live."""
     try:
         return memory.fact(name)
     except NotFoundError:
@@ -117,14 +117,14 @@ SAID = {
     "DEPENDS_ON": ("depends on", "is needed by"),
     "RELATED_TO": ("is related to", "is related to"),
 }
-"""Each type of link in words, as seen from its source and from its target."""
+"""Labels of each type of link, from its source and from its target."""
 
 TONES = {"SUPERSEDES": "i", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c"}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A neighbour: its number in the list, its place in the drawing, and the beginning of its text."""
+    """A neighbour: its number in the list, its position in the drawing, and the beginning of its text."""
 
     number: int
     id: str
@@ -158,7 +158,7 @@ class Line:
 
 
 class Place(NamedTuple):
-    """A place in the drawing."""
+    """A position in the drawing."""
 
     x: float
     y: float
@@ -209,10 +209,10 @@ def _other(link: Mapping[str, Any], id_: str) -> str:
 
 
 def _place(index: int, among: int) -> Place:
-    """Return a place on the ellipse, from its top on; with many neighbours every second one is nearer."""
-    begin = 0.0 if among <= 2 else -pi / 2  # noqa: PLR2004  two that lie in one line with it take the least room
+    """Return a position on the ellipse, clockwise from its top; with many neighbours every second one is nearer."""
+    begin = 0.0 if among <= 2 else -pi / 2  # noqa: PLR2004  two neighbours are drawn in one line, to save height
     angle = 2 * pi * index / among + begin
-    reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would touch each other
+    reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would overlap
     return Place(
         round(WIDTH / 2 + cos(angle) * reach * (WIDTH / 2 - 40), 1),
         round(HEIGHT / 2 + sin(angle) * reach * (HEIGHT / 2 - 30), 1),
@@ -238,7 +238,7 @@ def _edges(links: Sequence[Mapping[str, Any]], id_: str, nodes: Mapping[str, Nod
 
 
 def _between(begins: tuple[float, float, float], over: tuple[float, float, float]) -> tuple[float, float, float, float]:
-    """Return a line between the edges of two circles, with room for an arrow head."""
+    """Return a line between two circles, with room for an arrow head."""
     (x1, y1, r1), (x2, y2, r2) = begins, over
     length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
     along, across = (x2 - x1) / length, (y2 - y1) / length

@@ -1,4 +1,4 @@
-"""Help: the Markdown pages of `api/docs`, rendered once and open to all, also while other parts are down."""
+"""Help: the Markdown pages of `api/docs`, rendered once, public, and available while other parts are down."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ NO_SLUG = re.compile(r"[^\w\- ]")
 
 @dataclass(frozen=True, slots=True)
 class HelpPage:
-    """One page: its title, its HTML, and the addresses of the pages it links to with their titles, in order."""
+    """One page with its title, HTML, and (address, title) of its links to other pages."""
 
     title: str
     html: str
@@ -34,13 +34,13 @@ class HelpPage:
 
 
 def names() -> list[str]:
-    """Return the names of all pages, without `.md`; those of a folder with its name before."""
+    """Return the names of all pages: paths without `.md`."""
     return sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.md"))
 
 
 @cache
 def read(name: str) -> HelpPage | None:
-    """Return the page of that name; none if there is no such file."""
+    """Return the page with that name; None if there is no such file."""
     if name not in names():
         return None
     parser = _parser()
@@ -51,13 +51,13 @@ def read(name: str) -> HelpPage | None:
 
 
 def contents() -> tuple[tuple[str, str], ...]:
-    """Return address and title of each page, in the order of the index."""
+    """Return (address, title) of each page, in the order of the index."""
     index = read(INDEX)
     return ((ADDRESS, "Help"), *(index.links if index else ()))
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading, as repositories on the web make it from the same text."""
+    """Return the anchor of a heading, in the format of GitHub."""
     return NO_SLUG.sub("", heading.replace("`", "").lower()).replace(" ", "-")
 
 
@@ -70,7 +70,7 @@ def _parser() -> MarkdownIt:
 
 
 def _rewritten(tokens: list[Token], folder: str) -> list[tuple[str, str]]:
-    """Give headings their anchors and links their addresses at `/help`; return the links to other pages."""
+    """Set the anchors of headings and the addresses of links; return the links to other pages."""
     links: list[tuple[str, str]] = []
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -88,7 +88,7 @@ def _rewritten(tokens: list[Token], folder: str) -> list[tuple[str, str]]:
 
 
 def address(link: str, folder: str = "") -> str:
-    """Return the address at `/help` of what a page of a folder links to by its file's name."""
+    """Return the address at `/help` of a relative link in a page of a folder."""
     parts = urlsplit(link)
     name, kind = splitext(parts.path)
     if parts.scheme or kind != ".md":

@@ -1,4 +1,4 @@
-"""The overview page: what a namespace holds and how this has changed; queues, workers and lag of the system."""
+"""The overview page: counts of a namespace and their time series; queues, workers and lag of the system."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ routes = router()
 DAYS = {1: "A day", 14: "Two weeks", 366: "A year"}
 NEWEST = 8
 PENDING = "pending"
-"""Facts without a vector; this series is shown only if it has any."""
+"""Facts without a vector; this series is hidden if it is zero."""
 
 TONES = {
     "tiers": ("hot", "warm", "cold"),
@@ -31,7 +31,7 @@ TONES = {
     "forgotten": ("g", "b", "c", "d", "e", "f", "a", "h", "i"),
     "due": ("sea",),
 }
-"""The colours of each chart's series, in their order."""
+"""The colours of each chart's series, in order."""
 
 TITLES = {
     "tiers": "By tier",
@@ -41,12 +41,12 @@ TITLES = {
     "due": "Due",
 }
 ROWS = 40
-"""Rows of the table below a chart; longer series are thinned out."""
+"""Maximum rows of the table below a chart."""
 
 
 @routes.get("/")
 def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 14) -> HTMLResponse:
-    """Show a namespace at a glance, and with the scope `system` queues and lag as well."""
+    """Show the overview of a namespace, and with the scope `system` queues and lag."""
     stats = memory.stats()
     if not stats["facts"] and not stats["forgotten"]:
         return page(request, "nothing_yet.html", flower_url=_flower_url(request, memory))
@@ -71,7 +71,7 @@ def _flower_url(request: Request, memory: Reading) -> str:
 
 
 def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one breakdown of the facts, for its chart and its table."""
+    """Return the chart and table of one breakdown of facts."""
     lists = {one: values for one, values in course[name].items() if one != PENDING or any(values)}
     places = [place for place, one in enumerate(course[name]) if one in lists]
     tones = [TONES[name][place % len(TONES[name])] for place in places]
@@ -92,7 +92,7 @@ class Lag:
 
 
 def figures(door: Door) -> dict[str, Any]:
-    """Return what Redis knows of queues, workers and writes.
+    """Return the measures of queues, workers and writes in Redis.
 
     Raises:
         UnavailableError: Redis does not answer.
@@ -113,7 +113,7 @@ def figures(door: Door) -> dict[str, Any]:
 
 
 def kept_up(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return queues and lag over time, each for its chart and its table; lag in milliseconds."""
+    """Return the charts and tables of queues and of lag in milliseconds."""
     lags = {"median": found["half"], "95 %": found["most"]}
     milliseconds = {name: [None if one is None else one * 1000 for one in values] for name, values in lags.items()}
     return [
@@ -139,6 +139,6 @@ def _chart(
 
 
 def lag(writes: Histogram | None) -> Lag:
-    """Return the lag that a histogram of writes shows."""
+    """Return the lag from a histogram of writes."""
     counts = writes[0] if writes else []
     return Lag(counts[-1] if counts else 0, timings.quantile(counts, 0.5), timings.quantile(counts, 0.95))

@@ -1,4 +1,4 @@
-"""The recall page: what a query finds, the parts of each score, and what each rule left out."""
+"""The recall page: the results of a query, the parts of each score, and what was left out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ routes = router()
 
 MOST = 100
 MOST_LISTED = 50
-"""An answer lists at most this many facts left out by one rule."""
+"""Maximum number of listed facts that one rule left out."""
 
 PARTS = {
     "fit": ("fit", "a"),
@@ -32,7 +32,7 @@ RULES = {
     "not among the most promising": "Found, but too low in the search results to be scored.",
     "over the token budget": "It does not fit into the token budget.",
 }
-"""Explanations of rules whose names do not explain themselves."""
+"""Explanations of rules."""
 
 
 @routes.get("/dashboard/recall")
@@ -68,10 +68,10 @@ def recall(
 
 
 def _share(text: str) -> float:
-    """Return a share that was typed, as a fraction or a percentage.
+    """Return a typed fraction or percentage.
 
     Raises:
-        InvalidInputError: it is no number.
+        InvalidInputError: it is not a number.
     """
     try:
         value = float(text.replace("%", "").strip())
@@ -81,7 +81,7 @@ def _share(text: str) -> float:
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer as the page shows it: bars on one scale, and left-out facts by their rule."""
+    """Return an answer for the template: bars on one scale, and left-out facts by rule."""
     results, reason = found["results"], found.get("why")
     scores = [one["score"] for one in results] + ([reason["score"]] if reason else [])
     scale = max([*scores, 1e-9])
@@ -101,7 +101,7 @@ def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
     begin, bars = 0.0, []
     content = parts["factor"] * parts.get("role", 1) * (1 + parts.get("salience", 0))
     times = {"prior": parts["factor"], "newer": 1}
-    said = {"fit": parts.get("relevance", 0.0), "newer": 0.0, **parts}  # as older workers explain
+    said = {"fit": parts.get("relevance", 0.0), "newer": 0.0, **parts}  # defaults for answers of older workers
     for part, (name, tone) in PARTS.items():
         value = said[part] * times.get(part, content)
         width = max(value, 0.0) / scale * 1000
@@ -111,7 +111,7 @@ def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
 
 
 def _by_rule(left_out: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return left-out facts grouped by rule, in the order in which the rules first appear."""
+    """Return left-out facts grouped by rule, in order of appearance."""
     rules: dict[str, list[Mapping[str, Any]]] = {}
     for one in left_out:
         rules.setdefault(one["rule"], []).append(one)

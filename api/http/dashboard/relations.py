@@ -1,4 +1,4 @@
-"""The page of relations between entities, as a table, and as a graph in which no name covers another."""
+"""The page of relations between entities, as a table and as a graph without overlapping names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ from workers.core.arrays import Floats
 WIDTH, HEIGHT = 720, 560
 SMALL_WIDTH, SMALL_HEIGHT = 400, 380
 FEW = 8
-"""The most nodes of the small picture, which fits a phone."""
+"""Maximum number of nodes in the small picture, which fits a phone."""
 
 MARGIN = 20
 STEPS = 150
@@ -25,11 +25,11 @@ LETTER, LINE = 10.2, 30.0
 
 GOLDEN_ANGLE = 2.399963
 NEAR = 1e-6
-"""Places that differ by less are on one line."""
+"""Tolerance for positions on one line."""
 
 
 class Point(NamedTuple):
-    """A place in the picture."""
+    """A position in the picture."""
 
     x: float
     y: float
@@ -48,10 +48,10 @@ def size(nodes: int) -> Size:
 
 
 def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Sequence[float]) -> list[Point]:
-    """Return a place for each named node, always the same for the same graph.
+    """Return a position for each node; deterministic.
 
-    Nodes push each other off, edges pull by their weight, and the middle pulls at all, which keeps parts together that
-    nothing joins (Fruchterman and Reingold 1991). Then names move apart that would lie upon each other.
+    Force-directed layout (Fruchterman and Reingold 1991) with gravity towards the centre, which keeps unconnected parts
+    together. Overlapping names are moved apart at the end.
     """
     places, pull = _spiral(len(names)), np.zeros((len(names), len(names)))
     for (one, two), weight in zip(edges, weights, strict=True):
@@ -66,14 +66,14 @@ def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Se
 
 
 def _spiral(nodes: int) -> Floats:
-    """Return distinct starting places, evenly around the middle."""
+    """Return distinct starting positions, evenly around the centre."""
     number = np.arange(nodes)
     far = np.sqrt((number + 0.5) / max(nodes, 1)) / 2
     return np.stack([far * np.cos(number * GOLDEN_ANGLE), far * np.sin(number * GOLDEN_ANGLE)], axis=1)
 
 
 def _step(places: Floats, pull: Floats, apart: float, heat: float) -> Floats:
-    """Return how far each node moves in one step; steps become smaller."""
+    """Return the movement of each node in one step, limited by `heat`."""
     between = places[:, None, :] - places[None, :, :]
     distance = np.maximum(np.linalg.norm(between, axis=2), 1e-3)
     push = apart**2 / distance**2
@@ -85,7 +85,7 @@ def _step(places: Floats, pull: Floats, apart: float, heat: float) -> Floats:
 
 
 def _fitted(places: Floats, halves: Floats) -> Floats:
-    """Return places scaled to the picture; a single node or a line is centred."""
+    """Return positions scaled to the picture; a single node or a line is centred."""
     low, high = places.min(axis=0), places.max(axis=0)
     alone = high - low < NEAR
     share = np.where(alone, 0.5, (places - low) / np.where(alone, 1, high - low))
@@ -93,7 +93,7 @@ def _fitted(places: Floats, halves: Floats) -> Floats:
 
 
 def _within(places: Floats, halves: Floats) -> Floats:
-    """Return places moved into the picture so that their names fit."""
+    """Return positions moved into the picture so that their names fit."""
     width, height = size(len(places))
     sides, top = halves + MARGIN / 2, LINE
     x = np.clip(places[:, 0], sides, np.maximum(width - sides, sides))
@@ -101,7 +101,7 @@ def _within(places: Floats, halves: Floats) -> Floats:
 
 
 def _spread(places: Floats, halves: Floats) -> Floats:
-    """Return places with overlapping names moved apart along the shorter way."""
+    """Return positions with overlapping names moved apart along the shorter axis."""
     room = np.stack([halves[:, None] + halves[None, :], np.full((len(halves), len(halves)), LINE)], axis=2)
     number = np.arange(len(halves))
     otherwise = np.sign(number[:, None] - number[None, :])[:, :, None]
@@ -123,10 +123,10 @@ routes = router()
 
 ROWS = 50
 DRAWN = 30
-"""At most this many edges are drawn, the strongest: a picture with more is not readable."""
+"""Maximum number of edges in the picture, the strongest ones."""
 
 LONGEST = 20
-"""Longer names are cut in the picture, in characters."""
+"""Maximum characters of a name in the picture."""
 
 SHOWN = {"all": None, "used": False, "decayed": True}
 TABS = {"all": "All", "used": "In use", "decayed": "Out of use"}
@@ -165,7 +165,7 @@ def _address(show: str, entity: str, **more: str) -> str:
 
 
 def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | None:
-    """Return circles and lines for the edges; names that differ only in case are one."""
+    """Return circles and lines for the edges, ignoring the case of names."""
     names: dict[str, str] = {}
     for one in edges:
         for end in (one["from"], one["to"]):

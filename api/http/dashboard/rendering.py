@@ -1,4 +1,4 @@
-"""Rendering of templates with a content security policy, formats, errors as pages, and files that pages load."""
+"""Rendering: templates with a content security policy, formats, error pages, and static files."""
 
 import hashlib
 import logging
@@ -76,7 +76,7 @@ def when(value: Any) -> Markup:
 
 
 def ago(value: Any) -> Markup:
-    """Return the away of an instant from now, with the instant as its title."""
+    """Return the distance of an instant from now, with the instant as its title."""
     at = instant(value)
     if at is None:
         return escape(DASH)
@@ -125,7 +125,7 @@ DONE = {
     "keep": ("Kept, as if it had been stored now.", "forget"),
     "let-go": ("Forgotten.", "restore"),
 }
-"""What is said of an action, and the action that undoes it."""
+"""The message after each action, and the action that undoes it."""
 
 NAVIGATION = (
     ("Overview", "/"),
@@ -200,25 +200,25 @@ def _tied(request: Request) -> str:
 
 
 def form_token(request: Request) -> str:
-    """Return what forms of this visitor's pages carry, which no other site can know."""
+    """Return the CSRF token of this visitor's forms."""
     return hashlib.sha256(f"form {_tied(request)}".encode()).hexdigest()
 
 
 def _done(request: Request) -> dict[str, str] | None:
-    """Return what was done before this page was opened, and how to undo it."""
+    """Return the message about the previous action, and its undo."""
     said, undo = DONE.get(request.query_params.get("done", ""), ("", ""))
     fact = request.query_params.get("fact", "")
     return {"said": said, "undo": undo, "fact": fact} if said and FACT.fullmatch(fact) else None
 
 
 def _without_done(request: Request) -> str:
-    """Return the address of this page for the forms on it, to which they return."""
+    """Return the address of this page without the message, to which its forms return."""
     given = [pair for pair in request.query_params.multi_items() if pair[0] not in ("done", "fact")]
     return f"{request.url.path}?{urlencode(given)}" if given else request.url.path
 
 
 def router() -> APIRouter:
-    """Return a router for pages, whose errors are pages as well; OpenAPI leaves it out."""
+    """Return a router for pages, with error pages and without OpenAPI."""
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
@@ -226,7 +226,7 @@ class PageRoute(APIRoute):
     """A route that answers errors with pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of a request, which always answers with a page."""
+        """Return the handler of a request, which answers errors with pages."""
         answer = super().get_route_handler()
 
         async def answered(request: Request) -> Response:

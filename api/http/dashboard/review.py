@@ -1,4 +1,4 @@
-"""The pages of what waits for a decision: forgotten facts, held ones, and contradictions."""
+"""Pages of decisions: forgotten facts, held facts, contradictions, and keys with limits."""
 
 from typing import Annotated, Any, get_args
 
@@ -27,7 +27,7 @@ def forgotten(
     reason: Annotated[str, Query()] = "",
     cursor: Annotated[str, Query()] = "",
 ) -> HTMLResponse:
-    """Show forgotten facts and deep memory, newest first; what was forgotten on request only to who may write."""
+    """Show forgotten facts, newest first; those forgotten on request only with the scope write."""
     given: dict[str, Any] = {name: one for name, one in (("reason", reason), ("cursor", cursor)) if one}
     found = memory.forgotten(limit=ROWS, asked="write" in memory.caller.scopes, **given)
     held = memory.held(limit=ROWS) if not given else {"held": [], "total": 0}
@@ -50,7 +50,7 @@ def contradictions(request: Request, memory: Reading, cursor: Annotated[str, Que
 
 @routes.get("/dashboard/keys")
 def keys(request: Request, memory: Reading) -> HTMLResponse:
-    """Show the keys to the namespace, without the keys themselves, and the limits that hold for each namespace."""
+    """Show the API keys of the namespace, without their tokens, and the limits."""
     memory.caller.check("admin")
     door = door_of(request)
     try:

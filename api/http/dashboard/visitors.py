@@ -1,4 +1,4 @@
-"""Visitors of pages: known by their session, or on this machine by the namespace they chose; signing in."""
+"""Visitors of the dashboard: sign-in, sessions, and the choice of a namespace."""
 
 import secrets
 from http import HTTPStatus
@@ -23,10 +23,10 @@ from workers.validation import namespace_name
 
 NAMESPACE = "ebb_namespace"
 ENDED = "ended"
-"""Stands for the digest of a session that has ended: it opens nothing."""
+"""Digest of an ended session, which opens nothing."""
 
 PAGE_SECONDS = 10.0
-"""Seconds that a page waits for workers."""
+"""Time that a page waits for workers."""
 
 
 def visitor(
@@ -35,7 +35,7 @@ def visitor(
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
-    """Return the visitor, who needs the scope `read`; a key in a header precedes the cookie.
+    """Return the visitor, who needs the scope `read`; a key in a header takes precedence over the cookie.
 
     Raises:
         RefusedError: the key is missing, invalid or lacks the scope.
@@ -53,7 +53,7 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
     """Return the client of a page for the visitor's namespace.
 
     Raises:
-        UnavailableError: no worker would answer.
+        UnavailableError: no worker runs.
     """
     door = door_of(request)
     _check_workers(door)
@@ -70,11 +70,7 @@ def _keep_namespace(response: Response, namespace: str) -> None:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse a form that a page of another site has sent.
-
-    Raises:
-        RefusedError: the form comes from another site.
-    """
+    """Raise `RefusedError` if a form was sent by a page of another site."""
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.url.netloc
@@ -83,17 +79,13 @@ def check_origin(request: Request) -> None:
 
 
 def check_token(request: Request, token: Annotated[str, Form()] = "") -> None:
-    """Refuse a form that is not of a page that this visitor was shown.
-
-    Raises:
-        RefusedError: the token is missing, or another visitor's.
-    """
+    """Raise `RefusedError` if a form lacks this visitor's CSRF token."""
     if not secrets.compare_digest(token.encode(), form_token(request).encode()):
         raise RefusedError(HTTPStatus.FORBIDDEN, "This form has expired; open its page again.")
 
 
 def _signed_in(request: Request) -> str | None:
-    """Return the digest of the key that signed in; it is ignored if no keys exist any more."""
+    """Return the digest of the session's key; None if no keys exist any more."""
     token, door = request.cookies.get(SESSION), door_of(request)
     if not token:
         return None
@@ -105,7 +97,7 @@ def _signed_in(request: Request) -> str | None:
 
 
 def _check_workers(door: Door) -> None:
-    """Fail at once if no worker runs, instead of waiting for one."""
+    """Raise `UnavailableError` at once if no worker runs."""
     try:
         queues = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
     except AWAY as error:
@@ -132,7 +124,7 @@ def sign_in(
     key: Annotated[str, Form()] = "",
     next: Annotated[str, Form()] = "/",  # noqa: A002 - the usual name
 ) -> Response:
-    """Accept a key with the scope `read` and redirect to the wanted page; ask again for any other."""
+    """Start a session with a key that has the scope `read`, or show the form again."""
     try:
         identify(request, key.strip(), None).check("read")
     except RefusedError as error:
@@ -173,6 +165,6 @@ def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
 
 
 def here(path: str) -> str:
-    """Return a path of this dashboard; any other target becomes the overview."""
+    """Return a path of this dashboard, or the overview for any other target."""
     own = path == "/" or (path.startswith("/dashboard/") and "\\" not in path and "\n" not in path)
     return path if own else "/"
