@@ -1,1 +1,1 @@
-"""Ebb's doors: the command line, and the client that every door goes through."""
+"""Ebb's interfaces: command line, HTTP and MCP, and the client that they share."""

@@ -1,4 +1,4 @@
-"""Import: a JSONL file of any size becomes facts, in constant memory, and goes on where it was stopped."""
+"""Import of a JSONL file of any size, in constant memory, that continues where it was interrupted."""
 
 import hashlib
 import json
@@ -19,22 +19,22 @@ from workers.validation import namespace_name
 from workers.validation.facts import DERIVED
 
 WINDOW = 500
-"""Lines in one batch; each window is stored whole or again."""
+"""Lines per batch; a batch is stored completely or repeated."""
 
 IN_FLIGHT = 4
 LONGEST_LINE = 8 * 1_048_576
 ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
-"""What else than facts an archive has lines of."""
+"""Kinds of records in an archive other than facts."""
 
 STATED = {"valid_from", "valid_until"}
-"""What a fact that is new here may say of when it is true."""
+"""Validity fields that a new fact may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an import has come: everything before `offset` is stored or reported."""
+    """Progress of an import: everything before `offset` is stored or reported."""
 
     offset: NonNegativeInt = 0
     lines: NonNegativeInt = 0
@@ -50,14 +50,14 @@ class Progress:
     rejected: NonNegativeInt = 0
     without_vector: NonNegativeInt = 0
     ended_at_once: NonNegativeInt = 0
-    """Facts whose `last_seen_at` lies so far back that they had ended when they were stored."""
+    """Facts whose `last_seen_at` is so long ago that they had ended when they were stored."""
     begun: NonNegativeInt = 0
-    """The line in which an archive began that has not ended yet."""
+    """Line in which a still unfinished archive started."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that was not stored, by its number, and why."""
+    """Number of a line that was not stored, and why."""
 
     line: int
     error: str
@@ -65,7 +65,7 @@ class BadLine:
 
 @dataclass(slots=True)
 class Window:
-    """Some lines on their way: by task and namespace, the lines that are none, and where the next window begins."""
+    """A batch of lines being imported, by task and namespace, with its bad lines and end position."""
 
     end: int
     lines: int
@@ -77,7 +77,7 @@ class Window:
 
     @property
     def needs_others(self) -> bool:
-        """Return whether any of its lines takes the place of an earlier fact, or stands beside facts."""
+        """Return whether any line depends on earlier ones, as superseding facts and other records do."""
         return any(
             line.get("supersedes") is not None or ("text" not in line and _is_archived(line))
             for numbered in self.given.values()
@@ -86,7 +86,7 @@ class Window:
 
 
 class Checkpoint:
-    """Where an import of a file into a namespace stands, kept in a file of its own until it is done."""
+    """Progress of importing a file into a namespace, stored in a file until it is done."""
 
     def __init__(self, folder: Path, source: Path, namespace: str) -> None:
         state = source.stat()
@@ -94,21 +94,21 @@ class Checkpoint:
         self._file = folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
 
     def load(self) -> Progress:
-        """Return how far an earlier import of the same file came."""
+        """Return the progress of an earlier import of the same file."""
         try:
             return TypeAdapter(Progress).validate_json(self._file.read_bytes())
         except (FileNotFoundError, ValidationError):
             return Progress()
 
     def save(self, progress: Progress) -> None:
-        """Note how far the import has come, all or nothing."""
+        """Store the progress atomically."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         draft = self._file.with_suffix(".new")
         draft.write_text(json.dumps(asdict(progress)), encoding="utf-8")
         draft.replace(self._file)
 
     def clear(self) -> None:
-        """Forget the import, for it is done."""
+        """Remove the checkpoint of a finished import."""
         self._file.unlink(missing_ok=True)
 
 
@@ -123,15 +123,15 @@ def import_file(
     again: bool = False,
     classify: bool = False,
 ) -> Progress:
-    """Store every good line of a file and report every bad one; return what became of them all.
+    """Store every valid line of a file and report every invalid one; return the totals.
 
-    Each fact goes into the namespace `into`, else into its line's own, else into the client's. What `ebb export` wrote
-    becomes what it was, forgotten and superseded facts included; what has ended by itself since lives again. With
-    `again`, all of it is stored as if it were new, what was forgotten on request too. A fact without decay class stays
-    so unless `classify` is true: an archive must not be given a lifetime unasked.
+    Each fact goes into the namespace `into`, else into its line's own, else into the client's. Records of `ebb export`
+    are imported with their state, including forgotten and superseded facts; facts that have ended since live again.
+    With `again`, everything is stored as new, including facts forgotten on request. Facts without decay class get none
+    unless `classify` is true: an import must not set lifetimes unasked.
 
     Raises:
-        UnavailableError: Redis or the workers do not answer; run it again, and it goes on from there.
+        UnavailableError: Redis or the workers do not answer; a repeated call continues from there.
     """
     progress = checkpoint.load() if checkpoint else Progress()
     if progress.offset:
@@ -139,7 +139,7 @@ def import_file(
     on_progress(progress)
     waiting: deque[Window] = deque()
     for window in _windows(file, progress, client.namespace, into, again=again):
-        # What is superseded or linked must be stored by then, and what comes later may say it again.
+        # Superseded and linked facts must be stored first, and later lines may repeat a fact.
         most = 0 if window.needs_others or (waiting and waiting[-1].needs_others) else IN_FLIGHT - 1
         while len(waiting) > most:
             progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
@@ -174,10 +174,10 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
 
 
 def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[str, Any] | None:
-    """Return a line, but nothing in place of one that says where an archive begins or ends.
+    """Return a line, or None for the first and last line of an archive.
 
     Raises:
-        InvalidInputError: it ends with other lines than it had.
+        InvalidInputError: the archive's number of lines is wrong.
     """
     if line is None or not is_frame(line):
         return line
@@ -191,7 +191,7 @@ def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
-    """Yield each line and its length with its end; none in place of a line that is too long to be a fact."""
+    """Yield each line with its length in bytes; None instead of a line that is too long."""
     while line := file.readline(LONGEST_LINE):
         length = len(line)
         if length < LONGEST_LINE or line.endswith(b"\n"):
@@ -205,14 +205,13 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
 
 
 def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
-    """Return what a line says; nothing for a blank line.
+    """Return the record of a line; None for a blank line.
 
-    A fact with its state is brought back with it, unless `again` is true. Of any other what follows from the rest is
-    left out.
+    A fact keeps its state unless `again` is true; computed fields of other facts are dropped.
 
     Raises:
-        InvalidInputError: the line is no JSON object, or says without state that its fact was superseded, or was
-            forgotten, which `again` overrules.
+        InvalidInputError: the line is not a JSON object, or its fact was superseded or (without `again`) forgotten and
+            has no state.
     """
     if line is None:
         raise InvalidInputError(f"longer than {LONGEST_LINE} bytes; split it into several facts.")
@@ -230,7 +229,7 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
 
 
 def _is_archived(line: dict[str, Any]) -> bool:
-    """Return whether a line is one that only exports have: a fact with its state, or what stands beside facts."""
+    """Return whether only exports contain such a line: a fact with its state, or another record."""
     return "state" in line if "text" in line else any(kind in line for kind in BESIDE)
 
 
@@ -267,7 +266,7 @@ def _settle(
     on_bad: Callable[[BadLine], None],
     on_progress: Callable[[Progress], None],
 ) -> Progress:
-    """Wait until a window is stored, and add what became of it."""
+    """Wait until a window is stored, and add its results to the progress."""
     results: list[tuple[int, dict[str, Any]]] = []
     for whose, sent in window.sent.items():
         answers = client.wait(sent, BATCH_SECONDS)["results"]
@@ -304,7 +303,7 @@ def _settle(
 
 
 def _restored(client: Client, namespace: str, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Restore what is known by its id but forgotten or superseded; return the answers with what became of it."""
+    """Restore known facts that are forgotten or superseded; return the updated answers."""
     known = [answer["id"] for answer in answers if answer.get("action") == "unchanged"]
     if not known:
         return answers
@@ -315,7 +314,7 @@ def _restored(client: Client, namespace: str, answers: list[dict[str, Any]]) -> 
 
 
 def size_of(file: BinaryIO) -> int | None:
-    """Return a file's size in bytes, or nothing for a pipe."""
+    """Return a file's size in bytes, or None for a pipe."""
     try:
         return os.fstat(file.fileno()).st_size or None
     except OSError:
@@ -327,7 +326,7 @@ BEGINS = {NAME: "begins"}
 
 
 def framed(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield a line that says that an archive begins, its lines, and one that it ends, with how many they were."""
+    """Yield the lines of an archive between a first line and a last one with their number."""
     yield BEGINS
     count = 0
     for count, line in enumerate(lines, start=1):  # noqa: B007 - used below
@@ -336,12 +335,12 @@ def framed(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
 
 
 def is_frame(line: Mapping[str, Any]) -> bool:
-    """Return whether a line says that an archive begins or ends."""
+    """Return whether a line is the first or last one of an archive."""
     return NAME in line and "text" not in line
 
 
 def lost(end: Mapping[str, Any], begun: int, number: int) -> str | None:
-    """Return what is wrong with an archive that began in one line and says in another that it ends, if something is."""
+    """Return what is wrong with the number of lines of an archive, or None."""
     there = number - begun - 1
     if not begun or end.get("lines") == there:
         return None

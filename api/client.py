@@ -1,4 +1,4 @@
-"""The client: what every door goes through. It sends tasks by name and waits; it needs neither model nor database.
+"""The client that all interfaces use: it sends tasks by name and waits, without loading models or the database driver.
 
 >>> memory = Client("redis://localhost:6379/0")
 >>> memory.store("Mira moved to Leipzig.")["action"]
@@ -6,22 +6,22 @@
 >>> memory.recall("Where does Mira live?")["results"][0]["text"]
 'Mira moved to Leipzig.'
 
-Every method answers what its task answers, plain JSON. Instants are ISO 8601 in UTC, scores and shares numbers, ids
-UUIDs as text. Besides what a method says, each may raise:
+Methods return the JSON answer of their task. Instants are ISO 8601 in UTC, scores and shares are numbers, ids are UUIDs
+as text. Any method may raise:
 
-- `InvalidInputError`: what was given cannot be used, and nothing was done; its message names the field and the remedy.
-- `NotFoundError`, one of those: the namespace has no such fact.
-- `LateError`: no worker answered within the deadline; a read was dropped, a write may still be done.
-- `UnavailableError`: Redis does not answer; `LateError` is one of those.
-- `OlderWorkersError`, one of those: the workers are of an older version and do not know what was asked.
-- `TaskFailedError`: a worker failed for another reason; its log says more.
+- `InvalidInputError`: a parameter is not valid, and nothing was done; the message names the field and what to do.
+- `NotFoundError`, a subclass: the namespace has no such fact.
+- `UnavailableError`: Redis does not answer.
+- `LateError`, a subclass of it: no worker answered in time; a read was dropped, a write may still be done.
+- `OlderWorkersError`, a subclass too: the workers are of an older version and do not know the request.
+- `TaskFailedError`: a worker failed for another reason; see its log.
 
-Writes take `wait=False`: they answer `{"task"}` as soon as Redis has the write in its outbox and its append-only file.
-No process that dies loses it then; a failure of power may lose the last second (`Sender.accept` says more). What
-became of it says `state(task)`. A namespace with too many such writes gets `BusyError`. A write may be sent again: each
-may run twice, and is done once.
+Writes take `wait=False`: they return `{"task"}` as soon as the write is in Redis' outbox and append-only file. A crash
+of any process does not lose it; a power failure may lose the last second (see `Sender.accept`). `state(task)` returns
+its result. A namespace with too many such writes gets a `BusyError`. Redis may deliver a write twice; it is applied
+once.
 
-Listings come in pages where they have a `limit`: `next` is what to give as `cursor` for the one after, or none.
+Listings with a `limit` are paged: pass `next` as `cursor` for the next page; it is null on the last one.
 """
 
 import json
@@ -38,10 +38,10 @@ from api.transport import STORE_SECONDS, Answer, Sender
 
 
 class Client(Sender, JsonOperations):
-    """One namespace's memory, by way of the workers behind a Redis.
+    """The memory of one namespace, through the workers behind a Redis.
 
-    A client may be shared by threads, and opens its connections when they are first needed; `close` closes them.
-    Each operation of the contract is a method; those below do more than send what they are given.
+    A client may be shared by threads. It connects on first use, and `close` disconnects it. Each operation of the
+    contract is a method; those below do more than send their parameters.
     """
 
     options: ClassVar[tuple[str, ...]] = ("wait",)
@@ -52,35 +52,34 @@ class Client(Sender, JsonOperations):
     def store(self, text: str, *, wait: bool = True, **fact: Any) -> Answer:
         """Store one fact; return `{"id", "action", "embedded", "decay_class", "class_reason", "ends_at", "ends_for"}`.
 
-        `action` is `added`; `duplicate` of the fact with that id, which counts as used unless `touch` is false, and
-        whose lifetime starts again; `unchanged` where the same was sent again; `updated` where it took the place of
-        `supersedes`, or where what was given beside the text changed the known fact in the fields that `changed` names
-        (tags are added to those it has); `forgotten` where its owner wished that forgotten and `again` is not given:
-        then nothing was stored. `ignored` names what was left out of a known fact, such as `case` or `session`.
-        Without `embedded` it is found by its words until its vector is made. Without `decay_class` it gets one by its
-        words, or none with `classify=False`, and so no lifetime; `class_reason` says which words decided, or `given`.
-        `ends_at` is when the fact ends if it is never used, `ends_for` why: `expired`, `faded` (soft decay), `culled`
-        or `aged`; both are null if it never does. `ended_at_once` is true where `last_seen_at` lies so far back that it
-        has ended already. With `wait=False` the answer is `{"id", "task"}`.
+        `action` is `added`; `duplicate` of the fact with that id, which counts as a use unless `touch` is false and
+        restarts its lifetime; `unchanged` for a repeated request; `updated` if it superseded `supersedes`, or changed
+        the fields in `changed` of the known fact (tags are added); `forgotten` if the fact was forgotten on request and
+        `again` is not given, and nothing was stored. `ignored` lists fields that do not apply to a known fact, such as
+        `case` or `session`. With `embedded` false, it is found by words until its vector exists. Without `decay_class`
+        the words decide, or it gets none and no lifetime with `classify=False`; `class_reason` is the words that
+        decided, or `given`. `ends_at` is when the fact ends without use, `ends_for` why: `expired`, `faded` (soft
+        decay), `culled` or `aged`; both are null if it never ends. `ended_at_once` is true if `last_seen_at` is so long
+        ago that it has ended already. With `wait=False` the answer is `{"id", "task"}`.
         """
         given = {"text": text, "id": str(uuid7()), **_sealed(fact)}
         done = self.perform(operation("memory.store"), given, wait=wait)
         return done if wait else {"id": given["id"], **done}
 
     def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
-        """Store up to 10,000 facts as one task; return `{"results"}`, in order, each as from `store`.
+        """Store up to 10,000 facts in one task; return `{"results"}`, in order, each as from `store`.
 
-        What cannot be stored is answered by `{"error", "index"}` and does not keep the others out.
+        A fact that cannot be stored has `{"error", "index"}` as its result; the others are stored.
         """
         return self.perform(operation("memory.store_many"), {"facts": _named(facts), **how}, wait=wait)
 
     def send_many(self, facts: Sequence[Any], *, namespace: str | None = None, **how: bool) -> AsyncResult:
-        """Send many facts and return at once; `wait` for the result. Unlike `wait=False` that is not kept safe."""
+        """Send many facts without waiting; pass the result to `wait`. They are not kept in the outbox."""
         arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
         return self.send("memory.store_many", arguments)
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
-        """Send lines of an archive, to become what they were, and return at once; `wait` for the result."""
+        """Send lines of an archive to be imported with their state, without waiting; pass the result to `wait`."""
         arguments = {
             "records": [readable(one) for one in records],
             "namespace": namespace or self.namespace,
@@ -89,7 +88,7 @@ class Client(Sender, JsonOperations):
         return self.send("memory.bring_back", arguments)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
-        """Return which workers answer within so many seconds, and which queues each serves."""
+        """Return the workers that answer within `seconds`, each with its queues."""
         found = self._reach(lambda: self._app.control.inspect(timeout=seconds).active_queues())
         return {name: [queue["name"] for queue in queues] for name, queues in (found or {}).items()}
 
@@ -103,41 +102,41 @@ class Client(Sender, JsonOperations):
         ttl: float | None = None,
         wait: bool = True,
     ) -> Answer:
-        """Keep a document in place of what is there; return `{"id"}`. It comes back exactly as it was given.
+        """Store a document, replacing the one at its place; return `{"id"}`.
 
-        It is found by its `text`, if there is one. With a `ttl`, in minutes, it ends when it was not used for so long;
-        else it stays until it is dropped.
+        It is returned unchanged, and found by its `text` if given. `ttl` is in minutes since the last use; without it
+        the document stays until it is dropped.
         """
         given = {"path": list(path), "key": key, "document": json.dumps(document), "text": text, "ttl": ttl}
         return self.perform(operation("memory.put_item"), given, wait=wait)
 
     def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
-        """Send the chunks of a file, `{"section", "text"}`, and return at once; `wait` for the result.
+        """Send the chunks of a file, `{"section", "text"}`, without waiting; pass the result to `wait`.
 
-        They are kept, and no others of that path.
+        They replace all other chunks of that path.
         """
         arguments = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
         return self.send("memory.index", arguments | {"namespace": self.namespace, "now": self.clock()})
 
     def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:
-        """Restore facts, forgotten or superseded ones by their ids, or what was forgotten by time, reason or run.
+        """Restore facts by ids, forgotten or superseded ones, or those forgotten in a time, for a reason or by a run.
 
-        By ids return `{"results"}` with what became of each, in order, or its `error`: `action` is `restored`, or
-        `unchanged` where the fact is live. What was purged cannot be restored. What ended by itself and is restored
-        for the second time is `pinned`, so that it does not end again.
+        By ids, return `{"results"}` in order, each with an `action` or an `error`: `restored`, or `unchanged` for live
+        facts. Purged facts cannot be restored. A fact that ended without request and is restored for the second time is
+        `pinned`, so that it does not end again.
 
-        Otherwise return `{"restored", "pinned", "unchanged", "refused", "errors"}`: how many of the matching facts
-        became what, and the first errors; with `dry_run` only `{"matching"}`. What was forgotten on request is matched
-        only if `reason` says so. Repeating it goes on where it was interrupted.
+        Otherwise return `{"restored", "pinned", "unchanged", "refused", "errors"}`: counts over the matching facts and
+        the first errors; with `dry_run` only `{"matching"}`. Facts forgotten on request match only with a `reason` for
+        them. A repeated call continues where it was interrupted.
         """
         seconds = STORE_SECONDS if ids is not None or selection.get("dry_run") else None
         return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
     def edit(self, id: str, *, wait: bool = True, **changes: Any) -> Answer:  # noqa: A002 - the contract's name
-        """Change what a fact says beside its text, where None removes; history keeps what it was before.
+        """Change fields of a fact other than its text; None removes a value, and history keeps the old one.
 
         Return `{"id", "action", "changed", "decay_class", "class_reason", "ends_at", "ends_for"}`; `action` is
-        `updated` or `unchanged`, `changed` names the fields.
+        `updated` or `unchanged`, `changed` lists the fields.
 
         Raises:
             NotFoundError: the namespace has no such live fact.
@@ -146,7 +145,7 @@ class Client(Sender, JsonOperations):
         return self.write("memory.edit", arguments, wait=wait)
 
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
-        """Settle a contradiction: return `{"kept", "superseded"}`, or with `both` of two facts `{"accepted"}`."""
+        """Resolve a contradiction; return `{"kept", "superseded"}`, or with `both` `{"accepted"}`."""
         return self.perform(operation("memory.resolve"), {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
 
 
@@ -156,6 +155,6 @@ def _named(facts: Sequence[Any]) -> list[Any]:
 
 
 def _sealed(fact: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a fact whose metadata goes as text, so that nothing on the way takes an object there for its own."""
+    """Return a fact with its metadata as JSON text, which Celery does not interpret."""
     metadata = fact.get("metadata")
     return {**fact, "metadata": json.dumps(metadata)} if isinstance(metadata, Mapping) else dict(fact)

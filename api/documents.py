@@ -1,7 +1,7 @@
-"""Documents: a folder's Markdown files are listed, watched, cut into chunks and sent, as far as they changed.
+"""Indexing of folders: list and watch Markdown files, cut changed ones into chunks and send them.
 
-Hidden files and folders and symbolic links are left out, so that nothing outside the folder is read. A file that cannot
-be read keeps what was indexed of it until it can; one that is gone loses it.
+Hidden files and folders and symbolic links are skipped, so that nothing outside the folder is read. A file that cannot
+be read keeps its index; a deleted one loses it.
 """
 
 import hashlib
@@ -25,20 +25,20 @@ from workers.errors import InvalidInputError
 IN_FLIGHT = 4
 REMOVED_AT_ONCE = 1_000
 CUT = "1"
-"""Changed whenever the same text would be cut otherwise, so that every file is cut again."""
+"""Version of the chunking, part of each digest: a change re-indexes every file."""
 
 LARGEST = 4 * 1_048_576
 LONGEST_PATH = 1_024
 SETTLED_SECONDS = 2.0
-"""A file changed more recently may change again without looking different."""
+"""A file changed more recently than this may change again with the same time stamp."""
 
 Stat = tuple[int, int, int]
-"""When a file was changed, its size and its place on the disk: if these are the same, it need not be read again."""
+"""Modification time, size and inode: if they are unchanged, the file is not read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder whose files are indexed, and the name that their paths begin with."""
+    """A folder to index, and the prefix of its paths."""
 
     root: Path
     name: str
@@ -46,7 +46,7 @@ class Folder:
 
 @dataclass(slots=True)
 class Listing:
-    """The Markdown files below a folder by their paths, what was left out or failed, and folders that are closed."""
+    """The Markdown files below a folder by path, with skipped files, failures and unreadable folders."""
 
     files: dict[str, Path] = field(default_factory=dict)
     skipped: list[dict[str, str]] = field(default_factory=list)
@@ -55,10 +55,10 @@ class Listing:
 
 
 def folder(root: Path, name: str | None = None) -> Folder:
-    """Return a folder to index, by default under its own name.
+    """Return a folder to index, named after itself by default.
 
     Raises:
-        InvalidInputError: it is no folder, or the name is none.
+        InvalidInputError: it is not a folder, or the name is not valid.
     """
     if not root.is_dir():
         raise InvalidInputError(f"{root} is no folder: give one with Markdown files.")
@@ -69,10 +69,10 @@ def folder(root: Path, name: str | None = None) -> Folder:
 
 
 def listing(folder: Folder) -> Listing:
-    """Return the Markdown files of a folder, in the order of their paths.
+    """Return the Markdown files of a folder, ordered by path.
 
     Raises:
-        InvalidInputError: it is no folder.
+        InvalidInputError: it is not a folder.
     """
     _identity(folder)
     found = Listing()
@@ -90,7 +90,7 @@ def listing(folder: Folder) -> Listing:
 
 
 def _take(found: Listing, folder: Folder, file: Path, *, is_file: bool) -> None:
-    """Note a file, or why it is left out."""
+    """Add a file to the listing, or the reason for skipping it."""
     if file.name.startswith(".") or (is_file and file.suffix.lower() != ".md"):
         return
     path = _path(folder, file)
@@ -110,10 +110,10 @@ def _path(folder: Folder, file: Path) -> str:
 
 
 def read(file: Path, cut: str) -> tuple[str, str]:
-    """Return a file's text, and the digest of it and of how it is cut.
+    """Return a file's text, and the digest of its content and chunking.
 
     Raises:
-        InvalidInputError: it is too large, no regular file, or no text.
+        InvalidInputError: it is too large, not a regular file, or not text.
         OSError: it cannot be read.
     """
     if not file.is_file():
@@ -132,7 +132,7 @@ def read(file: Path, cut: str) -> tuple[str, str]:
 
 
 def look(file: Path) -> Stat | None:
-    """Return what a file looks like, or nothing if it was changed just now."""
+    """Return a file's `Stat`, or None if it changed just now."""
     state = file.stat()
     if time.time() - state.st_mtime < SETTLED_SECONDS:
         return None
@@ -140,19 +140,19 @@ def look(file: Path) -> Stat | None:
 
 
 def cause(error: Exception) -> str:
-    """Return why a file was not read."""
+    """Return why a file could not be read."""
     return str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def changes(folder: Folder) -> Iterator[bool]:
-    """Yield, about once a second, whether anything has changed below a folder, until another stands in its place.
+    """Yield about once a second whether anything changed below a folder, until the folder is replaced.
 
     Hidden files do not count.
 
     Raises:
         InvalidInputError: the folder is gone.
     """
-    from watchfiles import watch  # noqa: PLC0415 - only watching needs it
+    from watchfiles import watch  # noqa: PLC0415 - needed only for watching
 
     def counts(_change: object, path: str) -> bool:
         return not any(part.startswith(".") for part in Path(path).relative_to(folder.root).parts)
@@ -160,17 +160,17 @@ def changes(folder: Folder) -> Iterator[bool]:
     watched = _identity(folder)
     ticks = watch(folder.root, watch_filter=counts, debounce=500, step=100, rust_timeout=1_000, yield_on_timeout=True)
     for changed in ticks:
-        # Of a folder that was removed nothing more is reported, even if another one has its name.
+        # The watcher reports nothing about a new folder of the same name.
         if _identity(folder) != watched:
             return
         yield bool(changed)
 
 
 def _identity(folder: Folder) -> tuple[int, int]:
-    """Return which folder it is, whatever its name.
+    """Return device and inode of the folder.
 
     Raises:
-        InvalidInputError: it is none any more.
+        InvalidInputError: it no longer exists.
     """
     if not folder.root.is_dir():
         raise InvalidInputError(f"{folder.root} is no folder any more; nothing was changed.")
@@ -180,7 +180,7 @@ def _identity(folder: Folder) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A file that was read: its digest, and what it looked like, unless it had changed just then."""
+    """A file that was read: its digest, and its `Stat` unless it had just changed."""
 
     path: str
     digest: str
@@ -189,7 +189,7 @@ class Reading:
 
 @dataclass(slots=True)
 class Sync:
-    """What was found and done: counts of files and of chunks, and what was left out or failed, with why."""
+    """Result of a synchronisation: counts of files and chunks, skipped files and failures."""
 
     files: Counter[str] = field(default_factory=Counter)
     chunks: Counter[str] = field(default_factory=Counter)
@@ -198,12 +198,12 @@ class Sync:
 
     @property
     def changed(self) -> bool:
-        """Return whether anything is different from before, or went wrong."""
+        """Return whether anything changed or failed."""
         return bool(self.files["indexed"] or self.files["removed"] or self.failed)
 
 
 class Indexer:
-    """Keeps a folder's files indexed; remembers what they looked like, so as to read only those that changed."""
+    """Keeps a folder's files indexed, and remembers their `Stat` to read only changed ones."""
 
     def __init__(self, client: Client, folder: Folder, tokenizer: str) -> None:
         self._client = client
@@ -213,12 +213,12 @@ class Indexer:
         self._seen: dict[str, Reading] = {}
 
     def sync(self, on_progress: Callable[[int, int], None], *, empty: bool = False) -> Sync:
-        """Index what is new or changed, and remove what is gone; return what was done.
+        """Index new and changed files, and remove deleted ones.
 
         Raises:
-            InvalidInputError: the folder is none any more, another is indexed under its name, or all of its files are
-                gone and `empty` is false; nothing was changed.
-            UnavailableError: Redis or the workers do not answer; do it again.
+            InvalidInputError: the folder no longer exists, another one is indexed under its name, or all of its files
+                are gone and `empty` is false; nothing was changed.
+            UnavailableError: Redis or the workers do not answer; try again.
         """
         known = {one["path"]: one for one in self._client.documents(self._folder.name)["documents"]}
         _refuse_another(self._folder, known)
@@ -248,7 +248,7 @@ class Indexer:
             self._settle(*waiting.popleft(), done)
 
     def _send(self, path: str, file: Path, known_digest: str | None, done: Sync) -> tuple[Reading, AsyncResult] | None:
-        """Send a file's chunks if it changed; note otherwise that it did not, or why it cannot be read."""
+        """Send a file's chunks if it changed; otherwise record that it did not, or why it cannot be read."""
         try:
             looks, seen = look(file), self._seen.get(path)
             if looks is not None and seen is not None and (seen.looks, seen.digest) == (looks, known_digest):
@@ -287,7 +287,7 @@ class Indexer:
 
 
 def _refuse_another(folder: Folder, known: dict[str, Any]) -> None:
-    """Refuse a folder if another one that is still there is indexed under its name: each would remove the other's."""
+    """Refuse a folder if another existing one is indexed under its name: each would remove the other's files."""
     for other in {one["folder"] for one in known.values() if one["folder"]}:
         if other != str(folder.root) and Path(other).is_dir() and not folder.root.samefile(other):
             raise InvalidInputError(

@@ -1,6 +1,6 @@
-"""Workers of an older version: how a door that was upgraded before them says what they cannot do yet.
+"""Compatibility with workers of an older version during an upgrade, when doors are upgraded first.
 
-Their answers lack fields that were added since, which doors read as unknown. What they do not know at all they refuse.
+Doors read fields missing in their answers as unknown. Arguments that they do not know, they refuse.
 """
 
 import re
@@ -11,7 +11,7 @@ from celery.exceptions import NotRegistered
 from workers.errors import InvalidInputError, OlderWorkersError
 
 FAULT = re.compile(r"(\w+): is no (?:argument of ([\w.]+)|field)")
-"""How workers refuse an argument of a task, or a field of a fact."""
+"""Message with which workers refuse an argument of a task, or a field of a fact."""
 
 SCOPED = ("namespace", "everywhere")
 LATER = frozenset(
@@ -28,15 +28,15 @@ LATER = frozenset(
     | {("content_salience", "")}
     | {(name, "memory.forecast") for name in ("set", "ending", "by")}
 )  # fmt: skip
-"""The arguments that doors send and that workers of the version before do not know, each with its task."""
+"""Arguments sent by doors that the previous version does not know, with their tasks."""
 
 COMPUTED = ("ends_at", "ends_for")
 NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
-"""Fields of an archive that the version before does not know."""
+"""Fields of an archive that the previous version does not know."""
 
 
 def refusal(error: Exception) -> OlderWorkersError | None:
-    """Return what to raise where workers failed at something only because they are of an older version."""
+    """Return the error to raise if workers failed only because they are of an older version."""
     if isinstance(error, NotRegistered):
         return _cannot(f"they do not know the task {error}")
     if isinstance(error, InvalidInputError):
@@ -53,10 +53,7 @@ def _cannot(what: str) -> OlderWorkersError:
 
 
 def readable(record: Any) -> Any:
-    """Return a line of an archive without fields that older workers refuse and that say nothing to the others.
-
-    Those are what an export computes, and what it writes as null.
-    """
+    """Return a line of an archive without computed and null fields that older workers refuse."""
     if not isinstance(record, dict):
         return record
     left_out = {*COMPUTED, *(name for name in NULLABLE if record.get(name) is None)}

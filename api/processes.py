@@ -1,4 +1,4 @@
-"""The commands of the processes of the system, which import nothing from the current folder."""
+"""Commands of the system's processes, which import nothing from the current folder."""
 
 import os
 import sys
@@ -7,37 +7,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PYTHON = (sys.executable, "-P", "-m")
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each child process has a core of its own
-NO_DATABASE = {"EBB_DATABASE_URL": ""}  # what is not there is not checked, and its driver not loaded
-SOFT_STOP = {"REMAP_SIGTERM": "SIGQUIT"}  # Celery lets the task at hand end, for 8 s by our settings
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # one core per child process
+NO_DATABASE = {"EBB_DATABASE_URL": ""}  # without a URL the driver is not loaded
+SOFT_STOP = {"REMAP_SIGTERM": "SIGQUIT"}  # Celery lets the current task finish, for at most 8 s
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What to execute, and what to add to the environment."""
+    """A command and additional environment variables."""
 
     command: list[str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def replace_this(self, environment: Mapping[str, str]) -> None:
-        """Become this process, whose own variables come before these."""
+        """Replace the current process; the process's own variables override the given ones."""
         os.execve(self.command[0], self.command, {**os.environ, **environment, **self.environment})  # noqa: S606
 
 
 def worker(queues: str, concurrency: int, name: str) -> Process:
-    """Return a worker of these queues, with so many child processes."""
+    """Return a worker of these queues with that many child processes."""
     options = [f"--queues={queues}", f"--concurrency={concurrency}", f"--hostname={node(name)}"]
     command = [*PYTHON, "workers", "worker", *options, "--without-mingle", "--without-gossip"]
     return Process(command, SOFT_STOP | ONE_THREAD)
 
 
 def beat(schedule: Path) -> Process:
-    """Return beat, which notes in the file `schedule` when it sent what."""
+    """Return beat with its schedule file."""
     return Process([*PYTHON, "workers", "beat", f"--schedule={schedule}", "--pidfile="], NO_DATABASE)
 
 
 def flower(address: str, port: int) -> Process:
-    """Return Flower at an address and port of this machine."""
+    """Return Flower, listening on an address and port."""
     options = [f"--address={address}", f"--port={port}", "--max_tasks=5000"]
     return Process([*PYTHON, "workers", "flower", *options], NO_DATABASE)
 
@@ -48,5 +48,5 @@ def api(host: str, port: int) -> Process:
 
 
 def node(name: str) -> str:
-    """Return the name by which Celery knows a worker of this machine."""
+    """Return the Celery node name of a worker on this machine."""
     return f"{name}@{os.uname().nodename}"

@@ -1,4 +1,4 @@
-"""The transport: how a task reaches the workers behind a Redis, and its result the caller that waits for it."""
+"""The transport: sends tasks to the workers behind a Redis, and waits for their results."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -32,17 +32,17 @@ STORE_SECONDS = 45.0
 BATCH_SECONDS = 180.0
 
 UNASKED = 16
-"""Results that a thread keeps until they are asked for; others are fetched again when they are."""
+"""Results that a thread keeps until they are fetched; others are read again from Redis."""
 
 GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 Answer: TypeAlias = dict[str, Any]
-"""What a task answers: plain JSON, the same at every door."""
+"""The JSON answer of a task, the same at every interface."""
 
 
 class Sender:
-    """Sends tasks by name, for one namespace; `deadline` is in seconds, for every call, else each task has its own."""
+    """Sends tasks by name for one namespace; `deadline` (seconds) overrides each task's own."""
 
     def __init__(self, redis_url: str, namespace: str = "default", *, deadline: float | None = None) -> None:
         self.namespace = namespace
@@ -50,7 +50,7 @@ class Sender:
         self._redis_url = redis_url
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
-        """Send a task that is of no use after `seconds`, or after the client's own deadline; return its result."""
+        """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
         most, own_id = self.deadline or seconds, task_id or str(uuid7())
         if "namespace" not in arguments:
             return self.wait(self.send(task, arguments, expires=most, task_id=own_id), most)
@@ -60,7 +60,7 @@ class Sender:
 
     @contextmanager
     def _under_way(self, task: str, task_id: str, seconds: float, *, interactive: bool) -> Iterator[int]:
-        """Count a request among those of its namespace while the block runs; give how many others there are."""
+        """Count a request of the namespace for the duration of the block; yield the number of others."""
         own = self.namespace, task_id
         others: int = self._reach(
             lambda: shares.enter(self._own_keys, *own, self.seconds(), seconds, interactive=interactive)
@@ -69,18 +69,18 @@ class Sender:
             self.admit(task, others)
             yield others
         finally:
-            with suppress(*AWAY):  # then it counts until its deadline
+            with suppress(*AWAY):  # it then counts until its deadline
                 shares.leave(self._own_keys, *own)
 
     def admit(self, task: str, others: int) -> None:
-        """Let a task through, of whose namespace so many others are under way; a door may refuse it."""
+        """Hook for interfaces to reject a task, given the namespace's number of other requests."""
 
     def perform(
         self, operation: Operation, given: Mapping[str, Any], *, wait: bool = True, seconds: float | None = None
     ) -> Answer:
-        """Have an operation done, by what was given of its parameters; return its answer, or see `write`.
+        """Perform an operation with these parameters; return its answer, or see `write`.
 
-        What is false or left open, as by default, is not sent: workers of earlier versions may not know it.
+        False and null parameters equal to their default are not sent: workers of earlier versions may not know them.
         """
         arguments = {name: value for name, value in given.items() if not _is_default(operation, name, value)}
         if operation.is_scoped:
@@ -90,23 +90,23 @@ class Sender:
         return self.write(operation.name, arguments, wait=wait, seconds=seconds or operation.seconds)
 
     def write(self, task: str, arguments: dict[str, Any], *, wait: bool, seconds: float = STORE_SECONDS) -> Answer:
-        """Send a write, and return its result, or at once `{"task"}` as soon as it is accepted: see `accept`."""
+        """Send a write, and return its result, or `{"task"}` as soon as it is accepted: see `accept`."""
         if wait:
             return self.call(task, arguments, seconds)
         return {"task": self.accept(task, arguments)}
 
     def accept(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> str:
-        """Put a write into the outbox, where it stays until it is committed, and send its id; return its task's id.
+        """Put a write into the outbox until it is committed, and send its message; return the task's id.
 
-        Redis has written it to its append-only file by then, so that no process that dies loses it. What a failure of
-        power or of the operating system loses is up to Redis' `appendfsync`: with `everysec`, as `ebb up` starts it,
-        about the last second, with `always` nothing; `ebb doctor` says what holds.
+        Redis has then written it to its append-only file, so a crash of any process does not lose it. What a power
+        failure or a crash of the operating system loses depends on Redis' `appendfsync`: with `everysec`, the default
+        of `ebb up`, about the last second, with `always` nothing; `ebb doctor` shows it.
 
-        It is dated by Redis' clock, and so counts as of now even if no worker takes it for hours.
+        The write is dated by Redis' clock now, even if workers process it hours later.
 
         Raises:
-            BusyError: the namespace has as many such writes as it may, or Redis is nearly full; nothing was accepted.
-            UnavailableError: Redis does not answer; whether the write was accepted is not known.
+            BusyError: the namespace has too many such writes, or Redis is nearly full; nothing was accepted.
+            UnavailableError: Redis does not answer; the write may or may not be accepted.
         """
         own_id = task_id or str(uuid7())
         if "now" in arguments:
@@ -125,7 +125,7 @@ class Sender:
         return own_id
 
     def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
-        """Send a task and return at once.
+        """Send a task without waiting.
 
         Raises:
             UnavailableError: Redis does not answer.
@@ -137,16 +137,16 @@ class Sender:
     def _sent_at(self) -> float:
         try:
             return self._clock.now().timestamp()
-        except redis.exceptions.RedisError:  # it may come back until the message is sent
+        except redis.exceptions.RedisError:  # it may answer again when the message is sent
             return time.time()
 
     def wait(self, result: AsyncResult, seconds: float) -> Answer:
-        """Return a task's result, and forget it.
+        """Return a task's result, and delete it from Redis.
 
         Raises:
-            LateError: none came in time.
+            LateError: no result came in time.
             UnavailableError: Redis does not answer.
-            EbbError: the one that the worker raised.
+            EbbError: the error that the worker raised.
         """
         try:
             answer: Answer = self._reach(lambda: result.get(timeout=seconds))
@@ -165,15 +165,15 @@ class Sender:
                 f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
             ) from error
         finally:
-            _let_go(result)
+            _forget(result)
         return answer
 
     def state(self, task_id: str) -> Answer | None:
-        """Return `{"state", …}` of a task of this namespace that was accepted in the last day; nothing of any other.
+        """Return `{"state", …}` of a task of this namespace accepted in the last day; None for others.
 
-        `waiting` in the outbox; `done`, with its `result`; `failed`, with its `error`; `ended`, more than five
-        minutes ago, after which results are not kept; or `late`: no caller waits any longer, so it is not begun any
-        more, but if a worker was at it already, it is done, and its result is there for those minutes.
+        `waiting`: in the outbox. `done`, with its `result`. `failed`, with its `error`. `ended`: more than five minutes
+        ago, results are no longer kept. `late`: its caller stopped waiting, so it is not started; if a worker was
+        already running it, it is completed, and its result is kept for those minutes.
         """
         return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
 
@@ -183,18 +183,18 @@ class Sender:
         done = self._app.AsyncResult(task_id)
         if done.successful():
             return {"state": "done", "result": done.result}
-        if outbox.holds(self._own_keys, self.namespace, task_id):  # what failed but stands there is tried again
+        if outbox.holds(self._own_keys, self.namespace, task_id):  # failed writes in the outbox are retried
             return {"state": "waiting"}
-        if not done.ready() or done.state == REVOKED:  # so says any worker that was not at it itself
+        if not done.ready() or done.state == REVOKED:  # any worker other than the one running it reports this
             return {"state": "late" if idempotency.is_late(self._own_keys, task_id) else "ended"}
         return {"state": "failed", "error": str(done.result)}
 
     def revoke(self, task_id: str) -> None:
-        """Have workers drop a task that they have not begun."""
+        """Make workers drop a task that they have not started."""
         self._reach(lambda: self._app.control.revoke(task_id))
 
     def close(self) -> None:
-        """Close the connections to Redis, but those of other threads, which end with these."""
+        """Close the connections to Redis; those of other threads close when these end."""
         if "_app" in self.__dict__:
             _Ending(self._app.backend).close()
             self._app.close()
@@ -202,7 +202,7 @@ class Sender:
             self._own_keys.close()
 
     def __enter__(self) -> Self:
-        """Return the client, whose connections close with the block."""
+        """Return the client, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -213,7 +213,7 @@ class Sender:
         try:
             return act()
         except (*AWAY, ResponseError, RuntimeError) as error:
-            # kombu wraps what Redis answered; by a RuntimeError Celery gives up reconnecting to the results
+            # kombu wraps Redis' errors; Celery raises a RuntimeError when reconnecting to the results fails
             cause = (error.__cause__ or error) if isinstance(error, OperationalError | RuntimeError) else error
             if is_refusal(cause):
                 raise RefusedError(explain(cause)) from None
@@ -222,7 +222,7 @@ class Sender:
             raise UnavailableError(explain(cause)) from None
 
     def clock(self) -> str:
-        """Return the present instant by Redis' clock, as tasks take it: that of this machine may be wrong.
+        """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong.
 
         Raises:
             UnavailableError: Redis does not answer.
@@ -261,32 +261,32 @@ class Sender:
 
 
 class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
-    """An app whose connections to the results, which each thread has for itself, end with their thread.
+    """A Celery app whose connections to the result backend, one per thread, close when their thread ends.
 
-    Else they stay until the garbage is collected, and those of a server's threads, which come and go, may be more by
-    then than a process may have open.
+    Otherwise they stay open until garbage collection, and the many short-lived threads of a server could exceed the
+    limit of open files.
     """
 
     def _get_backend(self) -> Any:
         backend = super()._get_backend()
-        # A result that came twice, by its message and when it was asked for, stays there: some 8,000 in each thread.
-        backend._pending_messages.maxsize = UNASKED  # noqa: SLF001 - no setting tells it
+        # Results received twice, by message and on request, stay there: some 8,000 per thread.
+        backend._pending_messages.maxsize = UNASKED  # noqa: SLF001 - there is no setting for it
         self._local.ending = _Ending(backend)
         return backend
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Send a task whose message shows monitors no text."""
+        """Send a task with redacted argument texts for monitors."""
         return super().send_task(name, args, kwargs, **options | redaction.headers(args, kwargs))
 
 
 class _Ending:
-    """Closes a thread's connections to the results when the thread is over, unless others wait for its results."""
+    """Closes a thread's connections to the result backend when the thread ends, unless others wait for its results."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
 
     def __del__(self) -> None:
-        with suppress(Exception):  # they are of no use any more
+        with suppress(Exception):  # they are no longer used
             if not self._backend.result_consumer.subscribed_to:
                 self.close()
 
@@ -301,13 +301,13 @@ def _is_default(operation: Operation, name: str, value: Any) -> bool:
     return (value is None or value is False) and field is not None and field.default is value
 
 
-def _let_go(result: AsyncResult) -> None:
-    with suppress(*AWAY, RuntimeError):  # where Redis is away, the result expires
+def _forget(result: AsyncResult) -> None:
+    with suppress(*AWAY, RuntimeError):  # without Redis, the result expires
         result.forget()
     _stop_listening(result)
 
 
 def _stop_listening(result: AsyncResult) -> None:
-    """Stop listening for a result; otherwise the garbage collector does, whose errors are not caught."""
+    """Stop listening for a result; otherwise the garbage collector does, and its errors cannot be caught."""
     with suppress(*AWAY, RuntimeError):
         result.backend.remove_pending_result(result)

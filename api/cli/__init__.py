@@ -1,11 +1,11 @@
-"""The command `ebb`: the commands of all modules, and the one place where errors become words and codes."""
+"""The command `ebb`: its commands, and the translation of errors to messages and exit codes."""
 
 import ast
 import gc
 import os
 import sys
 
-# Most of a short command's time is imports: they make many objects, hardly any garbage, and need no plugins.
+# A short command spends most of its time on imports, which create many objects and little garbage, without plugins.
 gc.set_threshold(500_000)
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
@@ -31,34 +31,34 @@ MODULES = {
     "doctor": "doctor",
     "keys": "keys",
 }
-"""The modules with their commands, in the order of the help; a command loads its own module alone."""
+"""Modules with their commands, in the order of the help; a command loads only its own module."""
 
 
 class Commands(TyperGroup):
-    """The commands, each with the whole of its first sentence."""
+    """The command group; its help shows each command's whole first sentence."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
-        """Write the table of commands, whose sentences Typer would cut off."""
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """Write the table of commands without truncating sentences, as Typer would."""
         with formatter.section("Commands"):
             formatter.write_dl([row for module, names in MODULES.items() for row in _sentences(module, names.split())])
 
 
 def _sentences(module: str, names: list[str]) -> list[tuple[str, str]]:
-    """Return commands with the first sentence of their docstrings, read from the source: importing takes long."""
+    """Return commands with the first sentence of their docstrings, read from the source without importing it."""
     source = ast.parse(Path(__file__).with_name(f"{module}.py").read_text("utf-8"))
     functions = {one.name.rstrip("_").replace("_", "-"): one for one in source.body if isinstance(one, ast.FunctionDef)}
     return [(name, str(ast.get_docstring(functions[name])).split("\n\n")[0].replace("\n", " ")) for name in names]
 
 
 def command_line(name: str = "") -> typer.Typer:
-    """Return the command line with the module of one command, with none for `--help`, or with all."""
+    """Return the command line with the module of one command, without any for `--help`, or with all."""
     app = typer.Typer(
         name="ebb",
         cls=Commands,
         help="Long-term memory for AI agents that fades unless it is used.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # plain help takes a third of the time
+        rich_markup_mode=None,  # plain help takes a third of the time to print
         callback=_options,
     )
     wanted = [one for one, names in MODULES.items() if name in names.split()] or MODULES
@@ -73,7 +73,7 @@ def command_line(name: str = "") -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 - it loads the parser of e-mails
+        from importlib.metadata import version  # noqa: PLC0415 - loads the parser of e-mails
 
         typer.echo(f"ebb {version('ebb-server')}")
         raise typer.Exit
@@ -88,7 +88,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; exit with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     try:
         command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
     except EbbError as error:
@@ -97,4 +97,4 @@ def main() -> None:
         output.fail(error, as_json=output.json_wanted(sys.argv))
         sys.exit(1)
     finally:
-        gc.freeze()  # the interpreter's last collections would look at all that was loaded, for a fifth of the time
+        gc.freeze()  # skips the collections at exit, a fifth of the run time

@@ -1,4 +1,4 @@
-"""`python -m api.cli` is the command `ebb`, wherever that is not installed."""
+"""`python -m api.cli`: the command `ebb`, where it is not installed."""
 
 from api.cli import main
 

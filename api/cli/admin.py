@@ -1,4 +1,4 @@
-"""`ebb purge`, `branch`, `settings`, `reembed`, `reindex` and `migrate`: administration of namespaces and servers."""
+"""`ebb purge`, `branch`, `settings`, `reembed`, `reindex` and `migrate`: administration."""
 
 import json
 import time
@@ -33,10 +33,10 @@ Unset = Annotated[list[str] | None, typer.Option("--unset", help="PATH that shal
 
 @command_of(PURGE, also=("now",), own={"scrub": (Scrub, False), "yes": (Yes, False)}, words=PURGING)
 def purge(call: Call) -> None:
-    """Erase for good what was forgotten more than EBB_RETENTION_DAYS ago, in one namespace or with --all in every one.
+    """Erase facts forgotten more than EBB_RETENTION_DAYS ago, in one namespace or with --all in every one.
 
-    It says how much that is and asks; without a terminal it wants --yes. Workers do so by themselves once a day. Within
-    an hour they clean pages and indexes of it, too. Its bytes go as the servers need the room, or by --scrub.
+    It shows the number of facts and asks; without a terminal it requires --yes. Workers do this once a day. Within an
+    hour they also clean pages and indexes; the bytes are overwritten as space is reused, or at once with --scrub.
     """
     dry_run, scrub = call.given["dry_run"], call.own["scrub"] and not call.given["dry_run"]
     done = call.perform(dry_run=True)
@@ -57,7 +57,7 @@ def purge(call: Call) -> None:
 
 
 def _erase(call: Call) -> dict[str, Any]:
-    """Purge until nothing is left; return what the last purge answered, with the number of all that were erased."""
+    """Purge until nothing is left; return the last answer with the total number of erased facts."""
     with output.spinner("what was forgotten long ago is erased …"):
         done = call.perform()
         while done["left"] and (more := call.perform())["purged"]:
@@ -66,8 +66,8 @@ def _erase(call: Call) -> dict[str, Any]:
 
 
 def _scrub(home: Path | None) -> list[str]:
-    """Rewrite the servers' files; return what was not reached."""
-    from workers.admin import purge as scrubbing  # noqa: PLC0415 - psycopg would slow down every other command
+    """Rewrite the servers' files; return those that were not reached."""
+    from workers.admin import purge as scrubbing  # noqa: PLC0415 - psycopg is slow to load
     from workers.context import Context  # noqa: PLC0415
 
     context = Context(located(home))
@@ -86,7 +86,7 @@ def branch(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Copy a namespace as NAME-older-365d, with every instant so much earlier; decay that to see what a year does."""
+    """Copy a namespace as NAME-older-365d with every instant that much earlier; decay it to see a year's effect."""
     if show == (drop or older is not None) or (everywhere and not show):
         raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
     if name is not None and namespace is not None:
@@ -134,7 +134,7 @@ def _list(found: dict[str, Any]) -> None:
 
 @command_of(SETTINGS, own={"set": (Set, None), "unset": (Unset, None)})
 def settings(call: Call) -> None:
-    """Show or set how a namespace's facts fade and its episodes age; from the next pass on it holds for all of them."""
+    """Show or set how a namespace's facts fade and its episodes age; applied to all facts from the next pass on."""
     given = dict(_assignment(one) for one in call.own["set"] or [])
     answer = call.perform(set=given, unset=call.own["unset"] or [])
     if call.as_json:
@@ -147,7 +147,7 @@ def settings(call: Call) -> None:
 
 
 def _assignment(given: str) -> tuple[str, Any]:
-    """Return path and value of `path=value`; what is no JSON is a word."""
+    """Return path and value of `path=value`; a value that is not JSON is a string."""
     path, sign, value = given.partition("=")
     if not sign or not path.strip():
         raise typer.BadParameter(f"{given!r} is no PATH=VALUE.", param_hint="--set")
@@ -170,9 +170,9 @@ def _plain(value: Any) -> str:
 
 
 def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Make all vectors of all namespaces again with the configured embedder; until then facts are found by their words.
+    """Recompute all vectors of all namespaces with the configured embedder; meanwhile facts are found by words.
 
-    A database has one embedder, so this cannot be done for one namespace.
+    A database has one embedder, so this is not possible for a single namespace.
     """
     from workers.context import Context  # noqa: PLC0415
     from workers.memory import embed  # noqa: PLC0415
@@ -214,12 +214,11 @@ def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
 
 def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Bring the database to this version's schema, with every fact in it; `ebb up` does so by itself.
+    """Migrate the database to this version's schema, keeping every fact; `ebb up` does this automatically.
 
-    Workers of the previous version may go on meanwhile. What was interrupted goes on where it stopped, and a database
-    that is up to date stays as it is.
+    Workers of the previous version may continue meanwhile. An interrupted migration continues when it is run again.
     """
-    from workers.storage import schema  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers.storage import schema  # noqa: PLC0415 - psycopg is slow to load
 
     given = configured(home)
     url = given.direct_database_url or given.database_url or located(home).database_url

@@ -1,4 +1,4 @@
-"""`ebb import` and `export`: facts as a file, one a line, and back from it; `ebb remember`: files of conversations."""
+"""`ebb import` and `ebb export`: facts as JSONL files; `ebb remember`: files of conversations."""
 
 import contextlib
 import inspect
@@ -45,15 +45,14 @@ def import_(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Remember every fact of a JSONL file; run it again after a failure, and it goes on from there.
+    """Store every fact of a JSONL file; after a failure, run it again to continue.
 
-    A fact lives from now on, however old it is; `source_date` and `created_at` keep its age. Only a `last_seen_at` says
-    that its time began earlier. What `ebb export` wrote becomes what it was, with its past, links and relations. A fact
-    that was live then and has ended by itself since lives again; what was forgotten on request stays so, unless --again
-    is given. Facts without decay_class never expire, unless --classify is given, or `ebb backfill-decay` classifies
-    them later.
+    Lifetimes start now, however old a fact is; `source_date` and `created_at` keep its age. Only `last_seen_at` sets an
+    earlier start. Lines of `ebb export` are restored as they were, with history, links and relations. Facts that were
+    live then and have ended since live again; facts forgotten on request stay forgotten unless --again is given. Facts
+    without decay_class never expire, unless --classify is given or `ebb backfill-decay` classifies them later.
     """
-    from api import archive_import  # noqa: PLC0415 - Celery would slow down every other command
+    from api import archive_import  # noqa: PLC0415 - Celery is slow to load
     from api.contrib import foreign  # noqa: PLC0415
 
     errors: list[BadLine] = []
@@ -82,8 +81,8 @@ def export(
     home: output.HomeFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
 ) -> None:
-    """Write all there is, a fact a line, then what stands beside facts; `ebb import` makes it what it was."""
-    from api import archive_import  # noqa: PLC0415 - these would slow down every other command
+    """Write all facts, one per line, followed by links, relations and other records; `ebb import` restores them."""
+    from api import archive_import  # noqa: PLC0415 - these are slow to load
     from workers import validation  # noqa: PLC0415
     from workers.admin.export import export as exporting  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
@@ -106,8 +105,8 @@ File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGP
     REMEMBER, left_out=("messages", "touch", "classify", "count_turns"), own={"file": (File, inspect.Parameter.empty)}
 )
 def remember(call: Call) -> None:
-    """Store the messages of conversations as turns; those that are known are not stored again."""
-    from api.contrib.conversations import conversations  # noqa: PLC0415 - it would slow down every other command
+    """Store the messages of conversations as turns; known ones are not stored again."""
+    from api.contrib.conversations import conversations  # noqa: PLC0415 - slow to load
 
     source = call.stack.enter_context(_open(call.own["file"]))
     answers = [
@@ -134,22 +133,22 @@ def remember(call: Call) -> None:
 
 
 def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":
-    """Return where it is kept how far a file was read; standard input cannot be taken up again."""
-    from api import archive_import  # noqa: PLC0415 - Celery would slow down every other command
+    """Return the checkpoint of a file; reading standard input cannot be continued."""
+    from api import archive_import  # noqa: PLC0415 - Celery is slow to load
 
     folder = configured(home).home.expanduser() / "imports"
     return None if file == "-" else archive_import.Checkpoint(folder, Path(file), namespace)
 
 
 def _report(bad: "BadLine", errors: "list[BadLine]", most: int) -> None:
-    """Print what is wrong with a line, and keep it if there are not too many of them."""
+    """Print what is wrong with a line, and keep the first `most` errors."""
     if len(errors) < most:
         errors.append(bad)
     output.console(stderr=True).print(f"line {bad.line}: {bad.error}", style="red", markup=False)
 
 
 def _print(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) -> None:
-    """Print what became of the lines; exit with 1 if any was rejected."""
+    """Print the counts; exit with 1 if a line was rejected."""
     if as_json:
         output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
     else:
@@ -164,7 +163,7 @@ def _open(file: str) -> Iterator[Any]:
         yield sys.stdin.buffer
         return
     try:
-        source = Path(file).open("rb")  # noqa: SIM115 - closed below, apart from the errors of opening
+        source = Path(file).open("rb")  # noqa: SIM115 - closed below
     except (OSError, ValueError) as error:
         raise InvalidInputError(
             f"{file} cannot be read: {error}. Give a JSONL file, or - for standard input."
@@ -175,7 +174,7 @@ def _open(file: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _new(file: Path) -> Iterator[TextIO]:
-    """Open a file that takes its name when all of it is written: an export that fails leaves the one before."""
+    """Open a file that gets its name when complete: a failed export keeps the previous one."""
     own = file.resolve()
     draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
     try:

@@ -1,4 +1,4 @@
-"""How commands reach the running system: its settings, its servers, and a client for one namespace."""
+"""Access of commands to the running system: settings, servers, and a client for one namespace."""
 
 import contextlib
 from pathlib import Path
@@ -24,7 +24,7 @@ Everywhere = Annotated[bool, typer.Option("--all", help="Every namespace.")]
 
 
 def configured(home: Path | None) -> "Settings":
-    """Return the settings of the environment, with another home if one is given."""
+    """Return the settings of the environment, with another home if given."""
     from workers.settings import Settings  # noqa: PLC0415
 
     settings = Settings.from_environment()
@@ -40,8 +40,8 @@ def located(home: Path | None) -> "Settings":
 
 @contextlib.contextmanager
 def client(home: Path | None, namespace: str | None) -> "Iterator[Client]":
-    """Give a client of one namespace's memory, closed at the end of the block."""
-    from api.client import Client  # noqa: PLC0415 - Celery takes a while to load
+    """Yield a client of one namespace, closed at the end of the block."""
+    from api.client import Client  # noqa: PLC0415 - Celery is slow to load
 
     with contextlib.closing(_opened(Client, home, namespace)) as opened:
         yield opened
@@ -49,8 +49,8 @@ def client(home: Path | None, namespace: str | None) -> "Iterator[Client]":
 
 @contextlib.contextmanager
 def sender(home: Path | None, namespace: str | None) -> "Iterator[Sender]":
-    """Give what sends operations on one namespace, closed at the end of the block."""
-    from api.transport import Sender  # noqa: PLC0415 - Celery takes a while to load
+    """Yield a sender of operations for one namespace, closed at the end of the block."""
+    from api.transport import Sender  # noqa: PLC0415 - Celery is slow to load
 
     with contextlib.closing(_opened(Sender, home, namespace)) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""`ebb decay`, `prune`, `forecast`, `held`, `consolidate`, `janitor` and others: how facts end, and upkeep."""
+"""`ebb decay`, `prune`, `forecast`, `held`, `consolidate`, `janitor` and others: decay and hygiene."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -25,9 +25,9 @@ DECIDING = {"ids": (Ids, None), "let_go": (LetGo, False), "keep": (KeepThem, Fal
 
 @command_of(DECAY, also=("now",), words=ANY_INSTANT)
 def decay(call: Call) -> None:
-    """Let what is due cool, shrink and be forgotten, in one namespace or with --all in every one.
+    """Apply decay to facts that are due: cool, compress and forget them, in one namespace or with --all in every one.
 
-    Workers do so by themselves. See `ebb branch` for what a year would do.
+    Workers do this automatically. See `ebb branch` for what a year would do.
     """
     with output.spinner("facts are fading …"):
         done = call.perform()
@@ -42,7 +42,7 @@ def decay(call: Call) -> None:
 
 @command_of(PRUNE, also=("now",), own={"hard": (Hard, False), "soft": (Soft, False)}, words=ANY_INSTANT)
 def prune(call: Call) -> None:
-    """Forget what has expired, and let fade what nears its expiry; workers do so every hour, in every namespace."""
+    """Forget expired facts, and weaken those near their expiry; workers do so every hour, in every namespace."""
     hard, soft, dry_run = call.own["hard"], call.own["soft"], call.given["dry_run"]
     with output.spinner("expired facts are forgotten …"):
         done = call.perform(hard=hard or not soft, soft=soft or not hard)
@@ -79,9 +79,9 @@ def backfill_decay(call: Call) -> None:
 
 @command(FORECAST)
 def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Show what passes will do on each of the coming days, if nothing is used until then.
+    """Show what decay will do on each of the coming days if no fact is used until then.
 
-    With --set it is what they would do with other settings, beside what they will do; nothing is changed.
+    With --set, also show what it would do with other settings; nothing is changed.
     """
     if found.get("ending") is not None:
         rows = [[one["ends_at"][:16], f"{one['value']:.2f}", one["id"], one["text"]] for one in found["ending"]]
@@ -102,7 +102,7 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
 
 @command_of(HELD, left_out=("cursor",), own=DECIDING)
 def held(call: Call) -> None:
-    """Show facts that are over but held back by the forget limit, or let them go, or keep them."""
+    """Show facts that have ended but are held back by the forget limit, or let them go, or keep them."""
     ids, let_go, keep, everything = (call.own[name] for name in ("ids", "let_go", "keep", "everything"))
     if let_go and keep:
         raise typer.BadParameter("give either --let-go or --keep")
@@ -119,7 +119,7 @@ def held(call: Call) -> None:
 
 
 def _decide(call: Call, operation: Any, ids: list[str] | None) -> dict[str, Any]:
-    """Decide about held facts, call by call until none of them is left."""
+    """Decide about held facts, with repeated calls until none is left."""
     if ids:
         return call.sender.perform(operation, {"ids": ids})
     answer = call.sender.perform(operation, {"everything": True})
@@ -157,10 +157,10 @@ Show = Annotated[bool, typer.Option("--show", help="Only show the report of the 
 
 @command_of(CONSOLIDATE, words=MERGING)
 def consolidate(call: Call) -> None:
-    """Show facts that say nearly the same of the same, and merge them only with --apply.
+    """Show near-duplicates about the same subject, and merge them only with --apply.
 
-    Of each group the fact is kept that is pinned, or else has the longest lifetime, was confirmed most often, or is the
-    oldest, in this order.
+    Of each group one fact is kept: the pinned one, else that with the longest lifetime, most confirmations, or the
+    oldest.
     """
     if call.given["force"] and not call.given["apply"]:
         raise typer.BadParameter("--force goes with --apply; without it nothing is merged")
@@ -204,7 +204,7 @@ def _conclude(done: dict[str, Any], namespace: str) -> None:
     JANITOR, also=("now",), own={"show": (Show, False)}, words={"now": "An earlier instant, such as an hour ago."}
 )
 def janitor(call: Call) -> None:
-    """Cull what is no longer believed and let episodes age, in one namespace; say what was since the run before."""
+    """Cull facts that are no longer believed and age out episodes, in one namespace; report since the previous run."""
     show, everywhere = call.own["show"], call.given["everywhere"]
     if show and ("now" in call.given or everywhere):
         raise typer.BadParameter("--show is about one namespace's last run; it goes with neither --now nor --all")
@@ -223,7 +223,7 @@ def janitor(call: Call) -> None:
 
 
 def _say_sent(done: dict[str, Any]) -> None:
-    """Print which namespaces have something to do."""
+    """Print which namespaces have work due."""
     output.console().print(f"sent to {done['total']} namespaces: {', '.join(done['namespaces']) or 'nothing is due'}")
 
 

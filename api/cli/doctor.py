@@ -1,4 +1,4 @@
-"""`ebb doctor`: whether everything runs and fits together, and what to do where it does not."""
+"""`ebb doctor`: checks of servers, workers and facts, with what to do about problems."""
 
 import contextlib
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workers.settings import Settings
 
 LATE_SECONDS = 300.0
-"""What stood in the outbox for longer is not just on its way."""
+"""Older writes in the outbox are late."""
 
 
 def doctor(
@@ -30,9 +30,9 @@ def doctor(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Look whether servers and workers do their work, and whether each fact has all that belongs to it.
+    """Check that servers and workers run and fit together, and that no data of facts is missing.
 
-    Exits with 1 if anything is wrong that was not put right.
+    Exits with 1 if a problem was found and not repaired.
     """
     settings = located(home)
     with client(home, namespace) as memory:
@@ -54,13 +54,13 @@ def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
 
 
 def _examined(memory: "Client", checks: list[dict[str, Any]], *, everywhere: bool, mend: bool) -> dict[str, Any] | None:
-    """Return what is wrong with facts; where they cannot be examined, that is one more failed check."""
+    """Return the faults of facts; if they cannot be examined, add a failed check."""
     try:
         found = memory.perform(DOCTOR, {"everywhere": everywhere, "mend": mend})
     except EbbError as error:
         checks.append({"name": "facts", "ok": False, "says": str(error)})
         return None
-    found.pop("redis", None)  # a check says it
+    found.pop("redis", None)  # reported by a check
     return found
 
 
@@ -69,12 +69,12 @@ def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
         return {"name": name, "ok": True, "says": look()}
     except EbbError as error:
         return {"name": name, "ok": False, "says": str(error)}
-    except Exception as error:  # noqa: BLE001 - one check that fails must not hide what the others found
+    except Exception as error:  # noqa: BLE001 - a failing check must not hide the results of others
         return {"name": name, "ok": False, "says": f"{type(error).__name__}: {error}"}
 
 
 def _database(settings: "Settings", _: "Client") -> str:
-    from workers.storage import schema  # noqa: PLC0415 - psycopg would slow down every other command
+    from workers.storage import schema  # noqa: PLC0415 - psycopg is slow to load
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(settings.database_url) as db:
@@ -122,7 +122,7 @@ def _check_pause(context: "Context") -> None:
 
 
 DEFAULT_QUEUE = "celery"
-"""Where a Celery program sends what it has no route for."""
+"""Queue of messages that a Celery program sends without a route."""
 
 ROUTE = "let the program that sends them call `ebb.celery.configure(app)`, or name the queue"
 
@@ -151,7 +151,7 @@ def _redis(settings: "Settings", _: "Client") -> str:
 
 @contextlib.contextmanager
 def _answering() -> "Iterator[None]":
-    """Say in words what is the matter with a Redis that fails."""
+    """Raise `UnavailableError` with advice if Redis fails."""
     import redis  # noqa: PLC0415
 
     from workers.coordination.redis import explain  # noqa: PLC0415
@@ -187,7 +187,7 @@ def _workers(_: "Settings", memory: "Client") -> str:
 
 
 def _clock(settings: "Settings", _: "Client") -> str:
-    """Compare this machine's clock with the database's, and raise `UnavailableError` where a gap waits."""
+    """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
     from workers.storage import limits, server  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
@@ -204,7 +204,7 @@ def _clock(settings: "Settings", _: "Client") -> str:
 
 
 def _held(settings: "Settings", _: "Client") -> str:
-    """Say how many facts wait for their owners, which is a warning and no fault."""
+    """Return how many facts wait for a decision, which is a warning and not a fault."""
     from workers.storage import limits  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
@@ -225,7 +225,7 @@ CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
-"""Without these no fact can be examined."""
+"""Checks that must pass for facts to be examined."""
 
 
 def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:

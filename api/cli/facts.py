@@ -1,4 +1,4 @@
-"""Commands on single facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore` and the like."""
+"""Commands on single facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore` and others."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,7 +41,7 @@ Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_
     },
 )
 def store(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Remember a fact."""
+    """Store a fact."""
     action = answer.get("action", "accepted")
     if action == "forgotten":
         output.console().print(
@@ -56,7 +56,7 @@ def store(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> No
 
 
 def _print_life(answer: dict[str, Any]) -> None:
-    """Print which class a fact has, why, when it ends if it is never used, and what of it was ignored."""
+    """Print a fact's decay class and its reason, when it ends without use, and ignored fields."""
     if "ends_at" not in answer:
         return
     ends = f"ends {answer['ends_at']} ({answer['ends_for']}) unless used" if answer["ends_at"] else "never ends"
@@ -68,7 +68,7 @@ def _print_life(answer: dict[str, Any]) -> None:
 
 @command(FACTS, left_out=("before", "offset", "ids"))
 def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """List facts without a question, the newest first: all, or those that pass the filters."""
+    """List facts without a query, newest first: all, or those that match the filters."""
     if not page["facts"]:
         output.console().print("No facts match.")
         return
@@ -99,7 +99,7 @@ def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
     words={"decay_class": "How long it matters; its lifetime starts again."},
 )
 def edit(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Change what a fact says beside its text; its history keeps what it was before."""
+    """Change fields of a fact other than its text; its history keeps the old values."""
     changed = f": {', '.join(answer['changed'])}" if answer["changed"] else ""
     output.console().print(f"[green]{answer['action']}[/green] {answer['id']}{changed}")
     _print_life(answer)
@@ -113,10 +113,11 @@ def reinforce(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -
 
 @command_of(FORGET, own={"ids": (Ids, None), "yes": (YesForget, False)})
 def forget(call: Call) -> None:
-    """Forget facts by ids, or all that fits a subject; until they are purged, `ebb restore` brings them back.
+    """Forget facts by ids, or all that match a subject; `ebb restore` restores them until they are purged.
 
-    Without ids it shows what fits and asks; without a terminal it wants --yes. It then also forgets what was superseded
-    or has ended. The receipt names the run by which `ebb restore --run RUN --reason asked` restores all of it.
+    Without ids it shows the matching facts and asks; without a terminal it requires --yes. It then also forgets
+    superseded and ended facts. The receipt names the run, and `ebb restore --run RUN --reason asked` restores all of
+    it.
     """
     if not call.own["ids"]:
         _forget_subject(call)
@@ -128,7 +129,7 @@ def forget(call: Call) -> None:
 
 
 def _forget_subject(call: Call) -> None:
-    """Show what fits a subject, ask, and forget it; print the receipt."""
+    """Show the facts that match a subject, ask, forget them, and print the receipt."""
     found = call.perform(dry_run=True)
     if not call.as_json:
         output.print_table(["id", "text"], [[one["id"], one["text"]] for one in found["results"]])
@@ -152,7 +153,7 @@ def _forget_subject(call: Call) -> None:
 
 @command(USED, arguments=("ids",), fails=lambda answer: bool(answer["unknown"]))
 def used(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+    """Report which recalled facts were used: they are strengthened once more and confirmed."""
     for id_ in answer["used"]:
         output.console().print(f"[green]used[/green] {id_}")
     for id_ in answer["unknown"]:
@@ -161,7 +162,7 @@ def used(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> Non
 
 @command(HISTORY, arguments=("id",), left_out=("limit", "cursor", "links"))
 def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Show everything that happened to a fact, oldest first."""
+    """Show the events of a fact, oldest first."""
     screen = output.console()
     screen.print(found["text"], markup=False)
     pinned = f", pinned {_until(found['pinned_until'])}" if found["pinned"] else ""
@@ -172,14 +173,14 @@ def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> N
 
 @command(PIN, arguments=("id",))
 def pin(done: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """Keep a fact as it is: it neither fades nor ends, for good or until an instant."""
+    """Pin a fact: it neither fades nor ends, permanently or until an instant."""
     how_long = f", pinned {_until(done['until'])}" if done["pinned"] else ", not pinned"
     output.console().print(f"[green]{done['action']}[/green] {done['id']}{how_long}")
 
 
 @command(FORGOTTEN, left_out=("asked",))
 def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
-    """List what was forgotten and can still be restored, newest first, with its reason and the run that forgot it."""
+    """List forgotten facts that can be restored, newest first, with the reason and the run that forgot them."""
     if not page["facts"]:
         output.console().print("Nothing that can be restored matches.")
         return
@@ -190,11 +191,11 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
 
 @command_of(RESTORE, own={"ids": (Ids, None), "yes": (YesRestore, False)})
 def restore(call: Call) -> None:
-    """Restore facts: by ids, also superseded ones, or what was forgotten in a time, for a reason or by a run.
+    """Restore facts: by ids, including superseded ones, or those forgotten in a time, for a reason or by a run.
 
-    Without ids it counts the matching facts and asks; without a terminal it wants --yes. What was forgotten on request
-    matches only with --reason asked or retracted. What ended by itself and is restored again is pinned. Interrupted, it
-    continues when it is run again.
+    Without ids it counts the matching facts and asks; without a terminal it requires --yes. Facts forgotten on request
+    match only with --reason asked or retracted. A fact that ended without request and is restored again is pinned.
+    After an interruption, run it again to continue.
     """
     ids, selection = call.own["ids"], {name: call.given[name] for name in SELECTION if call.given.get(name)}
     if bool(ids) == bool(selection):
@@ -211,7 +212,7 @@ def restore(call: Call) -> None:
 
 
 def show_outcomes(answer: dict[str, Any], *, as_json: bool) -> None:
-    """Print what became of each fact; exit with 1 if one was not there or was refused."""
+    """Print the outcome for each fact; exit with 1 if one was not found or refused."""
     if as_json:
         output.print_json(answer)
     else:
@@ -233,7 +234,7 @@ def _show_outcome(one: dict[str, Any]) -> None:
 
 
 def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
-    """Print how many matched and what became of them; exit with 1 if any was refused."""
+    """Print the number of matching facts and the outcome; exit with 1 if any was refused."""
     if as_json:
         output.print_json(answer)
     elif "restored" not in answer:

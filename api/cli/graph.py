@@ -21,13 +21,13 @@ PASSED = {
 
 
 def none_removed(done: dict[str, Any]) -> bool:
-    """Return whether nothing was there to remove."""
+    """Return whether there was nothing to remove."""
     return not done["removed"]
 
 
 @command(LINK, arguments=("source", "target", "type"))
 def link(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
-    """Link two facts: where one is recalled, the other is found too."""
+    """Link two facts: when one is recalled, the other is found too."""
     output.console().print(
         f"[green]linked[/green] {done['source']} {done['type']} {done['target']}, strength {done['strength']:g}"
     )
@@ -41,7 +41,7 @@ def unlink(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
 
 @command(RELATE, arguments=("source", "type", "target"), flags={"pinned": "--pinned/--not-pinned"})
 def relate(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
-    """Record that an entity is related to another; unless recorded again, that weighs half after 90 days."""
+    """Record that an entity is related to another; unless observed again, the weight halves after 90 days."""
     how = "pinned" if done["pinned"] else f"last observed {done['lastObserved']}"
     related = output.as_it_is(f"{done['from']} {done['type']} {done['to']}")
     output.console().print(f"[green]observed[/green] {related}, weight {done['weight']:g}, {how}")
@@ -66,7 +66,7 @@ def relations(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Show which entities are related to each other, strongest first."""
+    """Show relations between entities, strongest first."""
     if (dry_run or now) and not decay:
         raise typer.BadParameter("--dry-run and --now belong to --decay")
     with client(home, namespace) as memory:

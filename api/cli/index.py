@@ -1,4 +1,4 @@
-"""`ebb index`: a folder's Markdown files become facts, and stay in step with the files."""
+"""`ebb index`: index a folder's Markdown files, and keep the index in step with them."""
 
 import signal
 import time
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from api.documents import Folder, Indexer, Sync
 
 PATIENCE_SECONDS = 5.0
-"""Until something that failed is tried again."""
+"""Delay before a retry."""
 
 
 def index(
@@ -28,11 +28,11 @@ def index(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Remember what Markdown files say, in parts of up to 500 tokens, for as long as the files say it.
+    """Store Markdown files in chunks of up to 500 tokens, and keep memory in step with the files.
 
-    Only what changed is sent. What is gone from the files, or with them, is erased from memory as well.
+    Only changes are sent. Text that is removed from the files is erased from memory as well.
     """
-    from api import documents  # noqa: PLC0415 - Celery would slow down every other command
+    from api import documents  # noqa: PLC0415 - Celery is slow to load
 
     with client(home, namespace) as memory:
         place = documents.folder(folder, name)
@@ -52,7 +52,7 @@ def _sync(indexer: "Indexer", *, empty: bool) -> "Sync":
 
 
 def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
-    """Follow the files until Ctrl-C; what fails is reported, and tried again."""
+    """Follow the files until Ctrl-C; failures are reported and retried."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     output.progress(f"watching {place.root}, Ctrl-C ends it")
     try:
@@ -69,7 +69,7 @@ def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -
 def _follow(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
     from api.documents import changes  # noqa: PLC0415
 
-    # Watching begins before the first look, so that nothing is missed between the two.
+    # Watching starts before the first synchronisation, so that no change in between is missed.
     looked = False
     for changed in changes(place):
         if changed or not looked:

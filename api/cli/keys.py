@@ -1,4 +1,4 @@
-"""`ebb keys`: who may come in over HTTP. Only a digest of a key is kept; the key itself is shown once."""
+"""`ebb keys`: access to the HTTP API. Only a digest of a key is stored; the key itself is shown once."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,7 +27,7 @@ Scopes = Annotated[
 
 @commands.callback()
 def keys() -> None:
-    """Keys to the HTTP API, each to one namespace."""
+    """Manage keys for the HTTP API, each for one namespace."""
 
 
 @commands.command()
@@ -41,8 +41,8 @@ def create(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Make a key, and show it this once. From the first one on, every request needs one."""
-    from workers import validation  # noqa: PLC0415 - psycopg would slow down every other command
+    """Create a key, and show it, this once. As soon as one exists, every request needs a key."""
+    from workers import validation  # noqa: PLC0415 - psycopg is slow to load
     from workers.admin import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
@@ -58,7 +58,7 @@ def create(
 
 @commands.command(name="list")
 def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Show the keys to a namespace, without the keys themselves."""
+    """List the keys of a namespace, without the keys themselves."""
     from workers.admin import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
@@ -90,7 +90,7 @@ def revoke(
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
-    """Let a key open nothing any more, at once."""
+    """Revoke a key at once."""
     from workers import validation  # noqa: PLC0415
     from workers.admin import keys  # noqa: PLC0415
 
@@ -103,7 +103,7 @@ def revoke(
 
 
 def _end(given: str | None, now: datetime) -> datetime | None:
-    """Return when a key ends, by a number of days or an instant."""
+    """Return when a key expires, from a number of days or an instant."""
     from ebb.contract.values import DAYS, whole_days  # noqa: PLC0415
 
     from workers import validation  # noqa: PLC0415

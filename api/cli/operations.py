@@ -1,4 +1,4 @@
-"""Commands of operations: the options of a command follow from the operation's parameters."""
+"""Commands of operations: their options are derived from the operation's parameters."""
 
 import inspect
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Call:
-    """A command as it was typed: what was given of the operation's parameters, and options of the command alone."""
+    """A parsed command: the operation's parameters that were given, and the command's own options."""
 
     operation: Operation
     namespace: str | None
@@ -40,25 +40,25 @@ class Call:
 
     @cached_property
     def sender(self) -> "Sender":
-        """Return what sends one operation, which loads no other."""
+        """Return a sender, which loads no other operations."""
         return self.stack.enter_context(sender(self.home, self.namespace))
 
     def perform(self, **more: Any) -> dict[str, Any]:
-        """Have the operation done, with these parameters besides; return its answer."""
+        """Perform the operation with these additional parameters; return its answer."""
         return self.sender.perform(self.operation, self.given | more)
 
 
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
-"""Prints an answer for people: the answer, what was given, and the namespace."""
+"""Prints an answer as text: the answer, the given parameters, and the namespace."""
 
 Act: TypeAlias = Callable[["Client", dict[str, Any]], dict[str, Any]]
-"""Has an operation done by what was given."""
+"""Performs an operation with the given parameters."""
 
 Own: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""The annotations and defaults of options that mean something else here, or that only the command line has."""
+"""Annotations and defaults of options that differ from the operation's parameters or extend them."""
 
 Run: TypeAlias = Callable[[Call], None]
-"""Does what a command is for."""
+"""The body of a command."""
 
 FLAGS = {"everywhere": "--all"}
 WORDS = {"everywhere": "Every namespace."}
@@ -69,9 +69,8 @@ def command(
 ) -> Callable[[Show], Callable[..., None]]:
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
-    `act` has the operation done where a command has something of its own to do; `how` is as for `command_of`. After
-    an answer that `fails` the command exits with 1. What is as by default was not said: of a known fact it changes
-    nothing.
+    `act` performs the operation if the command needs more than that; `how` is as for `command_of`. If `fails` is true
+    of an answer, the command exits with 1. Defaults are not sent: they change nothing of a known fact.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
 
@@ -106,9 +105,9 @@ def command_of(
 ) -> Callable[[Run], Callable[..., None]]:
     """Return the decorator that makes a function, which gets the call, a command with the options of an operation.
 
-    `arguments` are parameters given by their place, of which the one that `reads` may be `-` for standard input; those
-    `left_out` are not offered, and of the shared ones those in `also` are. `flags` names options otherwise, `words`
-    describes parameters otherwise.
+    `arguments` are positional parameters; the one named by `reads` may be `-` for standard input. Parameters in
+    `left_out` are not offered, and of the shared ones only those in `also`. `flags` overrides option names, `words`
+    descriptions.
     """
     others = {name: _keyword(name, kind, default) for name, (kind, default) in (own or {}).items()}
     hidden = {*SHARED, *left_out, *others} - {*also}
@@ -157,7 +156,7 @@ def _parameter(
 
 
 def _bounds(field: FieldInfo) -> dict[str, Any]:
-    """Return the least and the largest whole number that an option takes."""
+    """Return the limits of an integer option."""
     bounds = {"min": "ge", "max": "le"}
     return {
         name: getattr(one, bound) for one in field.metadata for name, bound in bounds.items() if hasattr(one, bound)

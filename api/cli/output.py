@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, for people or as JSON; progress and errors on stderr."""
+"""Output of commands: results on stdout, as text or JSON; progress and errors on stderr."""
 
 import contextlib
 import json
@@ -24,14 +24,14 @@ HomeFolder = Annotated[Path | None, typer.Option("--home", help="Folder of data 
 
 @cache
 def console(*, stderr: bool = False) -> "Console":
-    """Return the console for results, or the one for everything else."""
-    from rich.console import Console  # noqa: PLC0415  rich takes a while to load, and JSON needs none of it
+    """Return the console for results, or the one for stderr."""
+    from rich.console import Console  # noqa: PLC0415  rich is slow to load, and JSON does not need it
 
     class Harmless(Console):
-        """A console on which no stored text moves the cursor or turns the direction of writing."""
+        """A console that escapes control characters, so that stored texts cannot control the terminal."""
 
         def print(self, *objects: Any, **options: Any) -> None:
-            """Print objects, of which texts have their control characters escaped."""
+            """Print objects, with control characters in texts escaped."""
             super().print(*(_escaped(one) if isinstance(one, str) else one for one in objects), **options)
 
     screen = Harmless(stderr=stderr, highlight=False, soft_wrap=True)
@@ -41,13 +41,13 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def _escaped(text: str) -> str:
-    from workers.core import controls  # noqa: PLC0415 - only for people
+    from workers.core import controls  # noqa: PLC0415 - not needed for JSON
 
     return controls.escaped(text, lines=True)
 
 
 def _discard(screen: "Console") -> None:
-    """Print nothing more on a stream that has no reader: work goes on without a progress report."""
+    """Discard further output on a stream without a reader, so that work continues."""
     screen.quiet = True
     with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - only its descriptor is wanted
         os.dup2(nothing.fileno(), screen.file.fileno())
@@ -55,31 +55,31 @@ def _discard(screen: "Console") -> None:
 
 @contextlib.contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Print on stdout as long as there is a reader, as with `| head`, and go on with the work without one."""
+    """Print on stdout while there is a reader, unlike after `| head`; continue without one."""
     try:
         yield
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich ends the program by the latter
+    except (BrokenPipeError, SystemExit):  # rich raises the latter
         with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - only its descriptor is wanted
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value on one line of stdout; control characters and halves of characters are escaped."""
+    """Print one JSON value on one line of stdout; control characters and lone surrogates are escaped."""
     typer.echo(json_line(value))
 
 
 def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
-    """Return one JSON value on one line, which no terminal takes for more than text."""
-    from workers.core import controls  # noqa: PLC0415 - only to print
+    """Return one JSON value on one line, without control characters."""
+    from workers.core import controls  # noqa: PLC0415 - needed only for printing
 
     return controls.escaped_json(json.dumps(value, ensure_ascii=False, default=default))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under their headings; an absent value is shown as a dash."""
+    """Print rows under their headings, with a dash for None."""
     from rich.table import Table  # noqa: PLC0415  see console
-    from rich.text import Text  # noqa: PLC0415 - what a fact says in brackets is no markup
+    from rich.text import Text  # noqa: PLC0415 - brackets in facts are not markup
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
@@ -90,7 +90,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def ending(fact: dict[str, Any]) -> str | None:
-    """Return when a fact ends if it is never used, and why; why it ended, if that is over; nothing if it never does."""
+    """Return when and why a fact ends without use, why it ended if it is in deep memory, or None if it never does."""
     if fact.get("deep"):
         return f"deep: {fact['deep']}"
     at = fact.get("ends_at")  # absent in answers of older workers
@@ -98,14 +98,14 @@ def ending(fact: dict[str, Any]) -> str | None:
 
 
 def as_it_is(text: str) -> str:
-    """Return text that is shown as it is beside markup: brackets in it are no markup."""
+    """Return text with Rich's markup escaped."""
     from rich.markup import escape  # noqa: PLC0415  see console
 
     return escape(text)
 
 
 def progress(text: str) -> None:
-    """Say on stderr what has just been done."""
+    """Report a completed step on stderr."""
     from rich.text import Text  # noqa: PLC0415  see console
 
     console(stderr=True).print(Text("✓", style="green"), text, markup=False)
@@ -113,7 +113,7 @@ def progress(text: str) -> None:
 
 @contextlib.contextmanager
 def bar(unit: str) -> Iterator[Any]:
-    """Give a function that shows how much is done, as a bar on stderr where that is a terminal."""
+    """Yield a function that updates a progress bar on stderr, shown on terminals only."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (
@@ -128,12 +128,12 @@ def bar(unit: str) -> Iterator[Any]:
 
 
 def spinner(text: str) -> Any:
-    """Return a block during which stderr says what is being done, where that is a terminal."""
+    """Return a context that shows the current work on stderr, on terminals only."""
     return console(stderr=True).status(text)
 
 
 def say_words_alone(answer: dict[str, Any]) -> None:
-    """Say on stderr that an answer was found by words alone, if it was; older workers do not say."""
+    """Warn on stderr if an answer was found by words alone; older workers do not report it."""
     if answer.get("by_meaning") is False:
         console(stderr=True).print(
             "[yellow]Only words were matched[/yellow]: the embedder does not answer, or none of its vectors "
@@ -142,7 +142,7 @@ def say_words_alone(answer: dict[str, Any]) -> None:
 
 
 def say_held(facts: int) -> None:
-    """Say loudly that facts are over but stay visible, because the forget limit holds them back."""
+    """Print a warning that the forget limit holds back facts that have ended."""
     console().print(
         f"[bold red]Forget limit met:[/bold red] {facts} facts are over but stay visible. "
         "List them with `ebb held`, then let them go with `ebb held --let-go` or keep them with `ebb held --keep`."
@@ -150,13 +150,13 @@ def say_held(facts: int) -> None:
 
 
 def confirm_restore(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal whether so many facts shall be restored; see `_confirm`."""
+    """Confirm on a terminal that `facts` facts are restored; see `_confirm`."""
     otherwise = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
     _confirm(f"{facts} facts will be restored. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
 
 
 def confirm_erasure(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal whether so many facts shall be erased for good; see `_confirm`."""
+    """Confirm on a terminal that `facts` facts are erased; see `_confirm`."""
     otherwise = (
         f"{facts} facts would be erased for good; nothing was erased. To erase them, run the same command with --yes, "
         "or on a terminal."
@@ -165,7 +165,7 @@ def confirm_erasure(facts: int, *, yes: bool, as_json: bool) -> None:
 
 
 def confirm_forgetting(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal whether so many facts shall be forgotten; see `_confirm`."""
+    """Confirm on a terminal that `facts` facts are forgotten; see `_confirm`."""
     otherwise = (
         f"{facts} facts would be forgotten; nothing was done. To forget them, run the same command with --yes, or on a "
         "terminal."
@@ -174,7 +174,7 @@ def confirm_forgetting(facts: int, *, yes: bool, as_json: bool) -> None:
 
 
 def _confirm(question: str, otherwise: str, *, yes: bool, as_json: bool) -> None:
-    """Ask on a terminal, and exit with 2 where that is not confirmed; without a terminal only `--yes` confirms it."""
+    """Ask on a terminal, and exit with 2 if not confirmed; without a terminal only `--yes` confirms."""
     if yes:
         return
     if not sys.stdin.isatty() or as_json:
@@ -185,13 +185,13 @@ def _confirm(question: str, otherwise: str, *, yes: bool, as_json: bool) -> None
 
 
 def json_wanted(arguments: Sequence[str]) -> bool:
-    """Tell whether the command line asks for JSON; what follows `--` is data."""
+    """Return whether the command line asks for JSON; arguments after `--` are data."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
 
 def fail(error: EbbError, *, as_json: bool) -> None:
-    """Say what went wrong: on stderr in words, or on stdout as `{"error": {"type", "message"}}`."""
+    """Print an error: on stderr as text, or on stdout as `{"error": {"type", "message"}}`."""
     if as_json:
         print_json({"error": {"type": type(error).__name__, "message": str(error)}})
     else:
@@ -200,7 +200,7 @@ def fail(error: EbbError, *, as_json: bool) -> None:
 
 
 def without_password(url: str) -> str:
-    """Return the URL as it may be shown: with dots where the password was."""
+    """Return the URL with its password masked."""
     password = urlsplit(url).password
     shown = url.replace(f":{password}@", ":•••@") if password else url
     return re.sub(r"(sentinel_password=)[^&]*", r"\1•••", shown)

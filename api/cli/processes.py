@@ -25,7 +25,7 @@ def worker(
     name: Annotated[str | None, typer.Option(help="The worker's name on this machine; else one of its own.")] = None,
     home: output.HomeFolder = None,
 ) -> None:
-    """Start one more worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
+    """Start another worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
     from api import processes  # noqa: PLC0415
 
     _become(processes.worker(queues, concurrency or cores(), name or f"worker-{os.getpid()}"), located(home))
@@ -37,7 +37,7 @@ def beat(
     ] = None,
     home: output.HomeFolder = None,
 ) -> None:
-    """Start beat, which sends the tasks of the schedule; one for each system."""
+    """Start beat, which sends scheduled tasks; run exactly one per system."""
     from api import processes  # noqa: PLC0415
     from api.up.home import Home  # noqa: PLC0415
     from workers.storage import schema  # noqa: PLC0415
@@ -54,10 +54,10 @@ def flower(
     port: Annotated[int, typer.Option(min=1, max=65535, help="At which port.")] = 5555,
     home: output.HomeFolder = None,
 ) -> None:
-    """Start Flower, which shows workers and tasks; FLOWER_BASIC_AUTH=user:password in its environment protects it."""
+    """Start Flower, which shows workers and tasks; set FLOWER_BASIC_AUTH=user:password in its environment."""
     from api import processes  # noqa: PLC0415
 
-    settings = configured(home)  # Flower needs Redis alone
+    settings = configured(home)  # Flower only needs Redis
     _become(processes.flower(address, port), settings if settings.redis_url else located(home))
 
 
@@ -74,8 +74,8 @@ def api(
 
 
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:
-    """Serve memory to an agent over MCP, on stdin and stdout, until it ends; the system must be up."""
-    from api.mcp.server import serve_stdio  # noqa: PLC0415 - the SDK takes a while to load
+    """Serve memory to an agent over MCP on stdin and stdout; the system must be up."""
+    from api.mcp.server import serve_stdio  # noqa: PLC0415 - the SDK is slow to load
     from api.mcp.tool import Opened  # noqa: PLC0415
 
     with client(home, namespace) as memory:
@@ -83,7 +83,7 @@ def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None
 
 
 def cores() -> int:
-    """Return how many child processes fit this machine; at least two, so that one long task blocks no other."""
+    """Return the number of child processes for this machine; at least two, so that a long task blocks no other."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(2, usable)
 

@@ -1,4 +1,4 @@
-"""`ebb recall`, `lookup`, `context` and `stats`: what is known, how it was found, and how much there is."""
+"""`ebb recall`, `lookup`, `timeline`, `context` and `stats`: search, and statistics of a namespace."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +15,12 @@ STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 COLUMNS = ["key", "value", "confidence", "ends", "tags", "text"]
 FLAGS = {"use_importance_recency": "--importance-recency/--no-importance-recency"}
 SHOWN_OF_A_RULE = 5
-MOST_TOLD = 50
-"""An answer names no more that were left out in one way."""
+MOST_LISTED = 50
+"""Facts that an answer lists per rule."""
 
 SHORT = 56
 PARTS = {"fit": "fit", "contiguity": "near", "graph": "links", "named": "name"}
-"""What adds up, before it is multiplied for who said it and what it says, with its heading."""
+"""Summands of a score, before the factors, with their headings."""
 
 LEGEND = (
     "score = (fit + near + links + name) * said + alive + newer\n"
@@ -56,14 +56,14 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
 
 
 def _say_deep(answer: dict[str, Any]) -> None:
-    """Say how much that fits there is in deep memory."""
+    """Report how many matching facts are in deep memory."""
     if count := answer.get("deep"):
         facts = "1 fact that fits ended by itself" if count == 1 else f"{count} facts that fit ended by themselves"
         output.console(stderr=True).print(f"{facts}: ask again with --deep.", style="yellow")
 
 
 def _text(one: dict[str, Any]) -> str:
-    """Return what a fact says, of a long one the passage that fits, and of a document's part where it stands."""
+    """Return a fact's text, of a long one the matching passage, and of a chunk its place too."""
     if one.get("passage"):
         return f"… {one['passage']['text']} …"
     if one["kind"] != "chunk" or not one["path"]:
@@ -73,7 +73,7 @@ def _text(one: dict[str, Any]) -> str:
 
 @command(LOOKUP, arguments=("entity", "key"), left_out=("limit", "cursor"))
 def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
-    """Show all facts about an entity, or one of its properties, the most confident first; nothing is embedded."""
+    """Show all facts about an entity, or one of its properties, the most confident first; no vectors are needed."""
     if not found["results"]:
         about = f"{asked['key']!r} of {asked['entity']!r}" if "key" in asked else asked["entity"]
         output.console().print(
@@ -110,7 +110,7 @@ def _stated(one: dict[str, Any]) -> list[Any]:
 
 @command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
 def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
-    """Print what to put before an agent's context: the facts that fit a prompt, within a budget of tokens."""
+    """Print the text to put before an agent's prompt: the facts that fit a prompt, within a budget of tokens."""
     if answer["context"]:
         typer.echo(answer["context"])
     _say_deep(answer)
@@ -138,7 +138,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
-    """Print what the scores of facts are made of, in their order."""
+    """Print the parts of the facts' scores, in their order."""
     if not facts:
         return
     scaled = any(one["explain"]["factor"] != 1 for one in facts)
@@ -179,19 +179,19 @@ def _part(parts: dict[str, float], name: str) -> float:
 
 
 def _said(parts: dict[str, float]) -> float:
-    """Return what multiplies a score for who said a fact and what its words are worth; older workers do not say."""
+    """Return the factor for a fact's speaker and content; older workers do not report it."""
     return parts.get("role", 1) * (1 + parts.get("salience", 0))
 
 
 def _print_left_out(left_out: Sequence[dict[str, Any]]) -> None:
-    """Print which facts were left out, the first few of each rule that did it."""
+    """Print the first few facts that each rule left out."""
     screen = output.console()
     if not left_out:
         screen.print("\nNothing was left out.")
         return
     screen.print("\n[bold]left out[/bold]")
     for rule, count in Counter(one["rule"] for one in left_out).items():
-        screen.print(f"[yellow]{rule}[/yellow]: {count}{' or more' if count >= MOST_TOLD else ''}")
+        screen.print(f"[yellow]{rule}[/yellow]: {count}{' or more' if count >= MOST_LISTED else ''}")
         for one in [one for one in left_out if one["rule"] == rule][:SHOWN_OF_A_RULE]:
             screen.print(_line(one), markup=False)
     screen.print(
@@ -211,8 +211,8 @@ def _print_why(why: dict[str, Any]) -> None:
     """Print why one fact was recalled or not."""
     screen = output.console()
     screen.print(why["text"], markup=False)
-    fate = "[green]recalled[/green]" if why["recalled"] else f"[yellow]not recalled[/yellow]: {why['rule']}"
-    screen.print(f"{fate}\n")
+    outcome = "[green]recalled[/green]" if why["recalled"] else f"[yellow]not recalled[/yellow]: {why['rule']}"
+    screen.print(f"{outcome}\n")
     parts = why["parts"]
     total = " + ".join(f"{heading} {_part(parts, name):.3f}" for name, heading in PARTS.items())
     times = "" if parts["factor"] == 1 else f", times {parts['factor']:.2f}"

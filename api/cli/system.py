@@ -1,4 +1,4 @@
-"""`ebb up`, `ebb down` and `ebb status`: start, stop and look at the system of one home."""
+"""`ebb up`, `ebb down` and `ebb status`: start, stop and show the system of a home."""
 
 import shutil
 import signal
@@ -54,7 +54,7 @@ def up(
     as_json: output.Json = False,
 ) -> None:
     """Start servers, workers, beat, Flower and the API, and stay until Ctrl-C."""
-    from api.up import starting  # noqa: PLC0415  Celery and psycopg would slow down every other command
+    from api.up import starting  # noqa: PLC0415  Celery and psycopg are slow to load
 
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
@@ -82,7 +82,7 @@ def up(
 
 
 def _stay(system: "System") -> None:
-    """Show what happens until Ctrl-C, or until the system is stopped."""
+    """Report events until Ctrl-C, or until the system is stopped."""
     from api.up import (  # noqa: PLC0415
         starting,
         stopping,
@@ -91,12 +91,12 @@ def _stay(system: "System") -> None:
 
     screen = output.console(stderr=True)
 
-    def tell(name: str, text: str) -> None:
+    def report(name: str, text: str) -> None:
         screen.print(f"[cyan]{name:>11}[/cyan]", end=" ")
         screen.print(text, markup=False)
 
     try:
-        watching.watch(system, tell)
+        watching.watch(system, report)
     except KeyboardInterrupt:
         screen.print("\nStopping …")
         starting.stop(system)
@@ -144,7 +144,7 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
 
 
 def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
-    """Return what `status --json` prints; URLs that are not known, as nothing runs, are null."""
+    """Return the output of `status --json`; unknown URLs are null."""
     from dataclasses import asdict  # noqa: PLC0415
 
     from api.up.home import FLOWER_USER  # noqa: PLC0415
@@ -165,7 +165,7 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
 
 
 def _with_login(found: dict[str, Any]) -> str:
-    """Return Flower's address with its user and password in it, which a browser opens without asking for them."""
+    """Return Flower's URL with user and password, which a browser opens without asking."""
     scheme, _, rest = found["flower_url"].partition("://")
     return f"{scheme}://{found['flower_user']}:{found['flower_password']}@{rest}"
 
@@ -181,7 +181,7 @@ def _home(folder: Path | None) -> tuple["Settings", "Home"]:
 
 
 def _print_guide(system: "System", *, moved: bool) -> None:
-    """Say where everything is, and what to type next in the form that works from here."""
+    """Print the addresses, and the next commands as they can be typed here."""
     screen = output.console()
     places = {
         "PostgreSQL": output.without_password(system.state.database_url),
@@ -205,7 +205,7 @@ def _print_guide(system: "System", *, moved: bool) -> None:
 
 
 def _ebb() -> str:
-    """Return this command as the user can type it: by name if the PATH leads to it, else by its path."""
+    """Return this command as the user can type it: `ebb` if it is on the PATH, else its path."""
     this = Path(sys.argv[0]).absolute()
     found = shutil.which("ebb")
     if this.name != "ebb" or (found is not None and Path(found).absolute() == this):
@@ -214,7 +214,7 @@ def _ebb() -> str:
 
 
 def _from_here(path: Path) -> str:
-    """Return a path relative to where the user stands if it lies below, else in full."""
+    """Return a path relative to the current folder if it is below, else in full."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

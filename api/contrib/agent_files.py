@@ -1,4 +1,4 @@
-"""Files of whole agents, Letta's `.af` and Cognee's COGX, as facts: memory blocks, memories, statements and turns."""
+"""Agent files, Letta's `.af` and Cognee's COGX, as facts: memory blocks, memories, statements and turns."""
 
 import json
 import tarfile
@@ -12,24 +12,24 @@ from workers.errors import InvalidInputError
 Record = Mapping[str, Any]
 
 LONGEST = 65_536
-"""Bytes of a text in one fact; a longer passage becomes several."""
+"""Bytes of a fact's text; a longer passage is split."""
 
 BLOCKS = ("core_memory", "blocks", "memory_blocks")
 PASSAGES = ("archival_memory", "passages", "archival_passages")
 MESSAGES = ("messages", "in_context_messages", "message_history")
-"""What versions of Letta call these lists of an agent."""
+"""Names of these lists of an agent in versions of Letta."""
 
 SPEAK = "send_message"
-"""Letta's tool by which an agent speaks; what such a message says beside it are thoughts."""
+"""Letta's tool for speaking; other content of such a message is the agent's thoughts."""
 
 COGX_FILES = (
     "entities.jsonl", "memory_blocks.jsonl", "memories.jsonl", "facts.jsonl", "episodes.jsonl", "documents.jsonl",
 )  # fmt: skip
-"""The files of a COGX archive that are read, names first; raw nodes are the graph of its own system."""
+"""Files of a COGX archive that are read, names first; raw nodes are internal to its system."""
 
 
 def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Yield the facts of an agent file: its memory blocks, its archival passages, and what user and agent said."""
+    """Yield the facts of an agent file: memory blocks, archival passages, and the turns of user and agent."""
     for document in records(source):
         if not isinstance(document, dict):
             raise InvalidInputError("The export is no agent file: a .af file holds one JSON object.")
@@ -45,7 +45,7 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
 
 
 def _listed(record: Record, *names: str) -> list[Any]:
-    """Return the objects of the first list by one of these names that has any."""
+    """Return the objects of the first non-empty list under one of these names."""
     lists = (record.get(name) for name in names)
     found = ([one for one in given if isinstance(one, dict)] for given in lists if isinstance(given, list))
     return next((one for one in found if one), [])
@@ -61,7 +61,7 @@ def _block(block: Record, agent: str | None) -> dict[str, Any]:
 
 
 def _passage(record: Record, text: Any, metadata: Record) -> Iterator[dict[str, Any]]:
-    """Yield a passage, which may be too long for one fact."""
+    """Yield the facts of a passage, split if it is too long."""
     parts = list(pieces(text, LONGEST)) if isinstance(text, str) else [text]
     own = record.get("id") or record.get("external_id")
     for place, part in enumerate(parts):
@@ -70,7 +70,7 @@ def _passage(record: Record, text: Any, metadata: Record) -> Iterator[dict[str, 
 
 
 def _spoken(message: Record) -> Record:
-    """Return a message of Letta as one of a user or an agent, without what its own machinery says in their names."""
+    """Return a Letta message as one of user or agent, without messages that Letta generates in their names."""
     content = message.get("content") if message.get("content") is not None else message.get("text")
     if message.get("role") == "user":
         return {
@@ -85,7 +85,7 @@ def _spoken(message: Record) -> Record:
 
 
 def _of_user(part: Any) -> Any:
-    """Return what a user said; Letta keeps it in JSON with the time, and so its own notices to the agent."""
+    """Return a user's text; Letta wraps it in JSON with the time, like its own notices to the agent."""
     if isinstance(part, dict):
         return {**part, "text": _of_user(part.get("text"))}
     try:
@@ -114,10 +114,10 @@ def _turns(messages: Sequence[Any], session: str) -> Iterator[dict[str, Any]]:
 
 
 def cogx(source: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Yield the facts of a COGX archive, a packed one or the lines of a file of it.
+    """Yield the facts of a COGX archive, packed or one of its JSONL files.
 
     Raises:
-        InvalidInputError: it is a TAR without any of the files of an archive.
+        InvalidInputError: it is a TAR without any file of an archive.
     """
     names: dict[str, str] = {}
     for record in _records(source):
@@ -154,7 +154,7 @@ def _records(source: BinaryIO) -> Iterator[Any]:
 
 
 def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the facts of a record; `names` are those of the entities that were met."""
+    """Yield the facts of a record; `names` collects the names of entities."""
     id_, metadata = record.get("external_id"), record.get("metadata") or None
     match record.get("kind"):
         case "entity":
@@ -188,7 +188,7 @@ def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _statement(record: Record, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return a triplet as a fact about its subject, whose property is the predicate."""
+    """Return a triplet as a fact about its subject, with the predicate as key."""
     subject, thing = (names.get(str(ref), str(ref)) for ref in (record.get("subject_ref"), record.get("object_ref")))
     predicate = str(record.get("predicate"))
     text = record.get("fact_text") or f"{subject} {predicate.replace('_', ' ')} {thing}"

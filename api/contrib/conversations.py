@@ -1,4 +1,4 @@
-"""Conversations in files: messages as JSON or JSONL, and the exports of ChatGPT and Claude, each gzipped or not."""
+"""Conversations in files: messages as JSON or JSONL, and exports of ChatGPT and Claude, optionally gzipped."""
 
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -13,14 +13,14 @@ EXPORTED = "conversations.json"
 
 @dataclass(slots=True)
 class Conversation:
-    """Messages of one session, or of none that is known."""
+    """Messages of one session, if known."""
 
     session: str | None = None
     messages: list[Any] = field(default_factory=list)
 
 
 def conversations(source: BinaryIO) -> Iterator[Conversation]:
-    """Yield the conversations of a file; messages that stand by themselves are one.
+    """Yield the conversations of a file; single messages form one conversation.
 
     Raises:
         InvalidInputError: it is neither JSON nor JSONL, or a ZIP of something else.
@@ -36,7 +36,7 @@ def conversations(source: BinaryIO) -> Iterator[Conversation]:
 
 
 def _unzipped(source: BinaryIO) -> BinaryIO:
-    """Return the conversations of a ZIP as ChatGPT and Claude send it, or what is no ZIP as it is."""
+    """Return the conversations in a ZIP of ChatGPT or Claude; other files are returned unchanged."""
     if not source.seekable():
         return source
     is_packed = zipfile.is_zipfile(source)
@@ -51,7 +51,7 @@ def _unzipped(source: BinaryIO) -> BinaryIO:
 
 
 def _conversation(record: Mapping[str, Any]) -> Conversation | None:
-    """Return a conversation as ChatGPT, Claude or another program writes it, nothing if it is a message."""
+    """Return a conversation in the format of ChatGPT, Claude or others; None for a single message."""
     name = record.get("conversation_id") or record.get("uuid") or record.get("session") or record.get("id")
     session = None if name is None else str(name)
     if isinstance(record.get("mapping"), Mapping):
@@ -61,7 +61,7 @@ def _conversation(record: Mapping[str, Any]) -> Conversation | None:
 
 
 def _branch(nodes: Mapping[str, Any], last: Any) -> list[Any]:
-    """Return the messages that lead to the last one that was shown: ChatGPT also keeps those that were replaced."""
+    """Return the messages up to the last one shown: ChatGPT also keeps replaced ones."""
     found: list[Any] = []
     seen: set[str] = set()
     while isinstance(node := nodes.get(last), Mapping) and last not in seen:

@@ -1,4 +1,4 @@
-"""Exports of other products as the lines that an import takes: one fact for each memory."""
+"""Conversion of other products' exports to import lines: one fact per memory."""
 
 import contextlib
 import json
@@ -18,24 +18,24 @@ from workers.validation import namespace_name
 
 ROLES = get_args(Role)
 NO_USER = ("anonymous", "default")
-"""What OpenMemory calls the users of memories that were added for no one."""
+"""OpenMemory's user names of memories without a user."""
 
 SAYS = ("memory", "text", "content")
 ABOUT = ("agent_id", "app_id", "app", "actor_id", "role", "attributed_to", "expiration_date", "immutable")
-"""What mem0 says of a memory beyond what a fact has; it is kept in the metadata."""
+"""Fields of a mem0 memory that a fact does not have; they are kept in the metadata."""
 
 HIDDEN = ("archived", "paused")
 LATEST = 1e18
-"""Milliseconds that no calendar has, and that are refused as they are."""
+"""Milliseconds beyond any calendar, which are passed on and rejected later."""
 
 Record = Mapping[str, Any]
 
 
 @contextlib.contextmanager
 def lines(source: BinaryIO, product: str, now: datetime) -> Iterator[BinaryIO]:
-    """Give an export as JSONL of facts, a line for each memory in order; an invalid one is reported by its line.
+    """Yield an export as a JSONL file of facts, one line per memory, in order; invalid ones are reported by line.
 
-    All of it is read before any of it is given, into a file that is gone afterwards.
+    The export is read completely into a temporary file first.
 
     Raises:
         InvalidInputError: it is neither JSON nor JSONL.
@@ -48,7 +48,7 @@ def lines(source: BinaryIO, product: str, now: datetime) -> Iterator[BinaryIO]:
 
 
 def _facts(source: BinaryIO, product: str, now: datetime) -> Iterator[Any]:
-    """Yield the facts of an export, and what is none as it is."""
+    """Yield the facts of an export; other values are passed on unchanged."""
     if product in AGENT_FILES:
         yield from (_of_agent(product, fact) for fact in AGENT_FILES[product](source))
         return
@@ -75,9 +75,9 @@ def _parsed(line: str) -> Any:
 
 
 def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
-    """Return a memory as `/memory/all`, its tables and its own migration tool write it; times are in milliseconds.
+    """Return the fact of an OpenMemory record: of `/memory/all`, its tables or its migration tool (milliseconds).
 
-    mem0 has a product of that name, too, whose memories have a state.
+    Records with a `state` are of mem0's product of the same name.
     """
     if "state" in record:
         return _from_mem0(record, now)
@@ -100,10 +100,10 @@ def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
 
 
 def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
-    """Return a memory as mem0's `get_all` and its platform's exports write it.
+    """Return the fact of a mem0 record: of `get_all` or its platform's exports.
 
-    One that was deleted, or whose expiration date is past, becomes one that was forgotten then, which an import
-    reports and leaves out. One that was archived or paused comes back, and its metadata say so.
+    Deleted and expired memories become forgotten facts, which an import reports and skips. Archived and paused ones are
+    imported, with their state in the metadata.
     """
     content = record.get("data")
     inner = content.get("text", content.get("memory")) if isinstance(content, dict) else content
@@ -130,7 +130,7 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
 
 
 def _forgotten_at(record: Record, at_last: str, now: datetime) -> str | None:
-    """Return when mem0 deleted a memory, or let it expire; if neither, nothing."""
+    """Return when mem0 deleted a memory or it expired, else None."""
     if record.get("deleted_at") or record.get("state") == "deleted":
         return str(record.get("deleted_at") or at_last)
     ends = record.get("expiration_date")
@@ -145,17 +145,17 @@ PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
 
 
 def _given(fact: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a fact without its unknown fields; a missing text stays, so that the import reports it."""
+    """Return a fact without empty fields; a missing text stays, so that the import reports it."""
     return {name: value for name, value in fact.items() if value is not None or name == "text"}
 
 
 def _namespace(user: Any) -> Any:
-    """Return a user's namespace; what is no user's name stays, and is refused where all facts are checked."""
+    """Return a user's namespace; other values are passed on and rejected later."""
     return namespace_of(user) if isinstance(user, str) and user else user
 
 
 def _id(product: str, given: Any) -> str | None:
-    """Return a memory's id as a UUID: its own, or one that follows from it, so that importing again adds nothing."""
+    """Return a memory's id as a UUID: its own, or one derived from it, so that a repeated import adds nothing."""
     if given in (None, ""):
         return None
     try:
@@ -165,14 +165,14 @@ def _id(product: str, given: Any) -> str | None:
 
 
 def _object(given: Any) -> Any:
-    """Return an object from itself or its JSON, as tables hold it; an empty one is none."""
+    """Return an object from itself or from JSON; None if it is empty."""
     if isinstance(given, str):
         given = _parsed(given) if given.strip() else None
     return given or None
 
 
 def _role(*places: Any) -> str | None:
-    """Return who said a memory: the first of these objects that names a role that a fact can have."""
+    """Return the speaker: the first valid role in these objects."""
     named = [place.get("role") for place in places if isinstance(place, dict)]
     return next((role for role in named if role in ROLES), None)
 
@@ -185,7 +185,7 @@ def _tags(given: Any) -> list[str]:
 
 
 def _seconds(milliseconds: Any) -> Any:
-    """Return epoch seconds; what is no number stays, and is refused where all facts are checked."""
+    """Return epoch seconds; other values are passed on and rejected later."""
     known = isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool)
     return (milliseconds / 1000 or None) if known and abs(milliseconds) < LATEST else milliseconds
 
@@ -196,7 +196,7 @@ def _share(given: Any) -> Any:
 
 
 def _instant(given: Any) -> Any:
-    """Return an instant as ISO 8601 with zone; what has none is in UTC."""
+    """Return an instant as ISO 8601 with time zone, UTC by default."""
     try:
         parsed = datetime.fromisoformat(given)
     except (TypeError, ValueError):
@@ -214,7 +214,7 @@ def namespace_of(user: str) -> str:
     """Return the namespace of a user.
 
     Raises:
-        InvalidInputError: their name is too long for one.
+        InvalidInputError: the encoded name is too long.
     """
     try:
         return namespace_name(user if not user.startswith(PREFIX) else None)
@@ -223,7 +223,7 @@ def namespace_of(user: str) -> str:
 
 
 def user_of(namespace: str) -> str:
-    """Return the user whose namespace it is, who has its name unless another user's was written so."""
+    """Return the user of a namespace: its name, decoded if it was encoded."""
     written = namespace.removeprefix(PREFIX)
     if written == namespace or not WRITTEN.fullmatch(written):
         return namespace
@@ -235,7 +235,7 @@ def user_of(namespace: str) -> str:
 
 
 def _written(user: str) -> str:
-    # Half a character is refused where it is written, and cannot be a user's name here either.
+    # Lone surrogates are rejected when written, so they never become a user's name.
     escaped = OTHERS.sub(lambda found: b"+%02X" % found[0][0], user.encode(errors="surrogatepass")).decode()
     try:
         return namespace_name(PREFIX + escaped)

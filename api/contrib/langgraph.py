@@ -1,4 +1,4 @@
-"""LangGraph: a store of long-term memory for its agents, which keeps documents as items of one namespace of Ebb.
+"""LangGraph store for long-term memory, which keeps documents as items of one Ebb namespace.
 
 >>> store = EbbStore(Client("redis://localhost:6379/0", namespace="mira"), index={"fields": ["text"]})
 >>> store.put(("users", "1"), "drink", {"text": "likes green tea"})
@@ -34,15 +34,15 @@ from api.client import Client
 
 WHOLE = "$"
 PUTS = 200
-"""Puts of a batch that are one task."""
+"""Puts per task."""
 
 
 class EbbStore(BaseStore):
-    """A LangGraph store over a client; nothing of it leaves the client's namespace.
+    """A LangGraph store over a client, within the client's namespace.
 
-    LangGraph's namespaces are paths in it. Documents come back exactly as they were put, which is JSON. Workers embed
-    them, so `index` takes `fields` alone; without it, all of a document is searched. A `ttl` counts from the last use:
-    what is over is hidden at once, and forgotten by and by. In a batch all reads see what was there before it.
+    LangGraph's namespaces are paths in it. Documents are returned unchanged. Workers embed them, so `index` only takes
+    `fields`; without it, the whole document is searched. A `ttl` counts from the last use: expired items are hidden at
+    once, and forgotten later. All reads of a batch see the state before it.
     """
 
     supports_ttl = True
@@ -60,16 +60,16 @@ class EbbStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do operations; return their results, in order. Of several puts to one place the last holds.
+        """Perform operations; return their results in order. Of several puts to one place, the last wins.
 
         Raises:
-            InvalidNamespaceError: an operation has a label that LangGraph forbids; then none of them was done.
+            InvalidNamespaceError: an operation has a label that LangGraph forbids; nothing was done.
         """
         given = list(ops)
         for op in given:
             validate_op_namespace(op)
         found = self._found([op for op in given if isinstance(op, GetOp | SearchOp)])
-        results = [self._list(op) if isinstance(op, ListNamespacesOp) else self._told(op, found) for op in given]
+        results = [self._list(op) if isinstance(op, ListNamespacesOp) else self._result(op, found) for op in given]
         last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
         self._put([op for op in last.values() if op.value is not None])
         for op in last.values():
@@ -78,7 +78,7 @@ class EbbStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do operations, while others go on."""
+        """Perform operations in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _found(self, ops: Sequence[GetOp | SearchOp]) -> Iterator[list[dict[str, Any]]]:
@@ -97,8 +97,8 @@ class EbbStore(BaseStore):
         return {"path": list(op.namespace_prefix), "refresh": refresh, **given}
 
     @staticmethod
-    def _told(op: Op, found: Iterator[list[dict[str, Any]]]) -> Result:
-        """Return the result of an operation; those that read take the next of what was found."""
+    def _result(op: Op, found: Iterator[list[dict[str, Any]]]) -> Result:
+        """Return the result of an operation; reads take the next items in `found`."""
         match op:
             case PutOp():
                 return None
@@ -126,7 +126,7 @@ class EbbStore(BaseStore):
 
 
 def text_of(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """Return the words of these fields of a document, a line for each, or nothing if it has none of them."""
+    """Return the text of these fields of a document, one line each; None if it has none of them."""
     if list(fields) == [WHOLE]:
         return "\n".join(_words(value)) or None
     found = [text for field in fields for text in get_text_at_path(dict(value), tokenize_path(field))]
@@ -134,7 +134,7 @@ def text_of(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
 
 
 def _words(value: Any) -> Iterable[str]:
-    """Yield what a document says, each name with its value, without the marks of JSON."""
+    """Yield the names and values of a document as text, without JSON syntax."""
     if not isinstance(value, Mapping):
         yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         return

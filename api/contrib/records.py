@@ -1,7 +1,7 @@
-"""Records: the memories that an export of another product holds, one after another, however many they are.
+"""Records of other products' exports, read one after another in bounded memory.
 
-An export is a JSON document, with the memories in a list or under `items`, `results`, `memories`, `records` or `data`;
-or JSONL, of memories or of such documents; each gzipped or not; or the ZIP that mem0's OpenMemory server writes.
+An export is a JSON document with a list of memories, at the top or under `items`, `results`, `memories`, `records` or
+`data`; or JSONL of memories or such documents; each optionally gzipped; or the ZIP of mem0's OpenMemory server.
 """
 
 import gzip
@@ -19,7 +19,7 @@ GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 IN_ZIP = "memories.json"
 LISTS = ("items", "results", "memories", "records", "data")
 LONGEST = 8 * 1_048_576
-"""Characters of one memory; what is longer is none."""
+"""Characters of the longest memory."""
 
 PIECE = 262_144
 BLANK = " \t\n\r"
@@ -28,23 +28,23 @@ DECODER = json.JSONDecoder()
 
 
 def records(source: BinaryIO) -> Iterator[Any]:
-    """Yield what an export holds; a line that is no JSON as its text, which no memory is.
+    """Yield the records of an export; a line that is not JSON is yielded as text, which is rejected later.
 
     Raises:
-        InvalidInputError: it is neither JSON nor JSONL, or a document that breaks off.
+        InvalidInputError: it is neither JSON nor JSONL, or a truncated document.
     """
     try:
         text = io.TextIOWrapper(_unpacked(source), encoding="utf-8-sig")
         try:
             yield from _records(text)
         finally:
-            text.detach()  # else it would close what is not its own
+            text.detach()  # otherwise it would close the caller's file
     except (UnicodeDecodeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
 
 
 def _unpacked(source: BinaryIO) -> IO[bytes]:
-    """Return an export's text, still in UTF-8, from what is read as it is wanted."""
+    """Return the decompressed bytes of an export as a stream."""
     file = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", source))
     magic = file.peek(len(ZIP))
     if magic.startswith(GZIP):
@@ -61,7 +61,7 @@ def _unpacked(source: BinaryIO) -> IO[bytes]:
 
 
 def _records(file: TextIO) -> Iterator[Any]:
-    """Yield the memories of a document that begins with the first line that is not blank, or of all lines."""
+    """Yield the memories of the document that starts with the first non-blank line, or of all lines."""
     first = next((line for line in _lines(file) if line.strip()), "")
     try:
         whole = json.loads(first or "[]")
@@ -75,7 +75,7 @@ def _records(file: TextIO) -> Iterator[Any]:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Yield each line; of one that is too long only the beginning."""
+    """Yield each line, truncated if it is too long."""
     while line := file.readline(LONGEST):
         yield line
         while len(line) == LONGEST and not line.endswith("\n"):
@@ -92,7 +92,7 @@ def _of_lines(lines: Iterable[str]) -> Iterator[Any]:
 
 
 def _of_value(value: Any) -> Iterable[Any]:
-    """Return the memories of a document, or a memory as the only one of it."""
+    """Return the memories of a document, or a single memory."""
     if not isinstance(value, dict):
         return value if isinstance(value, list) else [value]
     found = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
@@ -100,7 +100,7 @@ def _of_value(value: Any) -> Iterable[Any]:
 
 
 def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
-    """Yield the memories of a document of many lines, or of one long one; if it is none, those of its lines."""
+    """Yield the memories of a document over many lines, or of its lines if it is not a document."""
     document, read = _Document(file, begun), 0
     try:
         for one in document.memories():
@@ -108,7 +108,7 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
             yield one
     except UnicodeDecodeError:
         raise
-    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError and no more
+    except (ValueError, RecursionError) as error:  # an integer with too many digits is a plain ValueError
         if read:
             advice = "leave it out." if isinstance(error, _TooLongError) else "was it cut off? Export it again."
             raise InvalidInputError(f"The export is no JSON behind its memory {read}: {error}; {advice}") from None
@@ -116,27 +116,27 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
 
 
 class _TooLongError(ValueError):
-    """A value does not end within the length that one memory may have."""
+    """A value exceeds the length of a memory."""
 
 
-# ijson 3.6 would take fewer lines, but one NaN costs it all memories. Its C half turns half an emoji into another
-# character, refuses integers beyond 64 bits (with use_float) or crashes at 4,300 digits (without). Its `items` keeps a
-# prefix for each level: gigabytes for 100 KB of brackets.
+# ijson 3.6 would take fewer lines, but loses all memories at one NaN. Its C backend replaces lone surrogates, rejects
+# integers beyond 64 bits (with use_float) or crashes at 4,300 digits (without). Its `items` keeps a prefix per level:
+# gigabytes for 100 KB of brackets.
 class _Document:
-    """A JSON document of which no more is kept than the value that is read."""
+    """A JSON document of which only the current value is kept in memory."""
 
     def __init__(self, file: TextIO, begun: str) -> None:
         self._file = file
         self._at, self._found = 0, False
         self.text = begun
-        """What was read and is still needed: until the first memory is found, all of it."""
+        """Text read and still needed: all of it until the first memory is found."""
 
     def memories(self) -> Iterator[Any]:
-        """Yield the elements of a list, or of the list that an object has under one of its names, or the object.
+        """Yield the elements of the list, or of an object's list under one of its names, or the object itself.
 
         Raises:
-            ValueError: there is no such thing, it breaks off, or an integer in it has more digits than Python reads.
-            RecursionError: it is nested too deep.
+            ValueError: there is none, it is truncated, or an integer has more digits than Python reads.
+            RecursionError: it is nested too deeply.
         """
         if self._mark() != "{":
             yield from self._elements({})
@@ -156,7 +156,7 @@ class _Document:
         yield head
 
     def lines(self) -> Iterator[Any]:
-        """Yield the memories of each line, as none was found in the whole."""
+        """Yield the memories of each line, if the whole is not a document."""
         *whole, last = self.text.split("\n")
         yield from _of_lines([*whole, last + self._file.readline(LONGEST)])
         yield from _of_lines(_lines(self._file))
@@ -171,7 +171,7 @@ class _Document:
                 self._skip(",")
 
     def _mark(self) -> str:
-        """Return the next character that is no blank, or nothing at the end."""
+        """Return the next non-blank character, or an empty text at the end."""
         while True:
             while self._at < len(self.text) and self.text[self._at] in BLANK:
                 self._at += 1
@@ -200,7 +200,7 @@ class _Document:
             return value
 
     def _number_goes_on(self) -> bool:
-        """Return whether what is read ends amid a number, of which the beginning may be one by itself."""
+        """Return whether the text read so far ends within a number."""
         number = NUMBER.match(self.text, self._at)
         return number is not None and number.end() == len(self.text)
 
@@ -213,7 +213,7 @@ class _Document:
 
 
 def _owned(record: Any, head: Mapping[str, Any]) -> Any:
-    """Return a record with what an export says once of all: the user, and the names of categories and apps by id."""
+    """Return a record with the export's common data: the user, and names of categories and apps by id."""
     user = head.get("user")
     if not isinstance(record, dict) or not isinstance(user, dict):
         return record

@@ -1,4 +1,4 @@
-"""The home of one Ebb: which folder holds what, room on its disk, and how commands find the servers that run there."""
+"""The home of an Ebb system: its folders, its state file, free disk space, and how commands find its servers."""
 
 import fcntl
 import hashlib
@@ -34,7 +34,7 @@ UNSAFE = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where everything of a running home is; URLs carry their passwords, so the file is its owner's alone."""
+    """Addresses of a running home; URLs contain passwords, so the file is readable by its owner only."""
 
     database_url: str
     redis_url: str
@@ -44,44 +44,44 @@ class State:
 
     @property
     def flower_login(self) -> str:
-        """Return Flower's user and password as its setting FLOWER_BASIC_AUTH has them."""
+        """Return Flower's user and password in the form of FLOWER_BASIC_AUTH."""
         return f"{FLOWER_USER}:{self.flower_password}"
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folder that holds all data, logs and sockets of one Ebb."""
+    """The folder with all data, logs and sockets of one system."""
 
     folder: Path
 
     @classmethod
     def at(cls, folder: Path) -> "Home":
-        """Return the home at a folder, which may be relative or begin with `~`."""
+        """Return the home at a folder, which may be relative or start with `~`."""
         return cls(Path(os.path.abspath(folder.expanduser())))  # noqa: PTH100  keeps symbolic links as given
 
     @property
     def postgres(self) -> Path:
-        """Return the data folder of our own PostgreSQL."""
+        """Return the data folder of the embedded PostgreSQL."""
         return self.folder / "postgres"
 
     @property
     def redis(self) -> Path:
-        """Return the data folder of our own Redis."""
+        """Return the data folder of the embedded Redis."""
         return self.folder / "redis"
 
     @property
     def logs(self) -> Path:
-        """Return the folder of the logs, one file a process."""
+        """Return the folder of the logs, one file per process."""
         return self.folder / "logs"
 
     @property
     def beat(self) -> Path:
-        """Return the folder in which beat notes when it sent what."""
+        """Return the folder of beat's schedule file."""
         return self.folder / "beat"
 
     @property
     def run(self) -> Path:
-        """Return the folder of the sockets; it lies elsewhere if the home's path is too long for them."""
+        """Return the folder of the sockets, which is outside the home if its path is too long for them."""
         if len(os.fsencode(self.folder)) <= LONGEST_HOME:
             return self.folder / "run"
         name = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
@@ -89,7 +89,7 @@ class Home:
 
     @property
     def control(self) -> Path:
-        """Return the Unix socket on which supervisord takes commands."""
+        """Return supervisord's control socket."""
         return self.run / "control"
 
     @property
@@ -99,21 +99,21 @@ class Home:
 
     @property
     def state_file(self) -> Path:
-        """Return the file that says where the running servers are."""
+        """Return the file with the addresses of the running servers."""
         return self.folder / "state.json"
 
     def prepare(self) -> None:
-        """Make the folders, accessible only to their owner.
+        """Create the folders, accessible only to their owner.
 
         Raises:
-            SystemStateError: the folder cannot be made or used, or belongs to another user.
+            SystemStateError: a folder cannot be created or used, or belongs to another user.
         """
         if any(part in str(self.folder) for part in UNSAFE):
             raise SystemStateError(
                 f"The home {str(self.folder)!r} has a line break, ' ;', ' #' or one of %, \\ and \" in it: "
                 "choose another path."
             )
-        passable = 0o711 if os.geteuid() == 0 else 0o700  # under root PostgreSQL's own user passes through
+        passable = 0o711 if os.geteuid() == 0 else 0o700  # PostgreSQL's own user must traverse root's folders
         modes = {self.folder: passable, self.run: passable, self.logs: 0o700, self.beat: 0o700}
         for folder, mode in modes.items():
             try:
@@ -126,7 +126,7 @@ class Home:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other `ebb up` out of this home; the kernel lets go when the process ends."""
+        """Lock the home against every other `ebb up`; the kernel releases the lock when the process ends."""
         with (self.folder / "lock").open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,14 +135,14 @@ class Home:
             yield
 
     def write_state(self, state: State) -> None:
-        """Note where everything is."""
+        """Record the addresses."""
         write_private(self.state_file, json.dumps(asdict(state)) + "\n")
 
     def last_state(self) -> State | None:
-        """Return where everything was when this home ran last; None if it never did.
+        """Return the addresses of the last run; None if there was none.
 
         Raises:
-            SystemStateError: the file that says so is damaged.
+            SystemStateError: the state file is damaged.
         """
         try:
             return TypeAdapter(State).validate_json(self.state_file.read_bytes())
@@ -154,7 +154,7 @@ class Home:
             ) from None
 
     def running(self) -> State | None:
-        """Return where everything is if this home runs now, by asking its control socket; else None."""
+        """Return the addresses if this home is running, which its control socket shows; else None."""
         try:
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(str(self.control))
@@ -168,7 +168,7 @@ class Home:
 
 
 def _check_owner(folder: Path) -> None:
-    """Refuse a folder, or a symbolic link to one, that another user made."""
+    """Refuse a folder, or a symbolic link to one, that belongs to another user."""
     owner = folder.lstat().st_uid
     if owner != os.geteuid():
         raise SystemStateError(
@@ -185,10 +185,10 @@ def _name(uid: int) -> str:
 
 
 def locate(settings: Settings) -> Settings:
-    """Return the settings with both URLs filled in: as given, else from the running home.
+    """Return the settings with both URLs filled in: as set, else from the running home.
 
     Raises:
-        UnavailableError: a URL is missing and nothing runs at the home.
+        UnavailableError: a URL is missing and the home is not running.
     """
     if settings.database_url and settings.redis_url:
         return settings
@@ -208,7 +208,7 @@ def locate(settings: Settings) -> Settings:
 
 MIB = 1024**2
 NEW_HOME_MIB = 256
-"""A new database takes some 60 MiB, its first log files and the results of the first day the rest."""
+"""A new database takes some 60 MiB; its first WAL files and a day's results take the rest."""
 
 KNOWN_HOME_MIB = 32
 ADVICE = "Make room there, or give a home on another disk with --home."
@@ -216,17 +216,17 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def refuse_full(folder: Path, least_mib: int) -> None:
-    """Refuse to start on a disk with less room than that.
+    """Refuse to start on a disk with less free space.
 
     Raises:
-        SystemStateError: the message names the folder, its disk, what is free and what is needed.
+        SystemStateError: the message names the folder, its disk, free and required space.
     """
     if shutil.disk_usage(folder).free < least_mib * MIB:
         raise SystemStateError(f"{_described(folder)}; Ebb needs {least_mib} MiB to start. {ADVICE}")
 
 
 def explain_full(log: str, folder: Path) -> str | None:
-    """Return which disk is full and what to do, if that is what a server says it ended by."""
+    """Return which disk is full and what to do, if a server's log says that one is."""
     if not any(sign in log for sign in FULL):
         return None
     return f"The disk is full. {_described(folder)}. {ADVICE}"
@@ -239,7 +239,7 @@ def _described(folder: Path) -> str:
 
 
 def _mount(folder: Path) -> Path:
-    """Return where the file system of a folder is mounted."""
+    """Return the mount point of a folder's file system."""
     here = folder.resolve()
     while not here.is_mount():
         here = here.parent

@@ -1,8 +1,7 @@
-"""Become another program that cannot outlive its parent: `python launch.py SIGNAL USER COMMAND…`.
+"""Replace this process by a program that cannot outlive its parent: `python launch.py SIGNAL USER COMMAND…`.
 
-It is run as a file and imports nothing of ours, so that it costs a few milliseconds. USER may be `-`.
-The signal is what the kernel sends when the parent dies, however it dies; only Linux can do that,
-elsewhere the next `ebb up` cleans up.
+It runs as a file and imports nothing of ours, so it takes only a few milliseconds. USER may be `-`. The kernel sends
+the signal when the parent dies for any reason; only Linux supports this, elsewhere the next `ebb up` cleans up.
 """
 
 import ctypes
@@ -15,7 +14,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Drop to the user, tie this process to its parent's life and turn into the command."""
+    """Drop privileges to the user, tie this process to its parent, and execute the command."""
     ending, user, *command = arguments
     parent = os.getppid()
     if user != "-":
@@ -25,7 +24,7 @@ def main(arguments: list[str]) -> None:
 
 
 def drop_to(user: str) -> None:
-    """Give up root for good; the order matters, as the user itself may set no groups."""
+    """Give up root permanently; groups come first, since the user itself may not set them."""
     entry = pwd.getpwnam(user)
     os.setgroups([])
     os.setgid(entry.pw_gid)
@@ -34,7 +33,7 @@ def drop_to(user: str) -> None:
 
 
 def end_with_parent(ending: signal.Signals, parent: int) -> None:
-    """Ask the kernel for `ending` when the parent dies; it forgets this at setuid, so call it after."""
+    """Make the kernel send `ending` when the parent dies; setuid resets this, so call it afterwards."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, ending)
         if os.getppid() != parent:

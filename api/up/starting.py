@@ -1,4 +1,4 @@
-"""Start one Ebb: servers, schema, workers, beat, Flower, API, each only when the one before it is ready."""
+"""Start a system: servers, schema, workers, beat, Flower and API, each after the previous one is ready."""
 
 import http.client
 import os
@@ -23,7 +23,7 @@ from workers.storage import schema
 
 DATABASE = "ebb"
 READY_SECONDS = 120.0
-LAST_WORDS = "ebb: "  # how our programs begin when they refuse to start
+LAST_WORDS = "ebb: "  # prefix of messages with which our programs refuse to start
 FAILED = ("backoff", "exited", "fatal")
 
 Report = Callable[[str], None]
@@ -31,7 +31,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A system that was started here: its home, where everything is, and its supervisord."""
+    """A system started by this process: its home, addresses and supervisord."""
 
     home: Home
     state: State
@@ -41,7 +41,7 @@ class System:
     ready: list[supervision.Process] = field(default_factory=list)
 
     def said(self, name: str) -> str:
-        """Return what a program said when it gave up: its last words, else the end of its log."""
+        """Return what a program reported when it gave up: its last message, else the end of its log."""
         log = self.home.logs / f"{name}.log"
         if not log.exists():
             return "nothing"
@@ -64,14 +64,14 @@ def start(
     reindex: bool,
     report: Report,
 ) -> System:
-    """Start everything at this home, and return when it is ready; on any failure stop it all again.
+    """Start everything at this home, and return when it is ready; after any failure, stop it again.
 
-    With `reembed`, vectors of another embedder than the configured one are dropped and rebuilt by the workers;
-    with `reindex`, words are stemmed again in the configured language before anything reads them.
+    With `reembed`, vectors of another embedder than the configured one are dropped and rebuilt by the workers; with
+    `reindex`, words are stemmed again in the configured language before they are read.
 
     Raises:
-        SystemStateError: the home runs already or cannot be used, or the port is taken.
-        UnavailableError: a server or a worker does not start; the message carries what it said.
+        SystemStateError: the home is running or cannot be used, or the port is in use.
+        UnavailableError: a server or a worker does not start; the message contains its output.
     """
     home.prepare()
     with home.locked():
@@ -98,7 +98,7 @@ def start(
 
 
 def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> None:
-    """Refuse to start where the home runs already, its disk is full, or a port is taken."""
+    """Refuse to start if the home is running, its disk is full, or a port is in use."""
     refuse_running(home)
     new = not settings.database_url and not home.postgres.exists()
     refuse_full(home.folder, NEW_HOME_MIB if new else KNOWN_HOME_MIB)
@@ -108,7 +108,7 @@ def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> 
 
 
 def _supervised(home: Home, state: State, every: Sequence[supervision.Program], *, detached: bool) -> System:
-    """Start the supervisor of all programs, which starts none of them yet."""
+    """Start the supervisor; its programs are started later."""
     supervision.configure(home, every)
     home.write_state(state)
     sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
@@ -117,7 +117,7 @@ def _supervised(home: Home, state: State, every: Sequence[supervision.Program], 
 
 
 def stop(system: System) -> None:
-    """Stop everything and wait until it is gone, whatever signals arrive meanwhile."""
+    """Stop everything and wait until it has ended, ignoring further signals."""
     with undisturbed():
         system.process.terminate()
         system.process.wait()
@@ -126,7 +126,7 @@ def stop(system: System) -> None:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let an impatient second Ctrl-C not break off what is bounded in time anyway."""
+    """Ignore Ctrl-C and SIGTERM for the duration of the block, which is limited in time."""
     before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -136,7 +136,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def refuse_running(home: Home) -> None:
-    """Refuse a home whose supervisord lives."""
+    """Refuse a home whose supervisord is running."""
     running = stopping.supervisor_of(home)
     if running is not None:
         raise SystemStateError(
@@ -155,13 +155,13 @@ def refuse_taken(port: int, who: str, option: str) -> None:
 
 
 def _port_after(port: int) -> int:
-    """Return the port behind another if it is free, else any: where it is, `ebb status` says."""
+    """Return the next port if it is free, else any free one; `ebb status` shows it."""
     following = port % 65_535 + 1
     return following if servers.port_is_free(following) else servers.free_port()
 
 
 def _api_url(host: str, port: int) -> str:
-    """Return where programs of this machine reach the API."""
+    """Return the URL of the API for programs on this machine."""
     here = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound to
     return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
 
@@ -173,7 +173,7 @@ def _end_leftovers(home: Home, report: Report) -> None:
 
 
 def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[supervision.Program], str, str]:
-    """Prepare the servers that no URL is given for; return their programs, and the URLs of PostgreSQL and Redis."""
+    """Prepare the servers without a configured URL; return their programs, and the URLs of PostgreSQL and Redis."""
     embedded = []
     database_url, redis_url = settings.database_url, settings.redis_url
     if not database_url:
@@ -190,14 +190,14 @@ def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[super
 
 
 def _redis_port(home: Home) -> int:
-    """Return the port of the last run if it is still free, so that URLs in use stay valid; else any."""
+    """Return the port of the last run if it is free, so that known URLs stay valid; else any free one."""
     last = home.last_state()
     port = urlsplit(last.redis_url).port if last is not None else None
     return port if port is not None and servers.port_is_free(port) else servers.free_port()
 
 
 def _password(home: Home) -> str:
-    """Return Flower's password of the last run, so that a browser that kept it stays signed in; else a new one."""
+    """Return Flower's password of the last run, so that browsers stay signed in; else a new one."""
     last = home.last_state()
     return (last.flower_password if last is not None else "") or secrets.token_urlsafe(24)
 
@@ -207,7 +207,7 @@ def _environment(home: Home, state: State) -> dict[str, str]:
         "EBB_HOME": str(home.folder),
         "EBB_DATABASE_URL": state.database_url,
         "EBB_REDIS_URL": state.redis_url,
-        # No arguments, which other users could read; what the operator set opens Flower, too.
+        # In the environment, since other users can read arguments; the operator's own logins stay valid.
         "FLOWER_BASIC_AUTH": ",".join([state.flower_login, *filter(None, [os.environ.get("FLOWER_BASIC_AUTH")])]),
     }
 
@@ -234,7 +234,7 @@ def _start_workers(system: System, reembed: Settings | None, report: Report) -> 
     _wait(system, supervision.OWN, lambda: workers_answer(system.state.redis_url))
     report("The workers answer")
     report(_embedder(system.state))
-    system.supervisor.start("api")  # which asks workers for the keys
+    system.supervisor.start("api")  # which loads the keys through the workers
     if reembed is not None:
         with closing(Client(system.state.redis_url)) as client:
             client.send("memory.embed_pending", {})
@@ -246,7 +246,7 @@ def _start_workers(system: System, reembed: Settings | None, report: Report) -> 
 
 
 def _embedder(state: State) -> str:
-    """Return a line that says which embedder the database has, and what it can compare."""
+    """Return a message with the database's embedder and what it can compare."""
     from workers.embedding import ability  # noqa: PLC0415
     from workers.storage import vectors  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
@@ -257,16 +257,16 @@ def _embedder(state: State) -> str:
 
 
 def _drop_vectors(settings: Settings, state: State) -> int:
-    """Make the configured embedder the database's own; return how many facts wait for its vectors."""
+    """Make the configured embedder the database's; return how many facts wait for its vectors."""
     from workers.context import Context  # noqa: PLC0415
-    from workers.memory import embed  # noqa: PLC0415  numpy takes a while to load
+    from workers.memory import embed  # noqa: PLC0415  numpy is slow to load
 
     context = Context(settings.model_copy(update={"database_url": state.database_url}))
     return embed.reset(context)
 
 
 def _reindex(settings: Settings, state: State) -> int:
-    """Rebuild the words of all facts in the configured language; return how many facts there are."""
+    """Rebuild the words of all facts in the configured language; return the number of facts."""
     from workers.admin.search_indexes import reindex  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
 
@@ -293,7 +293,7 @@ def _wait_for_redis(system: System, *, own: bool) -> None:
 
 
 def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> None:
-    """Wait until `ready`, but not for a program that has failed: its first end during the start is final."""
+    """Wait until `ready`; raise if one of the programs fails meanwhile."""
     deadline = time.monotonic() + READY_SECONDS
     while not ready():
         if system.process.poll() is not None:
@@ -312,24 +312,24 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
 
 
 def workers_answer(redis_url: str) -> bool:
-    """Tell whether both workers of this machine answer a ping through the queue."""
+    """Return whether both workers of this machine answer a ping."""
     nodes = [processes.node(name) for name in supervision.WORKERS]
     with closing(Celery(broker=redis_url, set_as_current=False)) as app:
         return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
 
 
 def all_running(supervisor: supervision.Supervisor) -> bool:
-    """Tell whether every program has stayed up long enough to count as running."""
+    """Return whether every program counts as running."""
     return all(process.state == "running" for process in supervisor.processes())
 
 
 def flower_answers(url: str) -> bool:
-    """Tell whether Flower answers over HTTP."""
+    """Return whether Flower answers over HTTP."""
     return _answers(url, "/healthcheck")
 
 
 def api_answers(url: str) -> bool:
-    """Tell whether the API answers."""
+    """Return whether the API answers over HTTP."""
     return _answers(url, "/health/live")
 
 

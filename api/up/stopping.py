@@ -1,4 +1,4 @@
-"""Stop the system of a home, and end what a killed one left behind, found by what it is, not by a noted number."""
+"""Stop the system of a home, and end processes left behind by a killed one, identified without pid files."""
 
 import signal
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from workers.errors import UnavailableError
 
 
 def stop_home(home: Home) -> list[str]:
-    """Stop everything that runs at this home; return the names of what was running."""
+    """Stop everything that runs at this home; return the names of the stopped processes."""
     running = supervisor_of(home)
     names = []
     if running is not None:
@@ -33,12 +33,12 @@ STOP_SECONDS = {"supervisor": 120.0, "celery": 15.0, "redis": 30.0, "postgres": 
 
 
 def supervisor_of(home: Home) -> psutil.Process | None:
-    """Return the running supervisord of this home, if there is one."""
+    """Return the running supervisord of this home, if any."""
     configuration = str(home.configuration)
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             line = process.cmdline()
-            if "supervisor.supervisord" in line and configuration in line and _alive(process):
+            if "supervisor.supervisord" in line and configuration in line and _is_running(process):
                 return process
     return None
 
@@ -57,7 +57,7 @@ def end_leftovers(home: Home) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process], ending: signal.Signals, seconds: float) -> None:
-    """Send the signal, wait, and kill those that are still there, with their children."""
+    """Send the signal, wait, and kill the remaining processes with their children."""
     processes = list(processes)
     for process in processes:
         with suppress(psutil.Error):
@@ -71,7 +71,7 @@ def end(processes: Iterable[psutil.Process], ending: signal.Signals, seconds: fl
 
 
 def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:
-    """Tell each kind by what it cannot lose: the variable inherited from supervisord, or its data folder."""
+    """Return a test for each kind of process, by inherited environment or data folder."""
     control = f"unix://{home.control}"
     return {
         "celery": lambda process: (
@@ -86,28 +86,29 @@ def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:
 
 
 def _is(process: psutil.Process, belongs: Callable[[psutil.Process], bool]) -> bool:
-    """Apply the test; a process that is gone, or that we may not look into, is none of ours."""
+    """Apply the test; a process that is gone or not accessible is not ours."""
     try:
-        return _alive(process) and belongs(process)
+        return _is_running(process) and belongs(process)
     except (psutil.Error, OSError):
         return False
 
 
-def _alive(process: psutil.Process) -> bool:
+def _is_running(process: psutil.Process) -> bool:
     return process.status() != psutil.STATUS_ZOMBIE
 
 
 def _roots(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Return those whose parent is not among them: a main process ends its children in an orderly way."""
+    """Return the processes whose parent is not among them: a main process stops its children itself."""
     found = list(processes)
     pids = {process.pid for process in found}
     return [process for process in found if process.ppid() not in pids]
 
 
 def _forget_stale_lock(home: Home) -> None:
-    """Remove PostgreSQL's lock file if the process it names lives but is another, which it cannot see.
+    """Remove PostgreSQL's lock files if their process id now belongs to another program.
 
-    That happens when process ids are reused, as in a restarted container, or when a killed process is not reaped.
+    PostgreSQL cannot detect that itself. It happens when ids are reused, as in a restarted container, or when a killed
+    process is not reaped.
     """
     for file in (home.postgres / "postmaster.pid", home.run / "postgres" / ".s.PGSQL.5432.lock"):
         with suppress(OSError, ValueError, psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""The programs of a running Ebb in the order in which they start, and supervisord, which keeps them running."""
+"""The programs of a running system, in starting order, and supervisord, which keeps them running."""
 
 import http.client
 import os
@@ -28,7 +28,7 @@ WORKER_STOP_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One process to keep running: its command, and how it is asked to end and how long that may take."""
+    """A process to keep running: its command, stop signal and stop timeout."""
 
     name: str
     command: list[str]
@@ -38,12 +38,12 @@ class Program:
 
 
 def postgres(server: Postgres) -> Program:
-    """Return the program of our own PostgreSQL; SIGINT ends sessions, writes a checkpoint and stops."""
+    """Return the program of the embedded PostgreSQL; SIGINT is its fast shutdown."""
     return Program("postgres", server.command(), signal.SIGINT, stop_seconds=60)
 
 
 def redis(server: Redis) -> Program:
-    """Return the program of our own Redis."""
+    """Return the program of the embedded Redis."""
     return Program("redis", server.command(), stop_seconds=30)
 
 
@@ -63,7 +63,7 @@ def api(host: str, port: int, flower_url: str) -> Program:
 
 
 def _program(name: str, process: processes.Process, **environment: str) -> Program:
-    command = launched("KILL", process.command)  # without its supervisor it has no Redis either, and would wait for it
+    command = launched("KILL", process.command)  # without its supervisor it has no Redis, and would wait for it
     return Program(name, command, environment={**process.environment, **environment})
 
 
@@ -87,8 +87,8 @@ chmod = 0700
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 """
 
-# A worker that lost its Redis may fail for hours before it can run again: so restarts never end. The signal
-# to stop goes to the main process alone, as Celery's children would drop their task at it; SIGKILL goes to all.
+# Restarts are unlimited: a worker may fail for hours until its Redis is back. The stop signal goes to the main process
+# only, since Celery's children would drop their task; SIGKILL goes to the whole group.
 PROGRAM = """
 [program:{name}]
 command = {command}
@@ -108,8 +108,8 @@ stdout_logfile_backups = 2
 environment = {environment}
 """
 
-# Supervisord stops group after group, the last one first, and the programs of one group together: so workers,
-# beat, Flower and API are gone before Redis and PostgreSQL are asked to end.
+# Supervisord stops the groups in reverse order, and the programs of a group together: workers, beat, Flower and API
+# have ended before Redis and PostgreSQL are stopped.
 GROUP = """
 [group:own]
 programs = {programs}
@@ -119,7 +119,7 @@ priority = 100
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process and its state: running, starting, backoff, stopping, exited, fatal or stopped."""
+    """A process and its state: running, starting, backoff, stopping, exited, fatal or stopped."""
 
     name: str
     pid: int | None
@@ -127,14 +127,14 @@ class Process:
 
 
 class Supervisor:
-    """The supervisord of one home, asked through its control socket."""
+    """The supervisord of a home, controlled through its socket."""
 
     def __init__(self, control: Path) -> None:
-        """Connect when the first question is asked."""
+        """Set the socket; the connection is opened on first use."""
         self._proxy = ServerProxy("http://localhost", SupervisorTransport(serverurl=f"unix://{control}"))
 
     def processes(self) -> list[Process]:
-        """Return supervisord itself and its programs, in the order in which they start."""
+        """Return supervisord itself and its programs, in starting order."""
         found = {each["name"]: each for each in self._ask("getAllProcessInfo")}
         programs = [_process(found[name]) for name in (*SERVERS, *OWN) if name in found]
         return [Process("supervisor", self._ask("getPID"), "running"), *programs]
@@ -155,9 +155,9 @@ def _process(found: Mapping[str, Any]) -> Process:
 
 
 def configure(home: Home, programs: Sequence[Program]) -> None:
-    """Write supervisord's configuration; it holds no secret, those go through the environment."""
+    """Write supervisord's configuration; secrets are passed in the environment instead."""
     paths = {"folder": home.folder, "logs": home.logs, "control": home.control}
-    user = "user = root" if os.geteuid() == 0 else ""  # says that root is meant, so that it does not warn
+    user = "user = root" if os.geteuid() == 0 else ""  # prevents a warning about running as root
     parts = [CONFIGURATION.format(user=user, **paths)]
     parts += [
         PROGRAM.format(
@@ -176,7 +176,7 @@ def configure(home: Home, programs: Sequence[Program]) -> None:
 
 
 def spawn(home: Home, environment: Mapping[str, str], *, detached: bool) -> subprocess.Popen[bytes]:
-    """Start supervisord in a session of its own; unless detached it ends with us, however we end."""
+    """Start supervisord in its own session; unless detached, it ends with this process."""
     command = [sys.executable, "-m", "supervisor.supervisord", "--configuration", str(home.configuration)]
     with (home.logs / "supervisord.out").open("wb") as output:
         return subprocess.Popen(  # noqa: S603

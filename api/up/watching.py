@@ -1,4 +1,4 @@
-"""Tell the person in front of `ebb up` what happens: who ended or came back, and who warns of what."""
+"""Report on the terminal of `ebb up` which processes stopped or restarted, and warnings from their logs."""
 
 import re
 import subprocess
@@ -11,24 +11,24 @@ from api.up.supervision import OWN
 from workers.errors import UnavailableError
 
 INTERVAL = 0.5
-# how our log lines begin, for people after date and time, for machines in JSON
+# start of our log lines: date, time and level as text, or JSON
 LEVEL = re.compile(r'(\S+ \S+ |\{"at": "\S+", "level": ")(?P<level>[A-Z]+)[ "]')
 LOUD = ("WARNING", "ERROR", "CRITICAL")
 GIVING_UP = (LAST_WORDS, "Traceback ")
 
-Tell = Callable[[str, str], None]
+Report = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
 class Log:
-    """A log file that is read on from where the reader was."""
+    """A log file that is read on from the last position."""
 
     path: Path
     offset: int = 0
     loud: bool = field(default=False)
 
     def warnings(self) -> Iterator[str]:
-        """Return the new lines of warnings and errors, with what belongs to them."""
+        """Yield new lines of warnings and errors, with their continuation lines."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -44,21 +44,21 @@ class Log:
                     yield text
 
 
-def watch(system: System, tell: Tell) -> None:
-    """Tell what happens until the supervisor ends, which `ebb down` or a signal makes it do."""
+def watch(system: System, report: Report) -> None:
+    """Report events until the supervisor ends, by `ebb down` or a signal."""
     logs = {name: _at_end(system.home.logs / f"{name}.log") for name in OWN}
     last = {process.name: process for process in system.ready}
     while not _ended(system.process):
         for name, log in logs.items():
             for line in log.warnings():
-                tell(name, line)
+                report(name, line)
         try:
             now = {process.name: process for process in system.supervisor.processes()}
-        except UnavailableError:  # it is about to end
+        except UnavailableError:  # it is shutting down
             continue
         for name, process in now.items():
             if process != last[name]:
-                tell(name, f"is {process.state}" + (f" as pid {process.pid}" if process.pid else ""))
+                report(name, f"is {process.state}" + (f" as pid {process.pid}" if process.pid else ""))
         last = now
 
 
@@ -67,7 +67,7 @@ def _at_end(path: Path) -> Log:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Wait one interval for the end."""
+    """Wait one interval for the process to end; return whether it did."""
     try:
         process.wait(INTERVAL)
     except subprocess.TimeoutExpired:
