@@ -21,10 +21,10 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (23, 'snapshot');
+    insert into schema_migrations (number, name) values (24, 'snapshot');
 end $$;
 
-create extension if not exists vector;
+create extension if not exists vector with schema public;
 
 -- Tables ------------------------------------------------------------------------------------------------------------
 
@@ -134,15 +134,15 @@ return ts_delete(
     tsvector_to_array(stems)
 );
 
--- In PL/pgSQL, which runs this and the next in half the time of SQL; with their schema named, for a dump is restored
--- without search path.
+-- In PL/pgSQL, which runs this and the next in half the time of SQL. What PL/pgSQL runs knows its schema by the search
+-- path of its creation, for a dump is restored without one, and a node of a cluster writes with another.
 create function words(body text) returns tsvector
-    language plpgsql immutable parallel safe as $$
+    language plpgsql immutable parallel safe set search_path from current as $$
 declare
-    plain constant text := public.readable(body);
-    stems constant tsvector := public.stemmed(plain);
+    plain constant text := readable(body);
+    stems constant tsvector := stemmed(plain);
 begin
-    return stems || public.as_written(plain, stems);
+    return stems || as_written(plain, stems);
 end $$;
 
 -- Words of one fact for GIN and BM25. Category, entity, key and value count twice, as in the simple BM25 extension to
@@ -153,15 +153,15 @@ end $$;
 create function search_lexemes(
     namespace integer, body text, category text, entity text, key text, value text, tags text[]
 ) returns tsvector
-    language plpgsql immutable parallel safe as $$
+    language plpgsql immutable parallel safe set search_path from current as $$
 declare
     named tsvector := '';
     labels constant text[] := array['namespace ' || namespace] || array(select 'tag ' || tag from unnest(tags) as tag);
 begin
     if coalesce(category, entity, key, value) is not null then
-        named := public.words(concat_ws(' ', category, entity, key, value));
+        named := words(concat_ws(' ', category, entity, key, value));
     end if;
-    return named || named || public.words(body) || array_to_tsvector(labels);
+    return named || named || words(body) || array_to_tsvector(labels);
 end $$;
 
 create table facts (
@@ -399,11 +399,10 @@ create table vectors (
     namespace integer not null,
     fact uuid not null,
     full_dims smallint not null,
-    embedding halfvec not null,
+    embedding halfvec storage main not null,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
-alter table vectors alter column embedding set storage main;
 
 create table signatures (
     namespace integer not null,
@@ -423,9 +422,8 @@ create table deep (
     signature bit(1024),
     id uuid not null,
     words bit varying not null,
-    body bytea not null
+    body bytea storage external not null
 );
-alter table deep alter column body set storage external;
 
 -- How many of a question's words, by weight, a fact seems to hold: each is marked in one bit of its `words`. Eight words,
 -- written out, so that PostgreSQL inlines it; with fewer the others weigh nothing.
@@ -489,9 +487,11 @@ create table lexemes (
 
 -- What readers see as long as it has not ended, which its `activity` says. The condition is written so that no partial index of live facts
 -- answers it: without statistics the planner takes one of those for the way to single facts, and reads all of them.
+-- A whole row has the type of its table, which is another one where Citus keeps the rows; so the type is written.
 create view remembered as
 select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-    case when held then 'infinity' else ends_at end as ends_at, pinned_until, decay_class_source, tags, activity
+    case when held then 'infinity' else ends_at end as ends_at, pinned_until, decay_class_source, tags,
+    row(activity.*)::activity as activity
 from facts
 join activity on activity.namespace = facts.namespace and activity.fact = facts.id
 where coalesce(forgotten_at, superseded_at) is null;
@@ -792,15 +792,14 @@ create index decay_runs_passes on decay_runs (started_at desc)
 
 -- The instant of the last finished pass over a namespace, or over all where none is named.
 create function last_pass(tenant integer) returns timestamptz
-    language sql stable parallel safe
-return (
+    language sql stable parallel safe set search_path from current as $$
     select planned_for from decay_runs
     where finished_at is not null and not dry_run
         and work in ('decay', 'prune', 'hard prune', 'startup prune', 'janitor')
         and (namespace is null or namespace = tenant)
     order by started_at desc
     limit 1
-);
+$$;
 
 -- Whether a fact ends as its owner asked: a lifetime that the owner chose has run out, not later than a day after the
 -- last pass. Before the first pass any time will do. A lifetime includes the instant at which it expires.
@@ -823,8 +822,7 @@ end;
 -- How many more facts of a namespace may end at an instant without having been asked for, as in `core.limit`; null
 -- without limit.
 create function forget_room(tenant integer, instant timestamptz) returns bigint
-    language sql stable parallel safe
-return (
+    language sql stable parallel safe set search_path from current as $$
     select case when a_day < 1 and not exists (select from namespaces where id = tenant and branch_of is not null) then least(
         share_left(a_day, live + all_of_day, of_day),
         case when a_week < 1 then share_left(a_week, live + all_of_week, of_week) end
@@ -846,7 +844,7 @@ return (
             select facts from tally_changes where namespace = tenant and forgotten_reason is null
         ) as counted
     ) as counted
-);
+$$;
 
 -- What the next pass over a namespace will make of what is over: it will hold what ended within a gap between passes, and
 -- what is worth no less than this fact, unless its owner asked for the end by `passed_at` and a day. Null where there is none.
@@ -858,8 +856,7 @@ create type outlook as (
 -- as in `core.gaps`. What ends is due within a moment, so each segment is asked for what is due. Statements ask for this
 -- in an uncorrelated subquery, which runs once, and only if they meet a fact that is over.
 create function outlook_of(tenant integer, instant timestamptz) returns outlook
-    language sql stable parallel safe
-return (
+    language sql stable parallel safe set search_path from current as $$
     select row(began, ended, passed_at, exceeding.value_rank, exceeding.fact)::outlook
     from (
         select coalesce(gap_from, at) as began,
@@ -883,7 +880,7 @@ return (
         offset coalesce(forget_room(tenant, instant), 9223372036854775807)
         limit 1
     ) as exceeding on true
-);
+$$;
 
 -- Whether a pass at an instant would hold a fact that is over, or go on holding it.
 create function stays(one activity, next outlook, instant timestamptz) returns boolean
@@ -910,38 +907,50 @@ return is_over((one).ends_at, is_held(one, next, instant), instant);
 
 -- Triggers ----------------------------------------------------------------------------------------------------------
 
+-- They read what changed into a variable first, because the table of that is not known where Citus plans what they write.
+
 create function tally_activity_added() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    changes tally_changes[] := array(
+        select row(namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, null, count(*))::tally_changes
+        from new_rows
+        where not retired
+        group by namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale
+    );
 begin
-    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
-    select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, count(*)
-    from new_rows
-    where not retired
-    group by 1, 2, 3, 4, 5, 6, 7, 8;
+    insert into tally_changes select * from unnest(changes);
     return null;
 end
 $$;
 
 create function tally_activity_changed() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    changes tally_changes[] := array(
+        select row(
+            namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, null, sum(change)
+        )::tally_changes
+        from (
+            select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, 1 as change
+            from new_rows where not retired
+            union all
+            select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, -1
+            from old_rows where not retired
+        ) as changed
+        group by namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale
+        having sum(change) <> 0
+    );
 begin
-    insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
-    select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, sum(change)
-    from (
-        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, 1 as change
-        from new_rows where not retired
-        union all
-        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, -1
-        from old_rows where not retired
-    ) as changes
-    group by 1, 2, 3, 4, 5, 6, 7, 8
-    having sum(change) <> 0;
+    if cardinality(changes) > 0 then
+        insert into tally_changes select * from unnest(changes);
+    end if;
     return null;
 end
 $$;
 
 create function tally_activity_deleted() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
 begin
     insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
     values (old.namespace, old.decay_class, old.decay_class_source, old.tier, old.fidelity, old.branch,
@@ -961,7 +970,7 @@ create trigger tally_deleted after delete on activity
 
 -- Tombstones are few among the facts that are added, and wide, so no table of all that is new is made for them.
 create function tally_tombstone_added() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
 begin
     insert into tally_changes (namespace, forgotten_reason, facts) values (new.namespace, new.forgotten_reason, 1);
     return null;
@@ -969,31 +978,39 @@ end
 $$;
 
 create function tally_tombstones_changed() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    changes tally_changes[] := array(
+        select row(namespace, null, null, null, null, null, null, null, forgotten_reason, sum(change))::tally_changes
+        from (
+            select namespace, forgotten_reason, 1 as change from new_rows
+            where forgotten_reason is not null and superseded_at is null
+            union all
+            select namespace, forgotten_reason, -1 from old_rows
+            where forgotten_reason is not null and superseded_at is null
+        ) as changed
+        group by namespace, forgotten_reason
+        having sum(change) <> 0
+    );
 begin
-    insert into tally_changes (namespace, forgotten_reason, facts)
-    select namespace, forgotten_reason, sum(change)
-    from (
-        select namespace, forgotten_reason, 1 as change from new_rows
-        where forgotten_reason is not null and superseded_at is null
-        union all
-        select namespace, forgotten_reason, -1 from old_rows
-        where forgotten_reason is not null and superseded_at is null
-    ) as changes
-    group by 1, 2
-    having sum(change) <> 0;
+    if cardinality(changes) > 0 then
+        insert into tally_changes select * from unnest(changes);
+    end if;
     return null;
 end
 $$;
 
 create function tally_tombstones_deleted() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    changes tally_changes[] := array(
+        select row(namespace, null, null, null, null, null, null, null, forgotten_reason, -count(*))::tally_changes
+        from old_rows
+        where forgotten_reason is not null and superseded_at is null
+        group by namespace, forgotten_reason
+    );
 begin
-    insert into tally_changes (namespace, forgotten_reason, facts)
-    select namespace, forgotten_reason, -count(*)
-    from old_rows
-    where forgotten_reason is not null and superseded_at is null
-    group by 1, 2;
+    insert into tally_changes select * from unnest(changes);
     return null;
 end
 $$;
@@ -1008,9 +1025,11 @@ create trigger tally_deleted after delete on facts
     referencing old table as old_rows for each statement execute function tally_tombstones_deleted();
 
 create function note_erasures() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    namespaces integer[] := array(select distinct namespace from old_rows);
 begin
-    insert into erasures (namespace) select distinct namespace from old_rows;
+    insert into erasures (namespace) select unnest(namespaces);
     return null;
 end
 $$;
@@ -1019,19 +1038,27 @@ create trigger erased after delete on facts
     referencing old table as old_rows for each statement execute function note_erasures();
 
 create function tally_deep_added() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    changes tally_changes[] := array(
+        select row(namespace, null, null, null, null, null, null, null, 'deep', count(*))::tally_changes
+        from new_rows group by namespace
+    );
 begin
-    insert into tally_changes (namespace, forgotten_reason, facts)
-    select namespace, 'deep', count(*) from new_rows group by 1;
+    insert into tally_changes select * from unnest(changes);
     return null;
 end
 $$;
 
 create function tally_deep_deleted() returns trigger
-    language plpgsql as $$
+    language plpgsql set search_path from current as $$
+declare
+    changes tally_changes[] := array(
+        select row(namespace, null, null, null, null, null, null, null, 'deep', -count(*))::tally_changes
+        from old_rows group by namespace
+    );
 begin
-    insert into tally_changes (namespace, forgotten_reason, facts)
-    select namespace, 'deep', -count(*) from old_rows group by 1;
+    insert into tally_changes select * from unnest(changes);
     return null;
 end
 $$;

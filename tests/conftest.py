@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from databases import new_database, wait_until_dropped
+from databases import new_database, new_schema, wait_until_dropped
 from hypothesis import settings
 from made_up import examples
 
@@ -27,6 +27,8 @@ FOR_TESTS = {
 """Settings of the tests' PostgreSQL: it survives the crash of a process, which tests cause, not that of the machine."""
 
 UNSYNCED = tuple(part for name, value in FOR_TESTS.items() for part in ("-c", f"{name}={value}"))
+
+CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
 IN_MEMORY = Path("/dev/shm")
 LEAST_FREE = 4 * 1024**3
@@ -75,8 +77,16 @@ def template(postgres: servers.Postgres) -> str:
 
 
 @pytest.fixture
-def database_url(postgres: servers.Postgres, template: str) -> Iterator[str]:
-    with new_database(postgres, template) as url:
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the address of a new database, or of a new schema on the cluster that `EBB_TEST_CITUS_URL` names."""
+    if CITUS_URL:
+        from workers.storage import schema  # noqa: PLC0415  as below
+
+        with new_schema(CITUS_URL) as url:
+            schema.apply(url)
+            yield url
+        return
+    with new_database(request.getfixturevalue("postgres"), request.getfixturevalue("template")) as url:
         yield url
 
 

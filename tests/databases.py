@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from api.up.servers import Postgres
 
@@ -24,6 +25,15 @@ def new_database(postgres: Postgres, template: str = "template1") -> Iterator[st
     # The next test need not wait for it: dropping a database waits for a checkpoint.
     drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
     _drops.append(_thread.submit(_execute, postgres, drop))
+
+
+@contextmanager
+def new_schema(database_url: str) -> Iterator[str]:
+    """Give the address of a fresh schema of a database, without a single table, on whose search path it comes first."""
+    name = f"test_{uuid4().hex}"
+    yield make_conninfo(database_url, options=f"-csearch_path={name},public")
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(name)))
 
 
 def wait_until_dropped() -> None:

@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from databases import new_database
+from databases import new_database, new_schema
 from memory import Memory
 
 from api.up import servers
 from workers.errors import SchemaError, UnavailableError
-from workers.storage import migrations, schema
-from workers.storage.connection import connect
+from workers.memory.embed import check_embedder
+from workers.storage import maintenance, migrations, schema
+from workers.storage.connection import close_pools, connect
 
 NEXT = "insert into schema_migrations (number, name) values (%s, 'of a newer version')"
 
@@ -121,3 +122,24 @@ def test_tables_and_indexes_of_others_are_no_difference(memory: Memory) -> None:
 def test_applying_it_to_a_server_that_is_away_says_so() -> None:
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1.*refused"):
         schema.apply("postgresql://postgres@127.0.0.1:1/ebb")
+
+
+def test_all_of_it_works_in_a_schema_that_is_not_public(memory: Memory, empty_url: str) -> None:
+    with new_schema(empty_url) as url:
+        with connect(url) as db, pytest.raises(SchemaError, match=r"no schema test_\w+, .*: run `ebb migrate`"):
+            schema.check(db)
+        schema.apply(url)
+        verified(url)
+        own = memory.having(database_url=url)
+        check_embedder(own.context)
+        first, _ = own.add("Tea at four."), own.add("Coffee at nine.", decay_class="checkpoint")
+        assert own.ids("tea") == [first]
+        assert own.decay(400).counters.forgotten == 1
+        own.forget(first, at=400)
+        assert own.stats(400).forgotten == 2
+        assert not any(own.examine(400).values())
+        with connect(url) as db:
+            assert maintenance.index_sizes(db, 1)
+        close_pools()
+    with connect(empty_url) as db:
+        assert migrations.number(db) == 0

@@ -145,14 +145,14 @@ ENDED_AMONG = """
         limit %(most)s
     ) as known
     join activity on activity.namespace = known.namespace and activity.fact = known.id
-    where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+    where has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by fact
 """
 
 ENDED = """
     select fact from activity
     where namespace = %(namespace)s and fact = any(%(ids)s)
-        and has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
 

@@ -77,7 +77,8 @@ WEIGH = rf"""
             hidden_because(
                 case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
                 forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until, activity.expires_at,
-                ends_at, %(deep)s or is_held(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
+                ends_at,
+                %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
                 %(now)s, %(as_of)s, %(known_as_of)s
             ),
             case

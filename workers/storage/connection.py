@@ -84,6 +84,8 @@ CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
 """PostgreSQL's messages for no free connection: libpq reports no SQLSTATE for errors while connecting."""
 
+SEARCH_PATH = re.compile(r"(?:-c *|--)search_path=((?:\\.|\S)+)")
+
 MAKE_ROOM = (
     "Try again later; if it happens often, raise max_connections of PostgreSQL, run fewer workers, or put PgBouncer "
     "in front."
@@ -344,7 +346,13 @@ def _configure_pooled(db: _Own) -> None:
 def _prepare(db: Connection) -> None:
     """Set the parameters for this transaction where a pooler's session does not keep them."""
     if isinstance(db, _Own) and db.pooled:
-        _set(db, CONFIGURATION | _transaction_limit(db), local=True)
+        _set(db, CONFIGURATION | _transaction_limit(db) | _search_path(db), local=True)
+
+
+def _search_path(db: Connection) -> dict[str, str]:
+    """Return the search path that the address gives, which a pooler does not pass on."""
+    found = SEARCH_PATH.search(db.info.options)
+    return {"search_path": found[1].replace("\\", "")} if found else {}
 
 
 def _transaction_limit(db: Connection) -> dict[str, str]:

@@ -102,7 +102,7 @@ ITEMS_BELOW = """
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
         and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
         and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
-        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
     order by created_at desc, id desc
@@ -114,7 +114,7 @@ ITEM_PATHS = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
-        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
     order by entity

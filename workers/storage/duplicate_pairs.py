@@ -84,7 +84,7 @@ MEMBERS = """
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
         and forgotten_at is null and superseded_at is null
-        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
 # Tags are joined, as PostgreSQL's nested arrays must be rectangular.

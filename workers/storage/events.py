@@ -69,7 +69,7 @@ PRUNED_SINCE = """
 STATE = """case
             when forgotten_at is not null then 'forgotten: ' || forgotten_reason
             when superseded_at is not null then 'superseded'
-            when has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) then 'over'
+            when has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) then 'over'
             else 'live'
         end as state"""
 """How a fact stands, in statements over facts and their activity."""

@@ -37,7 +37,8 @@ ROWS = """
     where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
         and (%(ids)s::uuid[] is null or facts.id = any(%(ids)s))
         and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not has_ended(
-            activity, (select outlook_of(id, %(seen_at)s) from namespaces where name = %(namespace)s), %(seen_at)s
+            row(activity.*)::activity, (select outlook_of(id, %(seen_at)s) from namespaces where name = %(namespace)s),
+            %(seen_at)s
         )))
     order by facts.namespace, facts.id
 """

@@ -54,7 +54,7 @@ SET_CUTOFF = """
     on conflict do nothing
 """
 
-DROP_OLD_ENDINGS = "delete from endings where at < clock_timestamp() - interval '30 days'"
+DROP_OLD_ENDINGS = "delete from endings where at < statement_timestamp() - interval '30 days'"
 
 Cutoff = tuple[float, UUID | None]
 """The last fact that may end, as (value rank, id); the rank is infinite where all may."""
@@ -196,11 +196,12 @@ def settle_held(db: Connection, namespace: int) -> None:
 
 
 READ_CLOCK = """
-    select at as last, clock_timestamp() as now, pg_postmaster_start_time() as server_started from pass_clock for update
+    select at as last, statement_timestamp() as now, pg_postmaster_start_time() as server_started
+    from pass_clock for update
 """
 
 SET_CLOCK = """
-    insert into pass_clock (at) values (clock_timestamp())
+    insert into pass_clock (at) values (statement_timestamp())
     on conflict (only_row) do update set at = excluded.at
 """
 

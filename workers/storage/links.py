@@ -133,7 +133,7 @@ WALK = f"""
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
         from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
         join activity on activity.namespace = %(namespace)s and activity.fact = id
-        where %(ever)s or not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        where %(ever)s or not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         union all
         select next.fact, last.seed, last.score,
             last.strength * case when next.strength > 1e-9 then next.strength else 0 end,
@@ -165,7 +165,8 @@ WALK = f"""
         where next.fact <> all (last.path)
             and (case when %(ever)s then coalesce(forgotten_reason, '') <> all(%(asked_for)s)
                 else forgotten_at is null
-                    and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) end)
+                    and not has_ended(
+                        row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) end)
     )
     select fact, seed, hops, strength from walked where hops > 0 and shown
 """

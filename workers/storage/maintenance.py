@@ -138,11 +138,11 @@ INDEX_SIZES = """
         join pg_class as owner on owner.oid = indrelid
         join pg_am on pg_am.oid = index.relam and amname = 'btree'
         join pg_attribute on attrelid = indexrelid
-        left join pg_stats as stats on stats.schemaname = 'public' and (
+        left join pg_stats as stats on stats.schemaname = current_schema() and (
             (stats.tablename = owner.relname and stats.attname = pg_get_indexdef(indexrelid, attnum, true))
             or (stats.tablename = index.relname and stats.attname = pg_attribute.attname)
         )
-        where index.relnamespace = 'public'::regnamespace and indisvalid and index.reltuples >= 0
+        where index.relnamespace = current_schema()::regnamespace and indisvalid and index.reltuples >= 0
             and pg_relation_size(index.oid) >= %(least)s
         group by index.oid
     ) as indexes
@@ -152,7 +152,7 @@ INDEX_SIZES = """
 # An interrupted concurrent build leaves an invalid index, which costs writes and is never used.
 UNFINISHED_INDEXES = """
     select relname from pg_index join pg_class on pg_class.oid = indexrelid
-    where relnamespace = 'public'::regnamespace and not indisvalid and relname ~ '_cc(new|old)[0-9]*$'
+    where relnamespace = current_schema()::regnamespace and not indisvalid and relname ~ '_cc(new|old)[0-9]*$'
 """
 
 REBUILD_INDEX = "reindex index concurrently {}"

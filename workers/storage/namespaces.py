@@ -12,8 +12,8 @@ from psycopg.types.json import Jsonb
 from workers.storage.connection import Connection, lift_limits
 
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
-# overestimates how soon a scan finds a row and would read the whole namespace. `reltuples` is the estimate of the last
-# `analyze`, -1 if there was none.
+# overestimates how soon a scan finds a row and would read the whole namespace. How many facts the database
+# has is PostgreSQL's estimate, 0 where it has none.
 FIND = """
     select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null as held,
         embedders.name as embedder, settings, turns,
@@ -24,10 +24,8 @@ FIND = """
             order by left(lower(entity), 200), facts.created_at limit 1
         ) is not null as entities,
         settings_changed_at is not null as unsettled,
-        (
-            select reltuples > 0 and counted_facts >= %(nearly_all)s * reltuples
-            from pg_class where oid = 'facts'::regclass
-        ) as alone
+        counted_facts >= %(nearly_all)s * pg_stat_get_live_tuples('facts'::regclass)
+            and pg_stat_get_live_tuples('facts'::regclass) > 0 as alone
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -133,11 +131,9 @@ SETTINGS_OF = "select id, settings, turns from namespaces where id = any(%(ids)b
 
 LOCK_SETTINGS = "select settings, chosen_at from namespaces where id = %(namespace)s for no key update"
 
-PUT_SETTINGS = """
-    update namespaces set settings = %(settings)s, chosen_at = %(now)s,
-        settings_changed_at = case when %(fading)s then clock_timestamp() else settings_changed_at end
-    where id = %(namespace)s
-"""
+PUT_SETTINGS = "update namespaces set settings = %(settings)s, chosen_at = %(now)s where id = %(namespace)s"
+
+UNSETTLE = "update namespaces set settings_changed_at = statement_timestamp() where id = %(namespace)s"
 
 WITH_CAPACITY = """
     select id, (settings #>> '{capacity,facts}')::bigint, (settings #>> '{capacity,bytes}')::bigint
@@ -151,7 +147,7 @@ WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is 
 # Transactions that began before the change may still write by the old settings, for as long as a task may take.
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
-    where id = any(%(ids)s) and settings_changed_at < clock_timestamp() - interval '2 minutes'
+    where id = any(%(ids)s) and settings_changed_at < statement_timestamp() - interval '2 minutes'
 """
 
 # `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row.
@@ -176,8 +172,9 @@ def put_settings(
     db: Connection, namespace: int, settings: dict[str, Any], now: datetime, *, fading: bool = True
 ) -> None:
     """Write a namespace's settings; if they affect decay (`fading`), the next pass recomputes all its facts."""
-    given = {"namespace": namespace, "settings": Jsonb(settings), "now": now, "fading": fading}
-    db.execute(PUT_SETTINGS, given)
+    db.execute(PUT_SETTINGS, {"namespace": namespace, "settings": Jsonb(settings), "now": now})
+    if fading:
+        db.execute(UNSETTLE, {"namespace": namespace})
 
 
 def with_capacity(db: Connection, namespace: int | None) -> list[tuple[int, int | None, int | None]]:

@@ -47,13 +47,13 @@ COUNT = """
 """
 
 FINISH_PART = """
-    update decay_parts set done_at = clock_timestamp()
+    update decay_parts set done_at = statement_timestamp()
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
 """
 
 # The transaction that closes the last part closes the run; the row lock ensures that only one does.
 FINISH = """
-    update decay_runs set finished_at = clock_timestamp()
+    update decay_runs set finished_at = statement_timestamp()
     where id = %(run)s and finished_at is null
         and not exists (select from decay_parts where run = %(run)s and done_at is null)
     returning id
@@ -82,7 +82,7 @@ BEGUN_FOR = "select work, namespace from decay_runs where id = %(run)s"
 OPEN_PARTS = """
     select run, segment, part
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
-    where finished_at is null and done_at is null and started_at < clock_timestamp() - %(older_than)s
+    where finished_at is null and done_at is null and started_at < statement_timestamp() - %(older_than)s
     order by started_at
     limit 1000
 """
@@ -251,7 +251,7 @@ DROP_OLD = """
     delete from decay_runs
     where id = any (array(
         select id from decay_runs
-        where finished_at is not null and started_at < clock_timestamp() - %(older_than)s
+        where finished_at is not null and started_at < statement_timestamp() - %(older_than)s
             and started_at < (select max(started_at) from decay_runs where finished_at is not null)
         order by started_at limit %(limit)s
     ))

@@ -8,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from psycopg import sql
+
 from workers.errors import SchemaError, SettingsError
 from workers.storage import migrations
 from workers.storage.connection import Connection, connect
@@ -21,6 +23,15 @@ SERVERS = """
             else '' end
     from pg_extension where extname = 'vector'
 """
+
+MISSING_SCHEMA = """
+    select name from trim(' "' from split_part(current_setting('search_path'), ',', 1)) as name
+    where name <> '$user' and to_regnamespace(quote_ident(name)) is null
+"""
+
+ON_CITUS = "select current_schema() from pg_extension where extname = 'citus'"
+
+DISTRIBUTE = "select citus_schema_distribute(current_schema()::regnamespace)"
 
 STATED = {
     "version": r"insert into schema_migrations \(number, name\) values \((\d+), 'snapshot'\)",
@@ -40,8 +51,11 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> 
         UnavailableError: the server does not answer.
     """
     with migrations.exclusive(database_url, report) as db:
+        if missing := _missing_schema(db):
+            db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         had = migrations.number(db)
         if had == 0:
+            _distribute(db)
             _make(db)
         elif had < version():
             migrations.run(database_url, db, migrations.known(), report)
@@ -51,6 +65,8 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> 
 
 def check(db: Connection) -> None:
     """Raise `SchemaError` unless this version of Ebb can work with the schema, by its numbers."""
+    if missing := _missing_schema(db):
+        raise SchemaError(f"The database has no schema {missing}, the first of the search path: run `ebb migrate`.")
     had = migrations.number(db)
     if had < version():
         what = "no schema of Ebb" if had == 0 else f"schema {had}"
@@ -114,7 +130,31 @@ def _make(db: Connection) -> None:
     if db.execute("select 1 from pg_available_extensions where name = 'vector'").fetchone() is None:
         raise SchemaError("PostgreSQL has no pgvector: install it on the server (package `postgresql-18-pgvector`).")
     with db.transaction():
-        db.execute(snapshot().encode())
+        for statement in migrations.statements(snapshot()):
+            db.execute(statement.encode())
+
+
+def _missing_schema(db: Connection) -> str | None:
+    """Return which schema the search path names first, if it does not exist: what follows would be used instead."""
+    row = db.execute(MISSING_SCHEMA).fetchone()
+    return row[0] if row else None
+
+
+def _distribute(db: Connection) -> None:
+    """Have Citus, where it is, place the empty schema: what is made in it then, it makes known to all its nodes.
+
+    Raises:
+        SchemaError: the schema is `public`, which Citus does not place.
+    """
+    row = db.execute(ON_CITUS).fetchone()
+    if row is None:
+        return
+    if row[0] == "public":
+        raise SchemaError(
+            "Citus does not place the schema `public`: name another at the end of EBB_DATABASE_URL, and it is made: "
+            "?options=-csearch_path%3Debb%2Cpublic"
+        )
+    db.execute(DISTRIBUTE)
 
 
 @cache
@@ -138,7 +178,7 @@ def snapshot() -> str:
 # column, though PostgreSQL 18 and later has constraints for it.
 OBJECTS = """
     with own as (
-        select oid, relname, relkind, reloptions from pg_class
+        select oid, relname, relkind, reloptions, quote_ident(current_schema()) || '.' as path from pg_class
         where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v')
             and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid
                 and deptype = 'e')
@@ -162,10 +202,11 @@ OBJECTS = """
     from own join pg_constraint on conrelid = own.oid
     where contype <> 'n'
     union all
-    select 'index ' || index.relname, pg_get_indexdef(indexrelid) || case when indisvalid then '' else ' (invalid)' end
+    select 'index ' || index.relname,
+        replace(pg_get_indexdef(indexrelid), own.path, '') || case when indisvalid then '' else ' (invalid)' end
     from own join pg_index on indrelid = own.oid join pg_class as index on index.oid = indexrelid
     union all
-    select 'trigger ' || relname || '.' || tgname, pg_get_triggerdef(pg_trigger.oid)
+    select 'trigger ' || relname || '.' || tgname, replace(pg_get_triggerdef(pg_trigger.oid), own.path, '')
     from own join pg_trigger on tgrelid = own.oid and not tgisinternal
     union all
     select 'view ' || relname, md5(pg_get_viewdef(oid)) from own where relkind = 'v'

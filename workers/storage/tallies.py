@@ -35,7 +35,9 @@ LIVE = """
 # fact 60 bytes.
 DUE = """
     select count(*) filter (where due_at <= %(now)s),
-        count(*) filter (where has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s))
+        count(*) filter (
+            where has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        )
     from activity
     where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second'
 """

@@ -16,7 +16,9 @@ from workers.storage.facts import WISHED
 
 STANDINGS = """
     select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by, supersedes_id,
-        coalesce(has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s), false) as over
+        coalesce(
+            has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s), false
+        ) as over
     from facts
     left join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)

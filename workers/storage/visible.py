@@ -56,7 +56,7 @@ REACHED = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and superseded_at is null
-        and not has_ended(activity, (select outlook_of(%(namespace)s, %(at)s)), %(at)s)
+        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(at)s)), %(at)s)
         and (forgotten_at is null
             or forgotten_reason = any(%(reasons)s) and forgotten_at <= %(at)s + %(late)s::interval
                 and not exists (
@@ -137,7 +137,7 @@ PAGE = f"""
     where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
         and coalesce(forgotten_at, superseded_at) is null
         and {FILTERED}
-        and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by facts.id desc
     limit %(limit)s offset %(offset)s
 """

@@ -42,7 +42,10 @@ UNLIMITED = """
 """
 NUMBER = "select max(number) from schema_migrations"
 RECORD = "insert into schema_migrations (number, name) values (%(number)s, %(name)s)"
-TABLES = "select to_regclass('schema_version') is not null, to_regclass('schema_migrations') is not null"
+TABLES = """
+    select to_regclass(path || 'schema_version') is not null, to_regclass(path || 'schema_migrations') is not null
+    from (select quote_ident(current_schema()) || '.' as path) as own
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,19 @@ class Migration:
     sql: str
     mode: Mode = "transaction"
 
-    @property
-    def statements(self) -> list[str]:
-        """Return the statements, split at semicolons at the end of a line."""
-        return [part.strip() for part in f"{self.sql.rstrip()}\n".split(";\n") if part.strip()]
+
+def statements(script: str) -> list[str]:
+    """Return the statements of a script: a semicolon at the end of a line ends each, except within `$$`.
+
+    They run one by one, for Citus sends each that it knows to its nodes as it stands.
+    """
+    found = [""]
+    for part in f"{script.rstrip()}\n".split(";\n"):
+        if found[-1].count("$$") % 2:
+            found[-1] += f";\n{part}"
+        else:
+            found.append(part)
+    return [one.strip() for one in found if one.strip()]
 
 
 @cache
@@ -124,7 +136,7 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
     try:
         if migration.mode == "transaction":
             with db.transaction():
-                db.execute(migration.sql.encode())
+                _run_statements(db, migration, report)
                 _record(db, migration)
             return
         (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
@@ -139,7 +151,7 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
 
 
 def _run_statements(db: Connection, migration: Migration, _: Report) -> None:
-    for statement in migration.statements:
+    for statement in statements(migration.sql):
         db.execute(statement.encode())
 
 
