@@ -1,4 +1,4 @@
-"""Real servers for the tests: one PostgreSQL and one Redis for all, a fresh database for each test."""
+"""Real servers for the tests: one PostgreSQL and one Redis for all tests, and a fresh database for each test."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ FOR_TESTS = {
     "shared_buffers": "128MB",
     "max_wal_size": "256MB",
 }
-"""Settings of the tests' PostgreSQL: it survives the crash of a process, which tests cause, not that of the machine."""
+"""Settings of the tests' PostgreSQL: safe against crashes of processes, which tests cause, but not of the machine."""
 
 UNSYNCED = tuple(part for name, value in FOR_TESTS.items() for part in ("-c", f"{name}={value}"))
 
@@ -32,14 +32,14 @@ CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
 IN_MEMORY = Path("/dev/shm")
 LEAST_FREE = 4 * 1024**3
-"""Bytes that have to be free in memory for the servers of one test process and its neighbours."""
+"""Free bytes of memory required for the servers of one test process."""
 
 
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:
-    """Return a folder with a path short enough for Unix sockets, which pytest's own is not.
+    """Return a folder with a path short enough for Unix sockets, unlike pytest's own.
 
-    It is in memory where there is room: copying and dropping a database creates and removes 400 files.
+    It is in memory if there is room: copying and dropping a database creates and removes 400 files.
     """
     in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > LEAST_FREE
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir=IN_MEMORY if in_memory else "/tmp"))
@@ -69,8 +69,8 @@ def redis_server(server_folder: Path) -> Iterator[servers.Redis]:
 
 @pytest.fixture(scope="session")
 def template(postgres: servers.Postgres) -> str:
-    """Return the name of a database with the schema in it, to copy from."""
-    from workers.storage import schema  # noqa: PLC0415  tests of the pure core need no tables
+    """Return the name of the database that tests copy, with the schema in it."""
+    from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
 
     schema.apply(servers.ensure_database(postgres, "template_ebb"))
     return "template_ebb"
@@ -99,6 +99,6 @@ def redis_url(redis_server: servers.Redis) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own `EBB_*` variables must not steer the tests."""
+    """Remove a developer's own `EBB_*` variables."""
     for name in [name for name in os.environ if name.startswith("EBB_")]:
         monkeypatch.delenv(name)

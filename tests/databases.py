@@ -1,4 +1,4 @@
-"""Databases of the tests: each is dropped when its block ends."""
+"""Databases of the tests, each dropped at the end of its block."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,12 +17,12 @@ _drops: list[Future[None]] = []
 
 @contextmanager
 def new_database(postgres: Postgres, template: str = "template1") -> Iterator[str]:
-    """Give the address of a fresh copy of a database, or of one without a single table."""
+    """Yield the URL of a fresh copy of a database, or of an empty one."""
     name = f"test_{uuid4().hex}"
     create = sql.SQL("create database {} template {} strategy file_copy")
     _execute(postgres, create.format(sql.Identifier(name), sql.Identifier(template)))
     yield postgres.url(name)
-    # The next test need not wait for it: dropping a database waits for a checkpoint.
+    # In the background, since dropping a database waits for a checkpoint.
     drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
     _drops.append(_thread.submit(_execute, postgres, drop))
 
@@ -37,7 +37,7 @@ def new_schema(database_url: str) -> Iterator[str]:
 
 
 def wait_until_dropped() -> None:
-    """Return once all databases are dropped whose blocks have ended; raise what one of them met."""
+    """Wait until all databases of finished blocks are dropped; raise the first error."""
     for drop in _drops:
         drop.result()
     _drops.clear()

@@ -1,4 +1,4 @@
-"""An LLM behind a chat endpoint, that says what a test lets it say."""
+"""Replies of a stand-in for an LLM's chat endpoint."""
 
 import json
 from collections.abc import Callable
@@ -10,19 +10,19 @@ Said = tuple[str, str | None]
 
 
 def completion(content: str | None, refusal: str | None = None) -> bytes:
-    """Return the body of an answer as the API gives it."""
+    """Return the body of an answer in the API's format."""
     message = {"role": "assistant", "content": content, "refusal": refusal}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return json.dumps({"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}).encode()
 
 
 def saying(content: str | None, refusal: str | None = None) -> Reply:
-    """Return a reply with that content, whatever is asked."""
+    """Return a reply with that content, independent of the question."""
     return lambda handler: handler.send(200, completion(content, refusal))
 
 
 def question(asked: dict[str, Any]) -> Any:
-    """Return what was asked, from the body of a request."""
+    """Return the question in the body of a request."""
     return json.loads(asked["messages"][1]["content"])
 
 
@@ -36,7 +36,7 @@ def answering(answer: Callable[[Any], Any]) -> Reply:
 
 
 def judging(decide: Callable[[dict[str, Any]], Said]) -> Reply:
-    """Return a reply that gives each new fact the action and id that `decide` says."""
+    """Return a reply that gives each new fact the action and id that `decide` returns."""
 
     def verdicts(asked: Any) -> dict[str, Any]:
         said = [(fact["number"], *decide(fact)) for fact in asked["facts"]]
@@ -46,5 +46,5 @@ def judging(decide: Callable[[dict[str, Any]], Said]) -> Reply:
 
 
 def always(action: str) -> Reply:
-    """Return a reply that says the same of each new fact, about the first known one that is shown with it."""
+    """Return a reply with the same action for each new fact, on the first known fact shown with it."""
     return judging(lambda fact: (action, fact["known"][0]["id"]))

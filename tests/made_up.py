@@ -1,4 +1,4 @@
-"""Made-up input for the tests: whatever JSON can carry, mutated from what is right, and how many examples are tried."""
+"""Generated input for tests: JSON mutated from valid examples, and the number of examples."""
 
 import os
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 FUZZ = int(os.environ.get("FUZZ", "0"))
-"""How many times as many examples are tried as in a deep run, others in each run; 0: always the same ones."""
+"""Factor on the examples of a deep run, with random seeds; 0: the same examples in each run."""
 
 DEEP = bool(os.environ.get("DEEP"))
-"""Whether all tests run with all their examples, as `make test-all` does; else a sixth of these."""
+"""Whether all examples run, as in `make test-all`; else a sixth of them."""
 
 ODD_TEXTS = (
     "", " ", "\0", "a\0b", "\ud800", "\ufeff", "\u202e", "x" * 1_100, "ü" * 600, "NaN", "null", "true", "-1", "1e999",
@@ -51,7 +51,7 @@ JSON = st.recursive(
 
 
 def examples(deep: int) -> settings:
-    """Return settings for so many examples in a deep run, a sixth of them otherwise, and more with `FUZZ`."""
+    """Return settings for that many examples in a deep run, a sixth of them otherwise, and more with `FUZZ`."""
     few = max(deep // 6, min(deep, 4))
     return settings(
         max_examples=deep * FUZZ or (deep if DEEP else few),
@@ -63,7 +63,7 @@ def examples(deep: int) -> settings:
 
 
 def spoilt_within(right: Any) -> st.SearchStrategy[Any]:
-    """Return values of JSON that are like a right one, but for something within them, at any depth."""
+    """Return a strategy of JSON values equal to a valid one except for a part of them, at any depth."""
     if isinstance(right, dict) and right:
         inner = st.sampled_from(sorted(right)).flatmap(
             lambda name: spoilt_within(right[name]).map(lambda wrong: right | {name: wrong})
@@ -79,7 +79,7 @@ def spoilt_within(right: Any) -> st.SearchStrategy[Any]:
 
 
 def spoilt(right: Mapping[str, Any], junk: st.SearchStrategy[Any] = JSON) -> st.SearchStrategy[dict[str, Any]]:
-    """Return objects in which one to three fields of a right one are anything, missing, or new."""
+    """Return a strategy of objects with one to three fields of a valid one changed, missing or added."""
     names = st.sampled_from(sorted(right)) if right else st.nothing()
     changed = st.dictionaries(st.one_of(names, names, TEXTS), junk, min_size=1, max_size=3)
     gone = st.sets(names, max_size=1) if right else st.just(set())

@@ -1,4 +1,4 @@
-"""A PgBouncer in transaction mode before the tests' PostgreSQL, where the machine has one."""
+"""PgBouncer in transaction mode in front of the tests' PostgreSQL, if it is installed."""
 
 import shutil
 import signal
@@ -28,7 +28,7 @@ ignore_startup_parameters = extra_float_digits
 
 @contextmanager
 def pgbouncer(postgres: servers.Postgres, folder: Path) -> Iterator[int]:
-    """Run PgBouncer while the block lasts; give its port. Four sessions of a database serve all clients."""
+    """Run PgBouncer for the duration of the block; yield its port. Four sessions per database serve all clients."""
     assert PROGRAM is not None
     folder.mkdir()
     port, path = servers.free_port(), folder / "pgbouncer.ini"
@@ -47,5 +47,5 @@ def pgbouncer(postgres: servers.Postgres, folder: Path) -> Iterator[int]:
 
 
 def pooled(url: str, port: int) -> str:
-    """Return the address of the same database by PgBouncer."""
+    """Return the URL of the same database through PgBouncer."""
     return f"postgresql://postgres@127.0.0.1:{port}{urlsplit(url).path}"

@@ -1,4 +1,4 @@
-"""A stand-in for servers that are outside: a real HTTP server on loopback that answers as a test tells it to."""
+"""Stand-in for external servers: a real HTTP server on loopback with replies set by the test."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ Reply = Callable[["Handler"], None]
 
 
 class StandIn(ThreadingHTTPServer):
-    """Gives the replies that a test has put first, one a request, and then always the same one."""
+    """Sends the replies that a test has queued, one per request, and then always the same one."""
 
     daemon_threads = True
 
@@ -83,7 +83,7 @@ def broken_off(handler: Handler) -> None:
 
 @contextmanager
 def serving(server: StandIn) -> Iterator[StandIn]:
-    """Let a stand-in answer for as long as the block lasts."""
+    """Run a stand-in for the duration of the block."""
     with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -1,4 +1,4 @@
-"""The SQL statements of the code that touch tables with tenants' rows, found in its modules."""
+"""The SQL statements of the code that touch tables with rows of tenants."""
 
 import ast
 import importlib
@@ -66,11 +66,11 @@ ACROSS_TENANTS = {
     "limits.TAKE_BACK": "a clock that is set right is right for all tenants; each row is joined to its own",
     "signatures.LARGE": "asks which tenants are large",
 }
-"""Statements that are no tenant's own, each with its reason."""
+"""Statements that concern several tenants, each with its reason."""
 
 
 def strings(module: Path) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of every string in a module that is a statement on a tenant's table; inline ones by line."""
+    """Yield (name, text) of every string in a module that is such a statement; inline ones by line."""
     names: dict[ast.AST, str] = {}
     parts: set[ast.AST] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
@@ -86,7 +86,7 @@ def strings(module: Path) -> Iterator[tuple[str, str]]:
 
 
 def value(module: Path, name: str) -> str:
-    """Return a constant that is composed of others."""
+    """Return a constant composed of others."""
     path = module.relative_to(WORKERS.parent).with_suffix("").parts
     return str(getattr(importlib.import_module(".".join(path)), name))
 

@@ -1,6 +1,6 @@
-"""Words that do not come back: report each with its file, its line and the word to use.
+"""Report words that the code should not use, with file, line and replacement; run by `make lint`.
 
-Run by `make lint`. Folders that still have some of them are listed in `NOT_YET`.
+Folders that still contain some of them are listed in `NOT_YET`.
 """
 
 import re
@@ -25,11 +25,11 @@ WORDS = {
     "whoever": "the caller, a client",
     "whom": "who, whose",
 }
-"""Each word with what to write instead."""
+"""Each word with its replacement."""
 
 ROW = "row of a document"
 ROW_IDS = re.compile(r"(?<![\w\"'`#.-])(?:C-[A-Z]\d{1,3}|[DEHORS]\d{1,2})(?![\w\"'`])(?!:)")
-"""Ids of rows in documents that a reader does not have, such as the D and the number of a decision."""
+"""Ids of rows in external documents, such as the D and the number of a decision."""
 
 KINDS = (".py", ".md", ".html", ".sql", ".yaml", "Makefile", ".ci/run")
 EXEMPT = (
@@ -40,7 +40,7 @@ EXEMPT = (
     "workers/core/summary.py",
     "workers/storage/migrations/",
 )
-"""Files that hold words for a reason: this list, what was recorded, stop words, and migrations, which are history."""
+"""Files that may contain such words: this list, recorded output, stop words, and migrations."""
 
 NOT_YET: dict[str, set[str]] = {
     "api/": set(),
@@ -48,16 +48,16 @@ NOT_YET: dict[str, set[str]] = {
     "api/docs/": set(),
     "api/http/": set(),
     "api/up/": set(),
-    "workers/": {"likeness", "nobody", "somebody", "told"},
+    "workers/": {"likeness", "somebody", "told"},
     "workers/core/": set(),
     "workers/memory/": set(),
     "workers/storage/": set(),
 }
-"""Words that are still to be replaced, by folder; the longest name that fits counts."""
+"""Words still to be replaced, by folder; the longest matching prefix counts."""
 
 
 def main() -> None:
-    """Report words that are not allowed, and those that `NOT_YET` need not allow any more."""
+    """Report words that are not allowed, and entries of `NOT_YET` that are no longer needed."""
     used: dict[str, set[str]] = {folder: set() for folder in NOT_YET}
     faults = []
     for path in files():
@@ -74,16 +74,16 @@ def main() -> None:
 
 
 def files() -> list[str]:
-    """Return the paths of the files that are checked, of those that git knows or would add."""
+    """Return the paths of the files to check, tracked or new in git."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [path for path in listed if path.endswith(KINDS) and not path.startswith(EXEMPT) and (ROOT / path).exists()]
 
 
 def found(text: str) -> list[tuple[int, str, str]]:
-    """Return line number, word and what to write instead, for each word in a text that is not allowed.
+    """Return line number, word and replacement for each word in a text that is not allowed.
 
-    A word alone in quotes is a value, such as a key of the export format.
+    A single word in quotes is a value, such as a key of the export format.
     """
     word = rf"\b(?:{'|'.join(WORDS)})\b"
     pattern = re.compile(rf"(?<![\"']){word}|{word}(?![\"'])", re.IGNORECASE)

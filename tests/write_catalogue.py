@@ -1,4 +1,4 @@
-"""Write `workers/storage/catalogue.json` from what `schema.sql` makes: `python -m tests.write_catalogue`."""
+"""Write `workers/storage/catalogue.json` from the result of `schema.sql`: `python -m tests.write_catalogue`."""
 
 import signal
 import tempfile

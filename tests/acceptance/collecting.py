@@ -1,4 +1,4 @@
-"""A task for a worker's child: it collects all garbage, and tells what memory it then shares with its parent."""
+"""A task that collects garbage in a worker's child and returns how much memory it then shares with its parent."""
 
 import gc
 from pathlib import Path
@@ -10,7 +10,7 @@ ROLLUP = Path("/proc/self/smaps_rollup")
 
 @app.task(name="tests.collect")  # type: ignore[untyped-decorator]
 def collect() -> dict[str, int]:
-    """Return how many objects no collection looks at, and how many KiB of the heap are its own and how many shared."""
+    """Return the number of frozen objects, and the KiB of the heap that are private and shared."""
     gc.collect()
     lines = (line.split() for line in ROLLUP.read_text().splitlines()[1:])
     kib = {name.rstrip(":"): int(value) for name, value, *_ in lines}

@@ -1,4 +1,4 @@
-"""The command line run inside the test process, with streams and an environment of its own."""
+"""The command line, run in the test process with its own streams and environment."""
 
 import io
 import sys
@@ -15,12 +15,12 @@ WIDTH = "80"
 
 
 def stream(text: str = "") -> io.TextIOWrapper:
-    """Return a stream like those of a process, with bytes below it, that is no terminal."""
+    """Return a text stream over bytes that is not a terminal."""
     return io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8", newline="\n" if text else None)
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], stdin: str = "") -> CompletedProcess[str]:
-    """Run `ebb` with these arguments to its end; an error that it does not expect is printed as Python prints it."""
+    """Run `ebb` with these arguments; print unexpected errors as Python does."""
     out, err = stream(), stream()
     with ExitStack() as stack:
         for place, name, value in (("argv", sys, ["ebb", *arguments]), ("stdin", sys, stream(stdin))):

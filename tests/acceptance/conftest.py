@@ -1,4 +1,4 @@
-"""Running workers for the tests that need them; when such a test fails, it shows what they logged."""
+"""Running systems for tests; when a test fails, the workers' logs are shown."""
 
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -31,7 +31,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def redis_of_live(server_folder: Path) -> Iterator[str]:
-    """Return the URL of a Redis that no test flushes: workers run on it through many modules."""
+    """Return the URL of a Redis that no test flushes, used by workers across modules."""
     server = servers.Redis(data=server_folder / "redis-of-live", port=servers.free_port())
     servers.prepare_redis(server)
     log = server_folder / "redis-of-live.log"
@@ -43,7 +43,7 @@ def redis_of_live(server_folder: Path) -> Iterator[str]:
 def shared(
     postgres: servers.Postgres, template: str, redis_of_live: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
-    """Return the system whose workers run for all tests of this test process."""
+    """Return the system shared by all tests of this test process."""
     with new_database(postgres, template) as url:
         folder, settings = tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"}
         system = LiveSystem(url, redis_of_live, folder, settings, shared=True)
@@ -56,7 +56,7 @@ def shared(
 
 @pytest.fixture(scope="module")
 def live(shared: LiveSystem) -> Iterator[LiveSystem]:
-    """Return the system that all tests share; each test takes a namespace of its own."""
+    """Return the shared system; each test uses a namespace of its own."""
     yield shared
     shared.settle()
     shared.rows("delete from api_keys")
@@ -74,7 +74,7 @@ def module_database(postgres: servers.Postgres, template: str) -> Iterator[str]:
 def alone(
     module_database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
-    """Return a system that runs for the tests of one module: they look at all that it holds, or has done."""
+    """Return a system for the tests of one module, which inspect all of its data and work."""
     with started(module_database, redis_server, tmp_path_factory.mktemp("alone"), {}) as system:
         yield system
 
@@ -83,7 +83,7 @@ def alone(
 def real(
     module_database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
-    """Return a system that runs for all tests of a module and, unlike all others, cannot travel in time."""
+    """Return a system for the tests of a module without time travel, unlike all others."""
     settings = {"EBB_TIME_TRAVEL": "false"}
     with started(module_database, redis_server, tmp_path_factory.mktemp("real"), settings) as system:
         yield system
@@ -91,7 +91,7 @@ def real(
 
 @contextmanager
 def started(url: str, redis_server: servers.Redis, folder: Path, settings: dict[str, str]) -> Iterator[LiveSystem]:
-    """Give a system that runs on an emptied Redis."""
+    """Yield a system that runs on an emptied Redis."""
     with redis.Redis.from_url(redis_server.url()) as keys:
         keys.flushall()
     system = LiveSystem(url, redis_server.url(), folder, settings)
@@ -104,7 +104,7 @@ def started(url: str, redis_server: servers.Redis, folder: Path, settings: dict[
 
 @pytest.fixture
 def idle(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[LiveSystem]:
-    """Return a system of the test's own, whose workers the test starts, and may kill."""
+    """Return a system for one test, which starts its workers and may kill them."""
     system = LiveSystem(database_url, redis_url, tmp_path)
     yield system
     system.stop()
@@ -112,7 +112,7 @@ def idle(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[LiveSyst
 
 @pytest.fixture
 def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[[], str]]:
-    """Return a function that copies the test's database, to which nothing may be connected then."""
+    """Return a function that copies the test's database, which must have no connections."""
     copies = []
 
     def copy() -> str:
@@ -127,8 +127,8 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """Return a real browser; where there is none, tests that need one are skipped."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  most tests need no browser
+    """Return a real browser; skip the test if there is none."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  most tests do not need a browser
 
     with sync_playwright() as playwright:
         found = installed_browser(playwright.chromium.executable_path)
@@ -141,5 +141,5 @@ def browser() -> Iterator["Browser"]:
 
 @pytest.fixture
 def namespace() -> str:
-    """Return a namespace of the test's own."""
+    """Return a namespace for one test."""
     return f"test-{uuid4()}"

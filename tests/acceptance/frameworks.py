@@ -1,4 +1,4 @@
-"""Frameworks that an adapter is for: present, or their tests are skipped with what installs them."""
+"""Frameworks for which there are adapters; without one, its tests are skipped."""
 
 import warnings
 from importlib import import_module
@@ -7,7 +7,7 @@ import pytest
 
 
 def need(extra: str, *modules: str) -> None:
-    """Load a framework, whatever it warns of; without it skip the tests of a module."""
+    """Import a framework, ignoring its warnings; skip the module's tests if it is not installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in modules:

@@ -1,4 +1,4 @@
-"""A running API for the tests: a real process on a port of its own, asked over HTTP."""
+"""A running API for the tests: a real process on its own port."""
 
 import subprocess
 import sys
@@ -14,9 +14,9 @@ from api.up import servers
 
 @contextmanager
 def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
-    """Give a client of an API process, which ends with the block; keys are made by the caller.
+    """Yield a client of an API process, which ends with the block; the caller creates keys.
 
-    A system that many modules share has one process for each choice of settings, which ends with the system.
+    A system shared by many modules has one process per combination of settings, which ends with the system.
     """
     with ExitStack() as block:
         chosen = tuple(sorted(settings.items()))
@@ -31,7 +31,7 @@ def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
 
 @contextmanager
 def _process(system: LiveSystem, settings: Mapping[str, str]) -> Iterator[str]:
-    """Give the address of an API process, which ends with the block."""
+    """Yield the URL of an API process, which ends with the block."""
     port = servers.free_port()
     url, environment = f"http://127.0.0.1:{port}", system.environment() | {"EBB_PORT": str(port), **settings}
     with (

@@ -1,4 +1,4 @@
-"""A real browser for the tests: where it is, and what no page may do in it."""
+"""A real browser for the tests: its location, and checks that apply to every page."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 NARROW, WIDE = 400, 1600
 HEIGHT = 900
 LOOKS = ((NARROW, False), (NARROW, True), (WIDE, False), (WIDE, True)) if DEEP else ((NARROW, True), (WIDE, False))
-"""Widths of the window, and whether its colours are dark."""
+"""Window widths, each light or dark."""
 
 WIDER = """() => [...document.querySelectorAll("body *")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .command, svg"))
@@ -25,7 +25,7 @@ WIDER = """() => [...document.querySelectorAll("body *")]
 
 
 def installed_browser(own: str) -> str | None:
-    """Return the browser on the PATH, or Playwright's own, if there is either."""
+    """Return the browser on the PATH, or Playwright's own, if any."""
     named = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     return named or (own if Path(own).exists() else None)
 
@@ -40,9 +40,9 @@ def looking(
     headers: dict[str, str] | None = None,
     expected: int | None = None,
 ) -> Iterator["Page"]:
-    """Give a tab at a base URL; fail in the end if a page there met an error, or asked another host for anything.
+    """Yield a tab at a base URL; fail if a page had an error or a request to another host.
 
-    A page that is answered by the status that is `expected` is no error.
+    A page with the `expected` status is not an error.
     """
     context = browser.new_context(
         base_url=url,
@@ -64,7 +64,7 @@ def looking(
 
 
 def check_page(tab: "Page", path: str) -> None:
-    """Open a page; fail if it is not answered with one heading, or is wider than the window."""
+    """Open a page; fail if it does not have one heading, or is wider than the window."""
     answer = tab.goto(path)
     assert answer is not None
     assert answer.status == 200, path

@@ -1,4 +1,4 @@
-"""A running Ebb for the tests: real workers on real servers, the command line, and a look into the tables."""
+"""A running system for the tests: real workers on real servers, the command line, and access to the tables."""
 
 import json
 import os
@@ -28,7 +28,7 @@ from workers.queues import configuration, length_of
 
 ROOT = Path(__file__).parents[2]
 QUEUES = {"worker": "recall,store", "maintenance": "maintenance", "all": "recall,store,maintenance"}
-"""The queues of each worker; one worker for all of them starts in half the time of two."""
+"""Queues of each worker; one worker for all of them starts in half the time of two."""
 
 TABLES = (
     "facts", "activity", "vectors", "signatures", "events", "forgotten_hashes", "lexemes", "contradictions",
@@ -38,22 +38,22 @@ TABLES = (
 Found = TypeVar("Found")
 
 
-def eventually(look: Callable[[], Found], what: str) -> Found:  # noqa: ARG001  # read in the report of a test that waits too long
-    """Return the first true value that `look` finds; `what` says in the report of a test what it waited for."""
+def eventually(look: Callable[[], Found], what: str) -> Found:  # noqa: ARG001  # shown in the report of a failed test
+    """Return the first true value of `look`; `what` is shown in the report of a failed test."""
     while not (found := look()):
         time.sleep(0.02)
     return found
 
 
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment with these settings of Ebb and no others."""
+    """Return this process's environment with these Ebb settings only."""
     outside = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
     return {**outside, "PYTHONPATH": str(ROOT), **settings}
 
 
 @dataclass
 class LiveSystem:
-    """Workers on two given servers, with their logs in a folder."""
+    """Workers on given PostgreSQL and Redis, with logs in a folder."""
 
     database_url: str
     redis_url: str
@@ -95,13 +95,13 @@ class LiveSystem:
         return bool(self.ask("ping", name, seconds=1.0))
 
     def kill_worker(self, name: str) -> None:
-        """End a worker's main process with SIGKILL; its children are left on their own."""
+        """Send SIGKILL to a worker's main process; its children stay."""
         self.orphans += psutil.Process(self.workers[name].pid).children(recursive=True)
         self.workers[name].kill()
         self.workers.pop(name).wait()
 
     def stop(self) -> None:
-        """End the workers with their process groups; a test that still runs tasks then has no use for them."""
+        """End the workers and their process groups; running tasks are abandoned."""
         self.until_stopped.close()
         self.apis.clear()
         for worker in self.workers.values():
@@ -121,18 +121,18 @@ class LiveSystem:
 
     @cached_property
     def control(self) -> Celery:
-        """Return a Celery app that sends by name and asks the workers how they are."""
+        """Return a Celery app for sending tasks and inspecting workers."""
         app = Celery("tests", set_as_current=False)
         app.conf.update(configuration(self.redis_url))
         return app
 
     @cached_property
     def own_keys(self) -> redis.Redis:
-        """Return Ebb's own database in Redis."""
+        """Return the Redis database of Ebb's own keys."""
         return own_keys(self.redis_url)
 
     def accepted(self, task_id: str) -> bool:
-        """Return whether a write stands in the outbox."""
+        """Return whether a write is in the outbox."""
         return any(entry.id == task_id for entry in outbox.entries(self.own_keys))
 
     def ask(self, question: str, *names: str, seconds: float = 5.0) -> dict[str, Any]:
@@ -142,12 +142,12 @@ class LiveSystem:
         return getattr(inspect, question)() or {}
 
     def active(self, task: str) -> list[dict[str, Any]]:
-        """Return the requests of a task that children work on now."""
+        """Return the requests of a task that are running."""
         requests = [request for answer in self.ask("active").values() for request in answer]
         return [request for request in requests if request["name"] == task]
 
     def begun(self) -> dict[str, int]:
-        """Return how often each task was begun by the workers that run now."""
+        """Return how often the running workers started each task."""
         totals: dict[str, int] = {}
         for answer in self.ask("stats").values():
             for task, times in answer["total"].items():
@@ -155,7 +155,7 @@ class LiveSystem:
         return totals
 
     def settle(self) -> dict[str, int]:
-        """Return what was begun once nothing waits or works any more, twice in a row."""
+        """Return the started tasks once nothing is waiting or running, checked twice."""
         before: dict[str, int] | None = None
 
         def idle_twice() -> bool:
@@ -186,11 +186,11 @@ class LiveSystem:
             client.close()
 
     def send(self, task: str, arguments: Mapping[str, Any], task_id: str | None = None) -> Any:
-        """Send a task by name; the result is the caller's to wait for."""
+        """Send a task by name without waiting for its result."""
         return self.control.send_task(task, kwargs=dict(arguments), task_id=task_id)
 
     def delivered(self, task: str, arguments: Mapping[str, Any], times: int) -> list[Any]:
-        """Return what a task answers to each delivery of one message."""
+        """Return a task's answers to repeated deliveries of one message."""
         task_id, answers = str(uuid4()), []
         for _ in range(times):
             result = self.send(task, arguments, task_id)
@@ -199,11 +199,11 @@ class LiveSystem:
         return answers
 
     def ebb(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run the command line to its end, in this process: starting one takes longer than most commands."""
+        """Run the command line in this process: starting a process takes longer than most commands."""
         return command_line.run(arguments, self.environment(), stdin or "")
 
     def ebb_process(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run the command line to its end as a process of its own, as people do."""
+        """Run the command line in a process of its own."""
         return subprocess.run(
             self.command(*arguments),
             cwd=ROOT,
@@ -215,7 +215,7 @@ class LiveSystem:
         )
 
     def ebb_json(self, *arguments: str) -> Any:
-        """Return what a command prints with `--json`, if it succeeds."""
+        """Return the output of a command with `--json`; fail if it fails."""
         done = self.ebb(*arguments, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
@@ -225,13 +225,13 @@ class LiveSystem:
         return [sys.executable, "-m", "api.cli", *arguments]
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return what a statement finds in the database."""
+        """Return the rows of a query."""
         with psycopg.connect(self.database_url, autocommit=True) as db:
             cursor = db.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
 
     def state(self) -> dict[str, list[str]]:
-        """Return every row of every table that holds memory as text, less which run wrote it and in which order."""
+        """Return every row of the tables of memory as text, without the run that wrote it and the row order."""
         return state_of(self.database_url)
 
     def facts(self, namespace: str) -> list[tuple[Any, ...]]:
@@ -245,7 +245,7 @@ class LiveSystem:
         )
 
     def incomplete(self) -> int:
-        """Return how many facts lack activity, a signature, or a vector without being a fingerprint."""
+        """Return the number of facts without activity or signature, or without vector but not a fingerprint."""
         ((lacking,),) = self.rows(
             """
             select count(*) from facts
@@ -261,12 +261,12 @@ class LiveSystem:
 
 
 def node(name: str) -> str:
-    """Return the name by which Celery knows a worker of the tests."""
+    """Return the Celery node name of a test's worker."""
     return f"{name}@tests"
 
 
 def state_of(database_url: str) -> dict[str, list[str]]:
-    """Return every row of every table that holds memory as text, less which run wrote it, and in which order."""
+    """Return every row of the tables of memory as text, without the run that wrote it and the row order."""
     every = sql.SQL("select row_::text from {} as row_ order by 1")
     own = {
         "events": sql.SQL("select (namespace, fact, at, what, details - 'run')::text from {} order by 1"),
@@ -283,7 +283,7 @@ def state_of(database_url: str) -> dict[str, list[str]]:
 
 
 def end(process: subprocess.Popen[Any], seconds: float = 20.0) -> None:
-    """End a program as those that supervise it do: it is asked, and killed if that is lost on it."""
+    """Terminate a process; kill it if it does not end."""
     process.terminate()
     try:
         process.wait(seconds)
@@ -293,6 +293,6 @@ def end(process: subprocess.Popen[Any], seconds: float = 20.0) -> None:
 
 
 def kill_child(child: int | psutil.Process) -> None:
-    """End a worker's child with SIGKILL, unless it has just ended by itself."""
+    """Send SIGKILL to a worker's child, unless it has just ended."""
     with suppress(psutil.NoSuchProcess):
         (psutil.Process(child) if isinstance(child, int) else child).kill()

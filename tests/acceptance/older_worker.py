@@ -1,4 +1,4 @@
-"""A worker that answers as the version before does: with recorded answers, to the arguments that it knew."""
+"""A worker of the previous version: recorded answers, and only the arguments that it knew."""
 
 import json
 import os
@@ -13,14 +13,14 @@ from workers.queues import configuration
 RECORDED: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("older_answers.json").read_text(encoding="utf-8")
 )
-"""Of each task its arguments, which of them it needs, whether it takes others as well, and its answer."""
+"""For each task its arguments, which are required, whether it takes others, and its answer."""
 
 app = Celery("older", set_as_current=False)
 app.conf.update(configuration(os.environ.get("EBB_REDIS_URL", "redis://")))
 
 
 class Recorded(Task):  # type: ignore[misc]  # Celery comes without types
-    """A task that checks its arguments and answers what was recorded."""
+    """A task that checks its arguments and returns the recorded answer."""
 
     typing = False
     throws = (InvalidInputError,)

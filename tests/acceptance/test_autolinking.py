@@ -1,4 +1,4 @@
-"""New facts are linked with similar ones, by real workers with that setting."""
+"""Automatic links between similar facts, created by real workers with that setting."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ LINKS = "select source::text, target::text, type, strength > 0.7 from links"
 
 
 def embed(handler: Handler) -> None:
-    """Embed as OpenAI's endpoint does, with the vectors of the hashing embedder."""
+    """Return embeddings as OpenAI's endpoint does, from the hashing embedder."""
     vectors = HashingEmbedder(Settings()).embed(handler.request_json["input"]).tolist()
     data = [{"index": place, "embedding": vector} for place, vector in enumerate(vectors)]
     handler.send(200, json.dumps({"data": data}).encode())
@@ -30,7 +30,7 @@ def endpoint() -> Iterator[StandIn]:
 
 
 def linked(system: LiveSystem) -> tuple[set[str], str, bool]:
-    """Return which facts the one link joins, its type, and whether it is strong."""
+    """Return the facts joined by the only link, its type, and whether it is strong."""
     eventually(lambda: system.rows(LINKS), "the two facts are linked")
     system.settle()
     ((source, target, kind, strong),) = system.rows(LINKS)

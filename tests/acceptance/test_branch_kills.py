@@ -1,4 +1,4 @@
-"""A branch whose making is killed, in a system of its own: workers of another one would take its tasks."""
+"""A branch whose creation is interrupted by SIGKILL, in a system without other workers."""
 
 import pytest
 from live_system import LiveSystem, eventually, kill_child

@@ -1,4 +1,4 @@
-"""Branches at every door: an older copy to decay, while what people live with stays as it is."""
+"""Branches through every interface: an older copy to decay, while the original stays unchanged."""
 
 from collections.abc import Iterator
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Other brokers than one plain Redis: Sentinels that fail over under load, and TLS."""
+"""Brokers other than a single plain Redis: Sentinels that fail over under load, and TLS."""
 
 import asyncio
 import gc
@@ -41,7 +41,7 @@ sentinel failover-timeout ebb 5000
 
 @dataclass
 class Group:
-    """A primary, its replica, and the Sentinels that watch them."""
+    """A primary, its replica, and their Sentinels."""
 
     folder: Path
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Group:
     password: str = ""
 
     def start(self) -> None:
-        """Start all, and return when a replica has everything and the Sentinels know of it and of one another."""
+        """Start all, and return when the replica is in sync and the Sentinels know each other."""
         first = self._server("first")
         self._server("second", "--replicaof", "127.0.0.1", str(first.port))
         eventually(lambda: self.answer("first", "role")[2], "the replica is connected")
@@ -93,12 +93,12 @@ class Group:
             return list(asked.execute_command(command))
 
     def url(self) -> str:
-        """Return the address that Ebb gets."""
+        """Return the URL for Ebb."""
         hosts = ",".join(f"127.0.0.1:{self.ports[f'sentinel-{number}']}" for number in range(SENTINELS))
         return f"sentinel://:{quote(self.password)}@{hosts}/0?master_name={NAME}"
 
     def kill(self, name: str) -> None:
-        """End a server with SIGKILL."""
+        """Send SIGKILL to a server."""
         process = self.running.pop(name)
         process.kill()
         process.wait()
@@ -131,7 +131,7 @@ def system_at(database: str, redis_url: str, folder: Path) -> Iterator[LiveSyste
 
 
 class Load:
-    """A client that stores one fact after the other, and remembers which were answered or accepted."""
+    """A client that stores facts continuously and records which were answered or accepted."""
 
     def __init__(self, system: LiveSystem, wait: bool) -> None:
         self.system, self.wait = system, wait
@@ -200,7 +200,7 @@ def forget_connections(system: LiveSystem) -> None:
 
 
 def swept(system: LiveSystem) -> bool:
-    """Return whether the outbox is empty; have what is left sent again, as beat has after some minutes."""
+    """Return whether the outbox is empty; resend what is left, as beat does after some minutes."""
     system.settle()
     left = list(outbox.entries(system.own_keys))
     for entry in left:
@@ -215,7 +215,7 @@ def swept(system: LiveSystem) -> bool:
 
 @contextmanager
 def behind_tls(port: int, folder: Path) -> Iterator[tuple[int, Path]]:
-    """Run a door of TLS before a server of this machine; return its port, and the certificates to check it by."""
+    """Run a TLS proxy in front of a server; return its port and the CA certificates."""
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)

@@ -1,4 +1,4 @@
-"""The bulk lane in a running system: large batches in slices, costly recalls in turn, whatever is killed between."""
+"""The bulk lane in a running system: large batches in slices, costly recalls in turn, and kills in between."""
 
 from uuid import uuid4
 
@@ -49,7 +49,7 @@ def test_a_bad_fact_of_a_later_slice_is_named_by_its_place_in_the_batch(live: Li
 
 def test_a_child_killed_at_each_slice_loses_and_doubles_none(idle: LiveSystem) -> None:
     idle.start("worker")
-    idle.own_keys.set(bulk.ASKED, 1)  # while callers wait, each slice is done by itself
+    idle.own_keys.set(bulk.ASKED, 1)  # while callers wait, each slice runs separately
     facts = stones(1_000)
     with idle.client() as client:
         sent = client.send_many(facts)

@@ -1,4 +1,4 @@
-"""A short slice of `make chaos`, and whether its oracle would find what must not happen."""
+"""A short run of `make chaos`, and a test that its oracle detects faults."""
 
 import random
 

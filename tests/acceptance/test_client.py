@@ -1,4 +1,4 @@
-"""The Python client: a method for every task, writes without waiting, deadlines, and threads that share it."""
+"""The Python client: a method for every task, writes without waiting, deadlines, and use by many threads."""
 
 import gc
 import inspect
@@ -44,7 +44,7 @@ OWN_AFFAIRS = {
     "memory.measure": "the same",
     "decay.apply": "what a plan sends",
 }
-"""Tasks that no caller has a use for, each with its reason."""
+"""Internal tasks without a client method, each with its reason."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Instants in a system as people run it: the database's clock dates what is written, and no other clock does harm."""
+"""Time in a running system: the database's clock dates writes, and other clocks do no harm."""
 
 import json
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ def stored_at(real: LiveSystem, id_: str) -> datetime:
 
 
 def since(real: LiveSystem, at: datetime) -> float:
-    """Return how many seconds ago an instant was, by the database's clock."""
+    """Return the seconds since an instant, by the database's clock."""
     ((seconds,),) = real.rows("select extract(epoch from clock_timestamp() - %s)::float8", [at])
     return float(seconds)
 
 
 def checks(real: LiveSystem) -> list[dict[str, Any]]:
-    """Return what `ebb doctor` says of the system, whatever is wrong with it."""
+    """Return the checks of `ebb doctor`, whether or not they pass."""
     found: list[dict[str, Any]] = json.loads(real.ebb("doctor", "--json").stdout)["checks"]
     return found
 

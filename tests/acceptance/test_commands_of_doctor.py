@@ -1,4 +1,4 @@
-"""`ebb doctor` on real workers: it finds, mends, and names what does not answer."""
+"""`ebb doctor` on real workers: it finds and repairs faults, and names what does not answer."""
 
 import pytest
 from live_system import LiveSystem, eventually

@@ -1,4 +1,4 @@
-"""Near-duplicates and the janitor at the command line and by task."""
+"""Near-duplicates and the janitor, through the command line and tasks."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ def ago(days: float) -> str:
 
 
 def doubtful(client: Client, text: str) -> str:
-    """Store a fact of too low confidence; return its id."""
+    """Store a fact with too low a confidence; return its id."""
     (stored,) = client.store_many([{"text": text, "confidence": 0.2, "last_seen_at": ago(300)}], classify=False)[
         "results"
     ]

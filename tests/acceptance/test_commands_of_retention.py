@@ -1,4 +1,4 @@
-"""What an owner decides about facts, through the command line and the client, on real workers."""
+"""An owner's decisions about facts, through the command line and the client, on real workers."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A namespace's own settings and its episodes, through the command line and the client, on real workers."""
+"""Settings of a namespace and their effect on episodes, through the command line and the client, on real workers."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an agent is shown, through the real workers: the task, the command, and what is touched by it."""
+"""Contexts for agents on real workers: the task, the command, and which facts count as used."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A database that has no connection free: a caller gets an error in time that says what to do."""
+"""A database without free connections: callers get an error in time that says what to do."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.acceptance
 
 
 def answered(read: Callable[[str], Any]) -> Any:
-    """Return what a read answers, or None while there is no connection."""
+    """Return the answer of a read, or None while there is no free connection."""
     with suppress(NoConnectionError):
         return read("dentist")
 

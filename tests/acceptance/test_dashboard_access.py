@@ -1,4 +1,4 @@
-"""Who sees what on the dashboard: a key opens its own namespace there, and stored text is shown and never run."""
+"""Access to the dashboard: a key opens its own namespace only, and stored text is shown but never executed."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a visitor may do on the dashboard, in a real browser: each action is done once, and undone by one button."""
+"""Actions on the dashboard in a real browser: each is done once, and undone by one button."""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def signed_in(tab: Page, key: str, path: str = "/dashboard/facts") -> None:
 
 
 def pressed(tab: Page, name: str | re.Pattern[str], said: str) -> None:
-    """Press a button by the keyboard, and wait for what the next page says."""
+    """Press a button by keyboard, and wait for the message on the next page."""
     tab.get_by_role("button", name=name).first.press("Enter")
     tab.locator(".done").get_by_text(said).wait_for()
 

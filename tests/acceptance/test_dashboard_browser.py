@@ -39,7 +39,7 @@ def url(live: LiveSystem) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def sample(live: LiveSystem) -> dict[str, str]:
-    """Return the header that names a namespace with the sample in it."""
+    """Return the header of a namespace with the sample in it."""
     name = f"sample-{uuid4()}"
     assert live.ebb("import", "api/sample/year.jsonl", "--namespace", name).returncode == 0
     live.ebb_json("decay", "--dry-run", "--now", "2027-11-21", "--all")
@@ -68,7 +68,7 @@ def test_what_can_be_done_on_a_page_can_be_reached_by_the_tab_key_and_is_seen(
 
 
 def check_tab_key(tab: Page) -> None:
-    """Fail if the tab key does not reach something that can be used, or does not show where it is."""
+    """Fail if the tab key does not reach a usable element, or its focus is not visible."""
     reached = set()
     for _ in range(200):
         tab.keyboard.press("Tab")
@@ -207,7 +207,7 @@ def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url:
         assert len(inks) == 2
         tab.set_viewport_size({"width": NARROW, "height": 800})
         while tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            tab.wait_for_timeout(20)  # wait_for_function polls by eval, which the page's policy refuses
+            tab.wait_for_timeout(20)  # wait_for_function polls by eval, which the page's content security policy blocks
 
 
 @pytest.fixture(scope="module")

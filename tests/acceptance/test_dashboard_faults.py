@@ -1,4 +1,4 @@
-"""The dashboard while parts are down: each page says which, with the right status, and works again afterwards."""
+"""The dashboard while servers are down: each page names the fault, with the right status, and recovers afterwards."""
 
 from collections.abc import Iterator
 

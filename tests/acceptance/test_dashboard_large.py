@@ -1,4 +1,4 @@
-"""Pages stay short and quick however much there is: thousands of links of one fact, of relations, runs, namespaces."""
+"""Pages stay short and fast with thousands of links of one fact, relations, runs and namespaces."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -59,7 +59,7 @@ def url(live: LiveSystem) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def middle(live: LiveSystem) -> Iterator[tuple[str, str]]:
-    """Return a namespace with much of everything, and the fact in it that all others are linked with."""
+    """Return a namespace with many rows of every kind, and the fact that all others are linked with."""
     name = f"much-{uuid4()}"
     with live.client(name) as memory:
         fact = memory.store("The harbour has many boats.")["id"]

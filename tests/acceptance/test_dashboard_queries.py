@@ -1,4 +1,4 @@
-"""The recall playground, the forecast and the relations in a real browser, with little, with much and with nothing."""
+"""The recall playground, the forecast and the relations in a real browser, with little, much and no data."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def url(live: LiveSystem) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def filled(live: LiveSystem) -> str:
-    """Return a namespace with facts that will fade, and more relations than a page has."""
+    """Return a namespace with facts that will fade, and more relations than fit a page."""
     name = f"filled-{uuid4()}"
     texts = [
         NASTY,

@@ -1,4 +1,4 @@
-"""Deep memory at the doors: what ended by itself is hinted at, found on request, and lives again when it is used."""
+"""Deep memory through the interfaces: ended facts are hinted at, found on request, and live again when used."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Workers whose embedder does not answer: recall goes on by words, all workers share the pause, every door says so."""
+"""Workers whose embedder does not answer: recall by words continues, all share the pause, and interfaces report it."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.acceptance
 
 
 def embed(handler: Handler) -> None:
-    """Give each text its numbers of vowels."""
+    """Return the number of each vowel in each text."""
     texts = handler.request_json["input"]
     data = [{"index": i, "embedding": [float(1 + text.count(one)) for one in "aeiou"]} for i, text in enumerate(texts)]
     handler.send(200, json.dumps({"data": data}).encode())
@@ -42,7 +42,7 @@ def system(idle: LiveSystem, embedder: StandIn) -> LiveSystem:
 
 
 def keep_paused(system: LiveSystem) -> None:
-    """Let the pause last as long as the test."""
+    """Extend the pause to the duration of the test."""
     assert system.own_keys.persist(PAUSED)
 
 

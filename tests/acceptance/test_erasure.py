@@ -1,4 +1,4 @@
-"""Erasure: what was purged is in no row, index, statistic, queue, result, log or file, also when it is sent again."""
+"""Erasure: purged facts are in no row, index, statistic, queue, result, log or file, even when they are sent again."""
 
 import base64
 import hashlib
@@ -66,7 +66,7 @@ SILENT = (
 
 @dataclass(frozen=True)
 class Purged:
-    """A system in which facts were purged, stored again in every way, and all jobs were run."""
+    """A system in which facts were purged, stored again through every interface, and all jobs were run."""
 
     system: LiveSystem
     ids: list[str]
@@ -78,7 +78,7 @@ class Purged:
 
 
 def found_in(folders: list[Path], traces: dict[str, bytes]) -> dict[str, set[str]]:
-    """Return which traces stand in which kind of file, by the name of the folder that it is in."""
+    """Return which traces occur in which kind of file, by the name of its folder."""
     found: dict[str, set[str]] = {}
     for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
         try:
@@ -95,7 +95,7 @@ KEYED = {"X-Ebb-Namespace": NAME, "Idempotency-Key": "what is alike"}
 
 
 def traces_of(system: LiveSystem, id_: str, text: str) -> dict[str, bytes]:
-    """Return what a file that knows a fact has in it: hash and vector, and the vector's signature."""
+    """Return the traces of a fact: hash, vector and signature."""
     ((vector, signature),) = system.rows(
         "select embedding::text, signature::text from vectors join signatures using (namespace, fact) where fact = %s",
         [UUID(id_)],
@@ -111,13 +111,13 @@ def traces_of(system: LiveSystem, id_: str, text: str) -> dict[str, bytes]:
 
 
 def in_messages(text: str) -> dict[str, bytes]:
-    """Return how a text stands in a message, whose body is in base64: one of three ways, by what is before it."""
+    """Return a text's three possible forms in the base64 body of a message."""
     whole = ((place, text[(3 - place) % 3 :].encode()) for place in range(3))
     return {f"message {place}": base64.b64encode(rest[: len(rest) // 3 * 3]) for place, rest in whole}
 
 
 def values(keys: redis.Redis, key: bytes) -> bytes:
-    """Return all that a key holds, as it is, which a dump need not be."""
+    """Return all values of a key, which a dump may hold compressed."""
     match keys.type(key):
         case b"string":
             return keys.get(key) or b""
@@ -133,11 +133,11 @@ def values(keys: redis.Redis, key: bytes) -> bytes:
 
 
 def held_by_redis(system: LiveSystem, traces: Iterable[bytes]) -> set[str]:
-    """Return the keys in Redis' databases that have one of these in them."""
+    """Return the keys in Redis that contain one of these traces."""
     found = set()
     assert system.redis_url.endswith("/0")
     for database in DATABASES:
-        # The number in the address counts, whatever `db` is given beside it.
+        # The number in the URL takes precedence over `db`.
         with redis.Redis.from_url(f"{system.redis_url.removesuffix('/0')}/{database}") as keys:
             for key in keys.scan_iter():
                 held = key + values(keys, key)
@@ -147,7 +147,7 @@ def held_by_redis(system: LiveSystem, traces: Iterable[bytes]) -> set[str]:
 
 
 def kind_of(key: str) -> str:
-    """Return what a key is for, without the task's id at its end."""
+    """Return the kind of a key, without the task's id at its end."""
     return key[:-37]
 
 
@@ -165,7 +165,7 @@ def run(system: LiveSystem, task: str, arguments: dict[str, Any]) -> None:
 
 
 def tell(system: LiveSystem, api: httpx2.Client) -> list[str]:
-    """Tell the secrets by different doors, and ask so that answers with them are kept; return the facts' ids."""
+    """Store the secrets through different interfaces, and ask for answers that quote them; return the facts' ids."""
     about = {"entity": "Zebulon", "key": "quokka", "value": "47110815", "tags": ["brzeszczot"], "summary": SECRET}
     with system.client(NAME) as memory:
         memory.store(INNOCENT)
@@ -183,7 +183,7 @@ def tell(system: LiveSystem, api: httpx2.Client) -> list[str]:
 
 
 def store_again(system: LiveSystem, api: httpx2.Client, archive: Path, folder: Path) -> list[str]:
-    """Store a secret again by every door; return what each of them answered."""
+    """Store a secret again through every interface; return their answers."""
     (folder / "new.jsonl").write_text(json.dumps({"text": SECRET, "namespace": NAME}) + "\n")
     with system.client(NAME) as memory:
         answers = [memory.store(text)["action"] for text in AGAIN]

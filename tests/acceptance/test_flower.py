@@ -1,4 +1,4 @@
-"""Flower with real workers: it asks for a password, answers to its own name only, and shows no text of any memory."""
+"""Flower with real workers: it requires a password, answers only to its own host names, and shows no texts."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ TABLE = "/tasks/datatable?draw=1&start=0&length=1000&search[value]=&order[0][col
 
 @contextmanager
 def flower(system: LiveSystem, folder: Path) -> Iterator[httpx2.Client]:
-    """Give a client of a Flower that watches a system's workers."""
+    """Yield a client of a Flower that watches a system's workers."""
     port = servers.free_port()
     command = processes.flower("127.0.0.1", port).command
     environment = system.environment() | {"FLOWER_BASIC_AUTH": ":".join(LOGIN)}
@@ -49,7 +49,7 @@ def _is_well(client: httpx2.Client) -> bool:
 
 
 def _finished(client: httpx2.Client, *names: str) -> dict[str, Any]:
-    """Return the tasks that Flower has seen end, once some of each of these names are among them."""
+    """Return the tasks that Flower has seen finish, once all of these names are among them."""
     found: dict[str, Any] = client.get("/api/tasks", auth=LOGIN).json()
     ended = {task["name"] for task in found.values() if task["state"] in ("SUCCESS", "FAILURE")}
     return found if ended >= set(names) else {}

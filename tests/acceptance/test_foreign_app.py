@@ -1,4 +1,4 @@
-"""A Celery program that knows nothing of Ebb but names of tasks and queues stores and recalls through it."""
+"""A Celery program that only knows names of tasks and queues stores and recalls through Ebb."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ Call = tuple[str, str, dict[str, Any]]
 
 
 def ask(live: LiveSystem, folder: Path, *calls: Call) -> list[Any]:
-    """Return what the other program got for its calls, which it makes one after the other."""
+    """Return the answers to the other program's calls, made one after the other."""
     program = folder / "somebody_else.py"
     program.write_text(PROGRAM)
     environment = clean_environment({})

@@ -1,4 +1,4 @@
-"""Anthropic's memory tool on a real system: its commands on files that are items of a namespace."""
+"""Anthropic's memory tool on a real system: commands on files that are items of a namespace."""
 
 from collections.abc import Iterator
 from typing import Any

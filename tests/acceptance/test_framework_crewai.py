@@ -1,4 +1,4 @@
-"""CrewAI on a real system: a crew's memory remembers results and recalls what fits a task."""
+"""CrewAI on a real system: a crew's memory stores results and recalls relevant ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 
 
 class Listening(BaseLLM):
-    """A model that keeps what it was shown, and answers the same always."""
+    """A model that records its prompts and always gives the same answer."""
 
     shown: list[str] = Field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Google ADK on a real system: sessions are remembered for each user of each app, and searched."""
+"""Google ADK on a real system: sessions are stored per user and app, and searched."""
 
 import asyncio
 from collections.abc import Iterator

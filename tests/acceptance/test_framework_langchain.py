@@ -1,4 +1,4 @@
-"""LangChain on a real system: messages come back as they were, and what they say is found."""
+"""LangChain on a real system: messages are returned unchanged, and their content is found."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""LlamaIndex on a real system: what leaves the short-term memory is remembered, and comes back when it fits."""
+"""LlamaIndex on a real system: messages that leave the short-term memory are stored, and recalled when relevant."""
 
 import asyncio
 import gc
@@ -42,7 +42,7 @@ def test_what_leaves_the_short_term_memory_is_found_again(ebb: EbbMemory) -> Non
         return "\n".join(str(one.content) for one in await memory.aget())
 
     shown = asyncio.run(talk())
-    gc.collect()  # LlamaIndex leaves its SQLite connection open, which would fail the whole run at its end
+    gc.collect()  # LlamaIndex leaves its SQLite connection open, whose warning would fail the test run
     assert "I moved to Leipzig in the spring." in shown
     assert [one.session for one in ebb.facts(session="monday").facts][:1] == ["monday"]
 

@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK on a real system: a session's items come back exactly, and what they say is remembered."""
+"""OpenAI Agents SDK on a real system: a session's items are returned unchanged, and their content is stored."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 
 
 class Counting(Model):
-    """A model that answers how many items it was shown."""
+    """A model that answers with the number of items in its input."""
 
     async def get_response(self, *_: Any, **given: Any) -> ModelResponse:
         text = ResponseOutputText(annotations=[], text=f"I saw {len(given['input'])} items.", type="output_text")

@@ -1,4 +1,4 @@
-"""Pydantic AI on a real system: an agent's model calls the tools, and what they do lasts."""
+"""Pydantic AI on a real system: an agent's model calls the tools, with lasting effect."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def url(live: LiveSystem) -> Iterator[str]:
 
 
 def calling(*calls: tuple[str, dict[str, str]]) -> FunctionModel:
-    """Return a model that calls tools one after the other, and answers what the last one returned."""
+    """Return a model that calls tools one after the other, and answers with the last result."""
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         assert {one.name for one in info.function_tools} == {"recall", "remember", "forget"}

@@ -1,4 +1,4 @@
-"""What callers of Ebb rely on, compared with the files in `tests/golden`; `make golden` writes these again."""
+"""Interfaces that callers rely on, compared with the files in `tests/golden`; `make golden` updates these."""
 
 import json
 import os
@@ -42,7 +42,7 @@ print(json.dumps({
 
 
 def compare(name: str, found: str) -> None:
-    """Fail if a golden file says something else, or write it where that is wanted."""
+    """Fail if a golden file differs, or write it if requested."""
     file = FOLDER / name
     found = found.rstrip("\n") + "\n"
     if WRITE:
@@ -54,7 +54,7 @@ def compare(name: str, found: str) -> None:
 
 
 def as_json(value: Any, indent: str = "") -> str:
-    """Return JSON in which each object or list that fits stands on a line of its own."""
+    """Return JSON with each object or list on one line if it fits."""
     line, deeper = json.dumps(value, sort_keys=True, ensure_ascii=False), indent + " "
     if len(indent + line) <= WIDTH or not isinstance(value, dict | list):
         return line
@@ -71,7 +71,7 @@ def test_the_openapi_document_is_the_golden_one() -> None:
 
 
 def commands(command: click.Command, words: str) -> Iterator[str]:
-    """Yield a command and everything below it, each as it is typed."""
+    """Yield a command and all of its subcommands, as they are typed."""
     yield words
     for name, below in sorted(getattr(command, "commands", {}).items()):
         yield from commands(below, f"{words} {name}")
@@ -106,9 +106,9 @@ def test_the_tasks_and_their_parameters_are_the_golden_ones() -> None:
 
 
 def steady(value: Any, began: datetime) -> Any:
-    """Return a value of JSON without what depends on the machine or the moment.
+    """Return a JSON value without parts that depend on the machine or the time.
 
-    Floats have six digits, instants no fraction of a second, and one after the test began is called NOW.
+    Floats have six digits, instants no fraction of a second, and instants after the start of the test are NOW.
     """
     if isinstance(value, dict):
         return {name: steady(one, began) for name, one in value.items()}

@@ -1,4 +1,4 @@
-"""Help at `/help`: every page is served to everyone, and every link and image on it leads somewhere."""
+"""Help at `/help`: pages are public, and every link and image on them resolves."""
 
 import re
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ ADDRESSES = [target for target, _ in help_pages.contents()]
 
 @pytest.fixture(scope="module")
 def client(live: LiveSystem) -> Iterator[httpx2.Client]:
-    """Give a client without a key of an API that requires keys."""
+    """Yield a client without key of an API that requires keys."""
     make_key(live, "owner", "read")
     with serving(live) as client:
         yield client
 
 
 def links(page: httpx2.Response) -> set[str]:
-    """Return the addresses of all links and images of an article, with their anchors."""
+    """Return the targets of all links and images of an article, with their anchors."""
     article = page.text[page.text.index("<article") :]
     return {urljoin(page.url.path, link) for link in re.findall(r'(?:href|src)="([^"]+)"', article)}
 

@@ -1,4 +1,4 @@
-"""Memory over HTTP, with a real API process and real workers; no key is needed on this machine."""
+"""The HTTP API with a real process and real workers; on loopback no key is needed."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from live_system import LiveSystem, eventually
 pytestmark = pytest.mark.acceptance
 
 NOBODYS = "00000000-0000-4000-8000-000000000000"
-"""An id that no fact and no task has."""
+"""An id without fact or task."""
 
 TEXT = "The spare key hangs behind the kitchen clock."
 
@@ -49,7 +49,7 @@ def problem(answer: httpx2.Response, status: int) -> str:
 
 
 def over_a_day(live: LiveSystem) -> None:
-    """Let pass the day for which receipts are kept."""
+    """Simulate the day after which receipts expire."""
     for kept in live.own_keys.keys("ebb:answer:*"):
         live.own_keys.delete(kept)
 
@@ -227,7 +227,7 @@ def test_an_idempotency_key_may_come_with_another_fact_when_its_day_is_over(
 
 
 def test_a_write_that_is_sent_again_hours_later_does_no_more(live: LiveSystem, api: httpx2.Client) -> None:
-    """What workers keep in mind of a task is over by then; the request's own instant tells them."""
+    """Workers have forgotten the task by then; the request's own instant identifies the repeat."""
     key, id_ = {"Idempotency-Key": f"order-{uuid4()}"}, stored(api)
     path, wish = f"/memory/facts/{id_}/reinforce?wait=false", {"boost": 0.1}
     task = api.post(path, json=wish, headers=key).json()["task"]

@@ -1,4 +1,4 @@
-"""Bodies of requests to the API: refused before they are read, bounded, and never in the way of others."""
+"""Request bodies of the API: refused before they are read, bounded, and never blocking others."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ def served(live: LiveSystem) -> Iterator[httpx2.Client]:
 
 
 def _first_line(client: httpx2.Client, *lines: str) -> str:
-    """Return how an answer begins to the head of a request whose body is never sent."""
+    """Return the status line in answer to a request whose body is never sent."""
     where = urlsplit(str(client.base_url))
     with socket.create_connection((where.hostname, where.port or 80)) as connection:
         connection.sendall("\r\n".join([*lines, "Host: 127.0.0.1", "", ""]).encode())

@@ -1,4 +1,4 @@
-"""The API under unforeseen load: made-up requests to every route, and fifty clients at once."""
+"""The API under load: generated requests to every route, and fifty clients at once."""
 
 import subprocess
 import sys
@@ -18,17 +18,17 @@ pytestmark = pytest.mark.acceptance
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 ANSWER_SECONDS = 600
-"""How long an answer may take on a busy machine; that of the library itself is 10 seconds."""
+"""Time limit for an answer on a busy machine; the library's own is 10 seconds."""
 CONFIGURATION = f"""
 request-timeout = {ANSWER_SECONDS}
 [parameters]
 "query.timeout" = 60
 "header.X-Ebb-Namespace" = "made-up"
 """
-"""A deadline of milliseconds is answered by 504, as documented, and would be taken for a fault."""
+"""A deadline of milliseconds is answered by 504, as documented, which would count as a fault."""
 
 PHASES = "examples,coverage,fuzzing" if DEEP or FUZZ else "examples,fuzzing"
-"""The second tries every bound of every field, some thousand requests."""
+"""The second phase tries every bound of every field, some thousand requests."""
 
 CLIENTS = 50
 ROUNDS = 3 if DEEP else 1

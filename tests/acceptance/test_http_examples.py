@@ -1,4 +1,4 @@
-"""Every route's document shows an answer that it gives: of the same fields, and as its schema says."""
+"""Every route's documented example has the fields and types of a real answer."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -108,7 +108,7 @@ WALK: dict[str, dict[str, Any]] = {
     "GET /users/{user_id}/memories": {},
     "DELETE /users/{user_id}/memories": {},
 }
-"""For each route that answers JSON a request, in an order in which each has something to answer."""
+"""For each route with a JSON answer a request, ordered so that each has data to return."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def api(live: LiveSystem) -> Iterator[httpx2.Client]:
 
 
 def answers(api: httpx2.Client) -> Iterator[tuple[str, Any]]:
-    """Walk all routes, and yield what each answers."""
+    """Send a request to every route, and yield the answers."""
     task, memory = "", ""
     for route, given in WALK.items():
         method, path = route.split()
@@ -137,7 +137,7 @@ def answers(api: httpx2.Client) -> Iterator[tuple[str, Any]]:
 
 
 def unlike(one: Any, other: Any) -> bool:
-    """Return whether one value has fields that the other has not, or is of another type; null is of any."""
+    """Return whether two values differ in fields or types; null matches any type."""
     if one is None or other is None:
         return False
     if isinstance(one, dict) and isinstance(other, dict):

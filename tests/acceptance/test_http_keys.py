@@ -1,4 +1,4 @@
-"""Keys over HTTP: what one opens, and that no route at all lets one namespace at another's memory."""
+"""Keys over HTTP: their scopes, and that no route gives one namespace access to another."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/li
     "/help", "/help/{name:path}", "/help/images/{path:path}",
     "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp",
 }  # fmt: skip
-"""What anybody may see: nothing of anybody's memory."""
+"""Public routes, which show no memory."""
 
 MARK = "zebra"
-"""A word that every secret of the owner has in it."""
+"""A word that occurs in every secret of the owner."""
 
 ITEM = {"path": ["users"], "key": "drink", "document": "{{}}"}
 WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
@@ -110,7 +110,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("POST", "/dashboard/namespaces"): ("read", "/dashboard/namespaces", {}),
     ("GET", "/dashboard/forgotten"): ("read", "/dashboard/forgotten", None),
     ("GET", "/dashboard/contradictions"): ("read", "/dashboard/contradictions", None),
-    # last, for from then on the stranger has a fact of the same id
+    # last, since the stranger then has a fact of the same id
     ("POST", "/memory/facts/batch"): ("write", "/memory/facts/batch", {"facts": [{"text": "A", "id": "{fact}"}]}),
 }  # fmt: skip
 """Each route's scope, and a request by which a stranger would try to reach the owner's memory."""
@@ -118,7 +118,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose memory a stranger tries to reach, by which ids, and the owner's key."""
+    """The namespace that a stranger tries to reach, its ids and its key."""
 
     namespace: str
     key: dict[str, str]
@@ -126,21 +126,21 @@ class Owner:
 
 
 SYSTEM = {("GET", "/metrics"), ("GET", "/namespaces"), ("GET", "/system/time-series")}
-"""What concerns all namespaces together, for which there is a scope of its own."""
+"""Routes that concern all namespaces and need a scope of their own."""
 
 
 FORMS = {
     ("POST", "/dashboard/facts/{id}/{action}"), ("POST", "/dashboard/edit/{id}"),
     ("POST", "/dashboard/contradictions"), ("GET", "/dashboard/keys"),
 }  # fmt: skip
-"""Forms need the token of a page besides, and the page of keys a second scope: they are tested with the dashboard."""
+"""Forms that also need a page's token, and the page of keys a second scope; tested with the dashboard."""
 
 TOOLS = {("POST", "/mcp")}
-"""Tools have a walk of their own, with a stranger's key to each, among the tests of MCP."""
+"""MCP tools, which are tested with a stranger's key to each in the tests of MCP."""
 
 
 def routes() -> Iterator[tuple[str, str]]:
-    """Yield the method and path of each route, those too that the document leaves out."""
+    """Yield the method and path of each route, including undocumented ones."""
     for route in app.routes:
         included = getattr(route, "original_router", None)
         for own in [route] if included is None else included.routes:
@@ -189,12 +189,12 @@ def owner(live: LiveSystem, served: httpx2.Client) -> Owner:
 
 @pytest.fixture(scope="module")
 def stranger(live: LiveSystem) -> dict[str, str]:
-    """Return a key that opens all of another namespace."""
+    """Return a key with all scopes of another namespace."""
     return make_key(live, f"stranger-{uuid4()}", "read", "write", "admin")
 
 
 def filled(value: Any, ids: dict[str, str]) -> Any:
-    """Return a path or body with the owner's ids in it."""
+    """Return a path or body with the owner's ids filled in."""
     if isinstance(value, dict):
         return {name: filled(one, ids) for name, one in value.items()}
     if isinstance(value, list):
@@ -208,7 +208,7 @@ def call(served: httpx2.Client, route: tuple[str, str], owner: Owner, headers: d
 
 
 def state(live: LiveSystem, namespace: str) -> list[tuple[Any, ...]]:
-    """Return all that the tables say of a namespace's memory."""
+    """Return all table rows of a namespace's memory."""
     tables = ("facts", "activity", "events", "links", "relations", "contradictions", "forgotten_hashes")
     return [
         row
@@ -222,7 +222,7 @@ def state(live: LiveSystem, namespace: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_walk_knows_every_route() -> None:
-    """A new route has to say how one namespace would try to get at another by it."""
+    """A new route must be added to the walk, with an attempt to reach another namespace."""
     assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM | TOOLS | FORMS
 
 

@@ -1,4 +1,4 @@
-"""What the API answers when no worker runs, too much waits, or all its threads wait."""
+"""The API without workers, with too many waiting tasks, or with all its threads waiting."""
 
 import json
 import platform
@@ -103,7 +103,7 @@ def test_a_container_asks_whether_its_worker_lives(idle: LiveSystem) -> None:
 
 
 def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_back(idle: LiveSystem) -> None:
-    """No worker runs: the task waits, is revoked, and is never begun."""
+    """No worker runs: the task waits, is revoked, and is never started."""
     idle.own_keys.hset("ebb:keys", "copied", "1")
     with serving(idle) as api:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Listings over HTTP come in pages, each row once; and a namespace's settings, by keys with the scopes for it."""
+"""Listings over HTTP are paged, each row once; settings of a namespace need keys with their scopes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -72,7 +72,7 @@ def test_each_listing_is_turned_page_by_page(api: httpx2.Client) -> None:
 
 
 def asking(path: str, **given: Any) -> httpx2.URL:
-    """Return an address with more in its query."""
+    """Return a URL with additional query parameters."""
     return httpx2.URL(path).copy_merge_params({name: value for name, value in given.items() if value is not None})
 
 

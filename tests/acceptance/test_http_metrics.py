@@ -1,4 +1,4 @@
-"""What /metrics tells Prometheus, and that Grafana's dashboard asks for nothing else."""
+"""Metrics for Prometheus, and that Grafana's dashboard uses existing ones only."""
 
 import json
 import re
@@ -24,7 +24,7 @@ ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targe
 
 @pytest.fixture(scope="module")
 def metrics(alone: LiveSystem) -> str:
-    """Return the metrics of a system in which everything has happened once."""
+    """Return the metrics of a system in which each event has happened once."""
     with serving(alone) as api:
         made = api.post("/memory/facts", json={"text": "The spare key hangs behind the kitchen clock."})
         api.post("/memory/recall", json={"query": "Where is the key?"}).raise_for_status()
@@ -68,7 +68,7 @@ def exposed(metrics: str) -> dict[str, set[str]]:
 
 
 def selectors(expression: Any) -> Iterator[Any]:
-    """Yield what an expression of PromQL selects."""
+    """Yield the selectors in a PromQL expression."""
     if isinstance(expression, promql_parser.VectorSelector):
         yield expression
     below = [getattr(expression, name, None) for name in ("lhs", "rhs", "expr", "vector_selector")]

@@ -1,4 +1,4 @@
-"""What is scheduled of hygiene runs in the documented order or not at all: consolidation, janitor, review by an LLM."""
+"""Scheduled hygiene runs in the documented order or not at all: consolidation, janitor, review by an LLM."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ RUNS = "select coalesce(sum(total_runs), 0)::int from janitors"
 
 
 def doubtful(client: Client) -> str:
-    """Store a fact of too low confidence; return its id."""
+    """Store a fact with too low a confidence; return its id."""
     long_ago = (datetime.now(UTC) - timedelta(days=300)).isoformat()
     rumour = {"text": "A rumour.", "confidence": 0.2, "last_seen_at": long_ago}
     (stored,) = client.store_many([rumour], classify=False)["results"]
@@ -27,14 +27,14 @@ def doubtful(client: Client) -> str:
 
 @pytest.fixture
 def llm() -> Iterator[StandIn]:
-    """An LLM that finds nothing needless."""
+    """An LLM that finds nothing redundant."""
     with serving(StandIn(answering(lambda _: {"forget": []}))) as server:
         yield server
 
 
 @pytest.fixture
 def reviewed(idle: LiveSystem, llm: StandIn) -> LiveSystem:
-    """A system that has an LLM review what is left, which was not started yet."""
+    """A system, not started yet, in which an LLM reviews the remaining facts."""
     idle.settings |= {
         "EBB_LLM_URL": llm.url, "EBB_PRUNE_BY_LLM": "true", "EBB_PRUNE_THRESHOLD": "2", "NO_PROXY": "127.0.0.1",
     }  # fmt: skip
@@ -47,7 +47,7 @@ def shown(llm: StandIn) -> list[list[str]]:
 
 
 def fill(system: LiveSystem) -> None:
-    """Store two near-duplicates, something else, and a fact of too low confidence."""
+    """Store two near-duplicates, another fact, and one with too low a confidence."""
     with system.client() as client:
         client.store_many([{"text": text} for text in (MOVED, HAS_MOVED, "Tea is at four.")])
         doubtful(client)

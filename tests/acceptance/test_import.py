@@ -47,7 +47,7 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
 
 
 def lines(count: int, word: str = "pebble", **more: Any) -> Iterator[str]:
-    """Yield lines of facts that all differ, of a length that facts have."""
+    """Yield lines of distinct facts of usual length."""
     for number in range(count):
         text = f"The {word} number {number} lay on the beach between two boulders when the tide was out that evening."
         yield json.dumps({"text": text, "tags": ["beach"], "session": number // 50, "turn": number % 50} | more)
@@ -60,7 +60,7 @@ def written(file: Path, given: Iterable[str]) -> str:
 
 
 def imported(live: LiveSystem, *arguments: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit code of an import and what it printed."""
+    """Return the exit code and the output of an import."""
     done = live.ebb("import", *arguments, "--json")
     assert done.stdout, done.stderr
     counts: dict[str, Any] = json.loads(done.stdout)
@@ -69,7 +69,7 @@ def imported(live: LiveSystem, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def _nothing_left(live: LiveSystem, namespace: str) -> Iterator[None]:
-    """Tests of other modules share the system, whose passes would go over all these facts."""
+    """Empty the shared system: passes of other modules' tests would process all these facts."""
     yield
     live.rows(
         "delete from facts where namespace in (select id from namespaces where starts_with(name, %s))", [namespace]
@@ -142,7 +142,7 @@ def test_a_killed_import_goes_on_where_it_was_and_doubles_nothing(
 
 
 def progress(checkpoints: Path) -> int:
-    """Return how many lines the only import under way has done."""
+    """Return the number of lines done by the only running import."""
     states = list(checkpoints.glob("*.json")) if checkpoints.exists() else []
     return int(json.loads(states[0].read_text())["lines"]) if states else 0
 
@@ -157,7 +157,7 @@ def test_importing_twice_adds_nothing_and_strengthens_nothing(live: LiveSystem, 
 
 
 def peak_memory(live: LiveSystem, file: str, namespace: str) -> int:
-    """Return the most memory in bytes that an import of a file took."""
+    """Return the peak memory in bytes of an import of a file."""
     command = live.command("import", file, "--namespace", namespace, "--json")
     with subprocess.Popen(command, cwd=ROOT, env=live.environment(), stdout=subprocess.PIPE) as process:
         watched, peak = psutil.Process(process.pid), 0

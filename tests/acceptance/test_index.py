@@ -1,4 +1,4 @@
-"""`ebb index` as a user has it: real files, real processes, and a folder that changes under it."""
+"""`ebb index` with real files and processes, and a folder that changes meanwhile."""
 
 import json
 import os

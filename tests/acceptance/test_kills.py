@@ -1,4 +1,4 @@
-"""Whatever is killed, whenever: nothing acknowledged is lost, nothing is there twice, decay ends where it should."""
+"""Kills at any moment: no acknowledged write is lost or doubled, and decay reaches the same result."""
 
 import signal
 import threading
@@ -37,7 +37,7 @@ KILLS = 5
 
 
 def working_child(system: LiveSystem, task: str) -> int:
-    """Return the process of a child that works on a task now."""
+    """Return the process of a child that is running a task."""
     found = eventually(lambda: system.active(task), f"a child works on {task}")
     return int(found[0]["worker_pid"])
 
@@ -56,7 +56,7 @@ def writes(system: LiveSystem) -> bool:
 
 
 def at_once(_system: LiveSystem) -> None:
-    """Kill as soon as a child has begun: nothing is written yet."""
+    """Kill as soon as a child has started, before anything is written."""
 
 
 def while_it_writes(system: LiveSystem) -> None:
@@ -88,7 +88,7 @@ def test_a_child_killed_while_storing_many_facts_loses_and_doubles_none(
 
 @pytest.fixture
 def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str, list[str]], Counters]:
-    """Fill the database with facts that are due; return what one undisturbed pass makes of a copy, and its counters."""
+    """Fill the database with due facts; return the result of an undisturbed pass on a copy, and its counters."""
     original = Context(Settings(database_url=database_url, segments=4, **UNLIMITED))
     embed.check_embedder(original)
     faded = [
@@ -114,7 +114,7 @@ def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str
 
 
 def without_startup_prune(system: LiveSystem) -> None:
-    """Have starting workers believe that another prunes: they would forget as of today, and the twin does as of NOW."""
+    """Suppress the prune at startup, which would forget as of today while the comparison uses NOW."""
     system.own_keys.set(signals.STARTED, "another worker")
 
 
@@ -158,7 +158,7 @@ def test_children_killed_while_facts_fade_change_nothing_in_the_end(
 def test_a_worker_killed_while_facts_fade_changes_nothing_in_the_end(
     idle: LiveSystem, undisturbed: tuple[dict[str, list[str]], Counters]
 ) -> None:
-    """What its messages were is lost for a while; the next plan finds what is still due."""
+    """Its messages are lost for a while; the next plan finds what is still due."""
     expected, counters = undisturbed
     idle.settings |= SLOW_PASS
     without_startup_prune(idle)

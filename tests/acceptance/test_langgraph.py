@@ -1,4 +1,4 @@
-"""LangGraph's store on Ebb: what its own stores promise, on real workers."""
+"""The LangGraph store, tested for the guarantees of LangGraph's own stores, on real workers."""
 
 import asyncio
 import importlib
@@ -330,7 +330,7 @@ def test_items_come_back_from_an_export(live: LiveSystem, store: EbbStore, names
 
 
 def test_checkpoints_and_items_are_of_libraries_that_fit_together() -> None:
-    """Agents keep both; a pin that does not fit shows only when this is imported."""
+    """Agents use both; a pin that does not fit only shows when this is imported."""
     assert importlib.import_module("langgraph.checkpoint.base").BaseCheckpointSaver
 
 

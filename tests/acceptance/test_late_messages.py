@@ -1,4 +1,4 @@
-"""Messages delivered again late: after their effect was undone, or after their caller stopped waiting."""
+"""Messages redelivered late: after their effect was undone, or after their caller stopped waiting."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
 
 
 def delivered_late(live: LiveSystem, task: str, arguments: dict[str, object], taken_back: str) -> None:
-    """Have a task done, then what takes it back, and then the first message once more."""
+    """Run a task, undo its effect, and then redeliver the first message."""
     task_id = str(uuid4())
     names = ("source", "target", "type", "namespace")
     for what, own_id in ((task, task_id), (taken_back, str(uuid4())), (task, task_id)):
@@ -97,7 +97,7 @@ def test_an_item_that_was_put_again_is_not_removed_by_a_late_message(live: LiveS
 
 
 def test_an_edit_does_not_come_back_with_a_late_message(live: LiveSystem, client: Client, namespace: str) -> None:
-    """What changed the tags since, such as a consolidation, need not have been an edit."""
+    """The tags may have been changed since by something other than an edit, such as a consolidation."""
     id_, task_id = client.store("The otter swims.")["id"], str(uuid4())
     edit = {"id": id_, "tags": ["river"], "namespace": namespace}
     assert answer(live, "memory.edit", edit, task_id)["changed"] == ["tags"]
@@ -169,7 +169,7 @@ def test_a_pin_that_found_no_fact_does_not_pin_it_with_a_late_message(
 
 
 def answer(live: LiveSystem, task: str, arguments: dict[str, object], task_id: str | None = None) -> dict[str, object]:
-    """Return what a task answers to this delivery of it, whatever it answered to an earlier one."""
+    """Return a task's answer to this delivery, ignoring earlier ones."""
     result = live.send(task, arguments, task_id)
     answered: dict[str, object] = result.get()
     result.forget()

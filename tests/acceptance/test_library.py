@@ -1,4 +1,4 @@
-"""The library against a running Ebb: every operation over HTTP, errors as classes, retries, and one pool for many."""
+"""The library against a running system: every operation over HTTP, errors as classes, retries, and a shared pool."""
 
 import asyncio
 import threading
@@ -149,7 +149,7 @@ def test_errors_are_classes_that_say_what_to_do(memory: Memory, url: str, live: 
 
 
 class Between(BaseHTTPRequestHandler):
-    """A server before Ebb; it passes requests on, but answers the first ones by `statuses`, of which 0 is no answer."""
+    """A proxy in front of Ebb that answers the first requests by `statuses`, where 0 closes the connection."""
 
     upstream: ClassVar[str] = ""
     statuses: ClassVar[list[int]] = []

@@ -28,7 +28,7 @@ def ago(days: float) -> str:
 
 
 def facts_of_all_ages() -> list[dict[str, Any]]:
-    """Return three expired facts, two of which soft decay had ended before, two that it halves, and two that stay."""
+    """Return three expired facts (two already ended by soft decay), two that it halves, and two that stay."""
     aged = [("checkpoint", 1), ("session", 2), ("stable", 100), ("stable", 67.52), ("normal", 10.52), ("stable", 1)]
     facts: list[dict[str, Any]] = [
         {"text": f"A {name} fact of {days} days.", "decay_class": name, "last_seen_at": ago(days)}

@@ -1,4 +1,4 @@
-"""Workers that ask an LLM: what it says of new facts, and of what is remembered, is done by tasks as well."""
+"""Workers with an LLM: tasks apply its verdicts on new and stored facts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.acceptance
 
 
 def answer(asked: Any) -> Any:
-    """Take every new fact for a newer version of the first known one, and the second of several for needless."""
+    """Declare every new fact an update of the first known one, and the second of several redundant."""
     if "messages" in asked:
         found = {"quote": "Leipzig", "entity": "user", "key": "home", "value": "Leipzig", "single": True}
         return {"facts": [found | {"number": one["number"]} for one in asked["messages"]]}

@@ -1,4 +1,4 @@
-"""Made-up requests of browsers, and headers of anything: every page answers, and none fails."""
+"""Generated requests of browsers, and arbitrary headers: every page answers without failing."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Made-up requests of OpenMemory's clients, calls of MCP tools, and commands: all are answered or refused in words."""
+"""Generated requests of OpenMemory's clients, MCP calls and commands: all are answered or refused with a message."""
 
 import json
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ COMMANDS: dict[str, list[str]] = {
 ELSEWHERE = (
     "up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys", "worker", "beat", "flower", "api",
 )  # fmt: skip
-"""What starts, ends or rebuilds the whole system."""
+"""Commands that start, stop or rebuild the whole system."""
 
 SPOKEN = st.one_of(TEXTS, st.sampled_from(["\udcff", "-", "--", "--json", "-n", "/dev/null", "1e400", "0x1"]))
 
@@ -182,7 +182,7 @@ def test_nothing_failed_unseen(live: LiveSystem) -> None:
 
 
 def is_folder(word: str) -> bool:
-    """Return whether a word names a folder of this machine, which must not be indexed by chance."""
+    """Return whether a word names a folder of this machine, which must not be indexed by accident."""
     try:
         return Path(word).is_dir()
     except (OSError, ValueError):

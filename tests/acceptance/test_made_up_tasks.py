@@ -1,4 +1,4 @@
-"""Tasks with made-up arguments: each is done, or refused in words; none fails, and nothing is lost."""
+"""Tasks with generated arguments: each is done or refused with a message; none fails, and nothing is lost."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -192,7 +192,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
         "spent_ms": 1.5,
     },
 }
-"""By what tasks go on where the ones before them stopped."""
+"""Arguments with which tasks continue where the previous ones stopped."""
 
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.history": (history.Cursor, {"id": ONE}),
@@ -219,7 +219,7 @@ ANY_OF: dict[str, st.SearchStrategy[Any]] = {
     str(int): st.one_of(st.integers(), st.sampled_from([-1, 2**63, 10**400])),
     str(str): TEXTS,
 }
-"""What stands in a cursor, by its type; all else are ids."""
+"""Values in a cursor by type; all others are ids."""
 
 
 def encoded(text: str) -> str:
@@ -228,7 +228,7 @@ def encoded(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def known(live: LiveSystem) -> LiveSystem:
-    """Return the system with some facts that must outlive all that is made up."""
+    """Return the system with some facts that must survive all generated tasks."""
     with live.client(WITNESS) as memory:
         memory.store_many([{"text": text, "decay_class": "permanent"} for text in KEPT])
     with live.client(NAME) as memory:
@@ -238,7 +238,7 @@ def known(live: LiveSystem) -> LiveSystem:
 
 
 def answer(system: LiveSystem, task: str, arguments: dict[str, Any]) -> str | None:
-    """Return how a task fails, or nothing if it is done or refused in words."""
+    """Return how a task fails, or None if it is done or refused with a message."""
     result = system.send(task, arguments, str(uuid4()))
     if task in SILENT:
         return None

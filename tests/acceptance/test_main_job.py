@@ -1,4 +1,4 @@
-"""The main job at the command line: a year of a user is imported, recalled, aged by a year, recalled again."""
+"""The main use case at the command line: a year of a user is imported, recalled, aged by a year, recalled again."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LOST_BY_A_YEAR = 2
 
 @dataclass(frozen=True)
 class Question:
-    """A question in other words, and the text of the fact that answers it."""
+    """A paraphrased question, and the text of the fact that answers it."""
 
     words: str
     answer: str
@@ -26,7 +26,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Year:
-    """What the commands printed before and after a year had passed."""
+    """Output of the commands before and after a year."""
 
     imported: dict[str, Any]
     fresh: dict[str, Any]
@@ -43,7 +43,7 @@ def questions() -> list[Question]:
 
 
 def answered(alone: LiveSystem, asked: list[Question]) -> list[Question]:
-    """Return the questions whose answer is among the first ten; nothing is touched by asking."""
+    """Return the questions whose answer is in the first ten results, without touching facts."""
 
     with alone.client() as client:
         found = {one: client.recall(one.words, limit=10, touch=False)["results"] for one in asked}

@@ -1,4 +1,4 @@
-"""MCP, with the SDK's own client: over stdio with a real process, and over HTTP with keys and scopes."""
+"""MCP with the SDK's own client: over stdio with a real process, and over HTTP with keys and scopes."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ TENANTS_TABLES = ("facts", "activity", "vectors", "links", "relations", "events"
 
 
 def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
-    """Return for each tool arguments that concern these two facts; a new tool needs its line here."""
+    """Return arguments for each tool that concern these two facts; add a line for each new tool."""
     return {
         "recall": {"query": f"Who sails to {SECRET}?", "why": one},
         "context": {"query": f"Who sails to {SECRET}?"},
@@ -55,11 +55,11 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
 
 
 CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "list", "context", "stats", "held", "forgotten", "relate", "remember")
-"""Tools that take no ids: they answer a stranger, with what is the stranger's own."""
+"""Tools without ids, which answer a stranger with the stranger's own data."""
 
 
 class Doors:
-    """Opens MCP sessions for a namespace, by one transport and in one era of the protocol."""
+    """Opens MCP sessions for a namespace, by one transport and protocol version."""
 
     def __init__(self, live: LiveSystem, api: httpx2.Client, transport: str, mode: Mode) -> None:
         self.live, self.api, self.transport, self.mode = live, api, transport, mode
@@ -97,7 +97,7 @@ def modern_doors(request: pytest.FixtureRequest, live: LiveSystem, api: httpx2.C
 
 
 def answered(result: CallToolResult) -> dict[str, Any]:
-    """Return what a tool answered, which stands there once."""
+    """Return the answer of a tool, which must occur once in the result."""
     assert not result.is_error, result.content
     (content,) = result.content
     assert isinstance(content, TextContent)

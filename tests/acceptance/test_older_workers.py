@@ -1,4 +1,4 @@
-"""Doors that were upgraded before the workers: what these leave out is unknown, and what they cannot do is said."""
+"""Interfaces with workers of the previous version: missing fields are unknown, unsupported requests are refused."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ OLDER = "The workers are of an older version"
 
 
 class OlderSystem(LiveSystem):
-    """A system whose worker answers as the version before."""
+    """A system with a worker that answers as the previous version."""
 
     def _launch(self, name: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "celery", "-A", "older_worker", "worker", "--pool=solo"]

@@ -1,4 +1,4 @@
-"""OpenMemory's clients: their requests as they send them, with nulls and without, to the API."""
+"""OpenMemory's clients: their requests as they send them, with and without nulls."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -238,11 +238,11 @@ ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "GET /users/{user_id:path}/memories": lambda _user, _id: {},
     "DELETE /users/{user_id:path}/memories": lambda _user, _id: {},
 }
-"""For each route a request by which a stranger would try to reach another's memory; a new route needs its line here."""
+"""For each route a request by which a stranger would try to reach another's memory; add a line for a new route."""
 
 
 def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
-    """One of the last two tests: from the first key on, every request needs one."""
+    """One of the last two tests: once a key exists, every request needs one."""
     with live.client(user) as owner:
         id_ = owner.store(f"Mira sails to {SECRET}")["id"]
     key, before = make_key(live, f"{user}-stranger", "read", "write"), live.state()["facts"]
@@ -259,7 +259,7 @@ def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Cl
 
 
 def test_a_key_opens_its_own_memory_alone(live: LiveSystem, api: httpx2.Client, user: str) -> None:
-    """The last of the tests: from the first key on, every request needs one."""
+    """The last test: once a key exists, every request needs one."""
     key = make_key(live, user, "read", "write")["x-api-key"]
     for headers in ({"x-api-key": key}, {"authorization": f"Bearer {key}"}):
         own = posted(api, "/memory/add", {"content": "Mira sails"}, headers=headers)["id"]

@@ -1,4 +1,4 @@
-"""The whole life of facts where PgBouncer lends another session in each transaction, and four serve all clients."""
+"""The life of facts through PgBouncer in transaction mode, with four sessions for all clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

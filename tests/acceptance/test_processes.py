@@ -1,4 +1,4 @@
-"""Each process by itself: it starts in any folder, loads only what it needs, and shares it with its children."""
+"""Each process on its own: it starts in any folder, loads only what it needs, and shares memory with its children."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ SIGNS = {"worker": "ready", "beat": "Starting", "flower": "Connected to", "api":
 
 @contextmanager
 def running(name: str, system: LiveSystem, folder: Path) -> Iterator[psutil.Process]:
-    """Give the process of `ebb NAME` in a folder, once its log says that it has started."""
+    """Yield the process of `ebb NAME` in a folder, once its log says that it has started."""
     command = [str(EBB), name, *(each.format(port=servers.free_port()) for each in OPTIONS[name])]
     environment = system.environment() | {"FLOWER_BASIC_AUTH": "mira:a password"}
     del environment["PYTHONPATH"]
@@ -63,12 +63,12 @@ def test_a_process_starts_in_a_folder_with_packages_of_the_same_names(
 
 
 DATABASE = 8
-"""Of the same Redis, with the two behind it, so that no other worker takes the task."""
+"""Another database of the same Redis, so that no other worker takes the task."""
 
 
 @pytest.fixture
 def collecting(live: LiveSystem, tmp_path: Path) -> Iterator[LiveSystem]:
-    """Run a worker as `ebb up` does, with one more task, by itself."""
+    """Run a worker as `ebb up` does, with one additional task and no others."""
     url = urlsplit(live.redis_url)._replace(path=f"/{DATABASE}").geturl()
     system = LiveSystem(live.database_url, url, tmp_path, live.settings)
     command = [sys.executable, "-m", "celery", "-A", "workers", "worker", "--queues=recall", "--concurrency=1"]

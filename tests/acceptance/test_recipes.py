@@ -1,4 +1,4 @@
-"""The recipes of the manual do what they say, each as a program of its own against a running Ebb."""
+"""The recipes of the manual work as described, each as a program against a running system."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def url(live: LiveSystem) -> Iterator[str]:
 
 
 def program(name: str, url: str, **changes: str) -> str:
-    """Return the program of a recipe, at the addresses of this system."""
+    """Return the program of a recipe, with the addresses of this system."""
     (found,) = re.findall(r"^```python\n(.*?)^```", (RECIPES / name).read_text(), re.MULTILINE | re.DOTALL)
     for old, new in {"http://127.0.0.1:5556": url, **changes}.items():
         assert old in found

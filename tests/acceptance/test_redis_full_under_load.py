@@ -1,4 +1,4 @@
-"""A whole system on a Redis with little memory: callers get an error, workers go on, nothing accepted is lost."""
+"""A system on a Redis with little memory: callers get an error, workers continue, nothing accepted is lost."""
 
 import signal
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from workers.errors import BusyError
 pytestmark = pytest.mark.acceptance
 
 ROOM = 16 * 1024**2
-"""Bytes that the server may use beyond what it does when the workers run."""
+"""Bytes that the server may use beyond those with idle workers."""
 
 
 @pytest.fixture
 def small(database_url: str, server_folder: Path, tmp_path: Path) -> Iterator[LiveSystem]:
-    """Return a system on a Redis of its own, whose memory a test may limit."""
+    """Return a system on its own Redis, whose memory a test may limit."""
     server = servers.Redis(data=server_folder / f"redis-{uuid4().hex}", port=servers.free_port())
     servers.prepare_redis(server)
     log = tmp_path / "redis.log"
@@ -42,7 +42,7 @@ def limited(system: LiveSystem) -> redis.Redis:
 
 
 def fill(keys: redis.Redis) -> None:
-    """Fill it to the last hundred bytes; what connections give back afterwards is filled by the next call."""
+    """Fill Redis to the last hundred bytes; repeat it for memory that connections release later."""
     for size in (100_000, 1_000, 100):
         try:
             while True:
@@ -80,7 +80,7 @@ def test_readiness_doctor_and_answers_say_that_redis_is_full_and_all_goes_on_whe
 def test_a_flood_is_refused_before_redis_is_full_and_all_that_was_accepted_is_stored(small: LiveSystem) -> None:
     accepted, ballast = [], {"letter": "x" * 60_000}
     with limited(small) as keys, small.client("mira") as client:
-        with pytest.raises(BusyError, match=r"`maxmemory`"):  # noqa: PT012 - the flood ends by it
+        with pytest.raises(BusyError, match=r"`maxmemory`"):  # noqa: PT012 - it ends the flood
             while True:
                 accepted.append(client.store(f"Fact {len(accepted)}.", metadata=ballast, wait=False)["id"])
         small.start("worker", "maintenance")

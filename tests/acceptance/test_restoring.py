@@ -1,4 +1,4 @@
-"""What was forgotten, by any cause and at any instant, can be restored through every door, on real workers."""
+"""Forgotten facts can be restored through every interface, for any reason and at any time, on real workers."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scope: what is done to one namespace leaves all others alone, at every door; all only by an explicit flag."""
+"""Scope: an operation on one namespace leaves all others alone at every interface; all only by an explicit flag."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ OF = """
 
 
 def filled(client: Client) -> str:
-    """Store something for every command; return the id of what is forgotten."""
+    """Store data for every command; return the id of the fact to be forgotten."""
     gone = client.store("The code of the old door is 1234.", classify=False)["id"]
     client.store_many(
         [
@@ -43,7 +43,7 @@ def filled(client: Client) -> str:
 
 
 def state(live: LiveSystem, namespace: str) -> list[Any]:
-    """Return all that commands of this module may change in a namespace."""
+    """Return everything that commands of this module may change in a namespace."""
     columns = (
         "text, forgotten_at, forgotten_reason, tier, fidelity, halvings, ends_at, decay_class, compared, stale, held"
     )
@@ -54,7 +54,7 @@ def state(live: LiveSystem, namespace: str) -> list[Any]:
 
 @pytest.fixture
 def clients(live: LiveSystem, namespace: str) -> Iterator[tuple[Client, Client]]:
-    """Return the clients of two namespaces that hold the same."""
+    """Return the clients of two namespaces with the same content."""
     with live.client(f"{namespace}-a") as one, live.client(f"{namespace}-b") as other:
         for client in (one, other):
             filled(client)
@@ -92,7 +92,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "relations": lambda client: client.decay_relations(now=NEXT_YEAR),
 }
 UNCHANGING = ("doctor",)
-"""What changes nothing where nothing is wrong."""
+"""Commands that change nothing if nothing is wrong."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,4 +1,4 @@
-"""What expired while nothing ran is forgotten when a worker starts, once however many start together."""
+"""Facts that expired while the system was off are forgotten when workers start, once for all of them."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What is stored lives from now on, what is given of a known fact applies, and each door says how long it lives."""
+"""Storing known facts: lifetimes start now, given fields are applied, and each interface reports the lifetime."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What took the place of what: through the client, the command line and imports, on real workers."""
+"""Superseding facts through the client, the command line and imports, on real workers."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The tasks through the client, on real workers: answers, what happens after them, and messages that come twice."""
+"""Tasks through the client, on real workers: answers, follow-up work, and redelivered messages."""
 
 import signal
 import time
@@ -46,7 +46,7 @@ def recalls(live: LiveSystem, id_: str) -> int:
 
 
 def fidelity(live: LiveSystem, id_: str) -> tuple[int, int | None]:
-    """Return a fact's fidelity and the dims of its vector, if it has one."""
+    """Return a fact's fidelity and the dims of its vector, if any."""
     ((code, dims),) = live.rows(
         """
         select fidelity, vector_dims(embedding) from activity
@@ -59,7 +59,7 @@ def fidelity(live: LiveSystem, id_: str) -> tuple[int, int | None]:
 
 
 def store_faded(client: Client, count: int, days: float = 400) -> list[str]:
-    """Store facts unused for so long that their vectors are due to go; return their ids."""
+    """Store facts whose vectors are due to be dropped; return their ids."""
     facts = [
         {"text": f"The {WORDS[i % 12]} number {i} of {client.namespace}.", "last_seen_at": ago(days), "salience": 0.3}
         for i in range(count)
@@ -166,7 +166,7 @@ def test_what_is_reinforced_or_stored_again_has_its_full_vector_again(
 
 
 def twice(live: LiveSystem, task: str, arguments: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Have one message delivered twice; return the state after each delivery and all that followed it."""
+    """Deliver one message twice; return the state after each delivery and the tasks that followed."""
     task_id, states = str(uuid4()), []
     for _ in range(2):
         live.send(task, arguments, task_id)

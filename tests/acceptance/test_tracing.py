@@ -1,4 +1,4 @@
-"""One trace from a caller's span through request and task to SQL, as an OTLP collector on loopback receives it."""
+"""A trace from a caller's span through request and task to SQL, as received by an OTLP collector on loopback."""
 
 import threading
 from collections.abc import Callable, Iterator

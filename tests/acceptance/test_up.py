@@ -1,4 +1,4 @@
-"""`ebb up`, `ebb down` and `ebb status` with the real processes, killed in every way that happens."""
+"""`ebb up`, `ebb down` and `ebb status` with real processes, killed in every usual way."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ COMMAND = [sys.executable, "-m", "api.cli"]
 
 
 class Place:
-    """A home under test, and the command line as a user there has it."""
+    """A home under test, with the command line of a user."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -63,7 +63,7 @@ class Place:
         return {each["name"]: each["pid"] for each in self.status()["processes"]}
 
     def family(self) -> list[psutil.Process]:
-        """Return supervisord and everything below it."""
+        """Return supervisord and its descendants."""
         top = psutil.Process(self.pids()["supervisor"])
         return [top, *top.children(recursive=True)]
 
@@ -79,7 +79,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Place]:
-    """Return a home for all tests that need none of their own, with a long and awkward path."""
+    """Return a home for tests that do not need their own, with a long and awkward path."""
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
     found = Place(folder / "Ren\u00e9e's home" / ("long-" * 20))
     yield found
@@ -220,7 +220,7 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
 
 def test_when_all_are_killed_at_once_up_works_again(running: Place) -> None:
     for process in running.family():
-        with suppress(psutil.NoSuchProcess):  # they take each other along
+        with suppress(psutil.NoSuchProcess):  # killing one ends others
             process.kill()
     again = running.up()
     assert again.returncode == 0, again.stdout + again.stderr
@@ -271,7 +271,7 @@ def test_the_foreground_reports_what_happens_and_an_interrupt_stops_everything(s
 
 
 def _foreground(place: Place) -> subprocess.Popen[str]:
-    """Start `ebb up` and return when it says that it is ready."""
+    """Start `ebb up` and return when it reports that it is ready."""
     up = subprocess.Popen(
         [*COMMAND, "up", "--port", str(place.port), "--json"],
         env=place.environment({}),
@@ -285,7 +285,7 @@ def _foreground(place: Place) -> subprocess.Popen[str]:
 
 
 def test_processes_without_their_supervisor_are_found_and_ended(place: Place) -> None:
-    """As on systems whose kernel does not tell a child that its parent has died."""
+    """As on systems whose kernel does not signal children when their parent dies."""
     data = place.home.redis
     server = servers.Redis(data=data, port=servers.free_port())
     servers.prepare_redis(server)

@@ -1,4 +1,4 @@
-"""Files of whole agents become facts: what was kept in blocks and passages, what was stated, and what was said."""
+"""Conversion of agent files to facts: blocks, passages, statements and turns."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The benchmark of forgetting: what it counts as kept and as outdated."""
+"""The benchmark of forgetting: its measures of kept and outdated facts."""
 
 from datetime import UTC, datetime
 

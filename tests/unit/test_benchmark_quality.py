@@ -1,4 +1,4 @@
-"""The benchmark of recall's quality: its conversations, its measures, and the BM25 that it compares with."""
+"""The benchmark of recall quality: conversations, measures, and the BM25 baseline."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""BM25 against a calculation by hand, and its bounds."""
+"""BM25 against a manual calculation, and its bounds."""
 
 import math
 
@@ -62,7 +62,7 @@ def test_an_empty_namespace_divides_by_nothing() -> None:
 @given(st.integers(0, 10**7), st.integers(0, 10**7))
 @properties
 def test_no_word_weighs_less_than_nothing(held: int, documents: int) -> None:
-    # A count that is older than the facts may name more holders than there are.
+    # An outdated count may exceed the number of facts.
     assert inverse_document_frequency(np.array([held]), documents)[0] > 0
 
 

@@ -1,4 +1,4 @@
-"""Addresses of the broker: one Redis, one behind TLS, or Sentinels; each as Celery and redis-py read it."""
+"""URLs of the broker: a single Redis, Redis with TLS, or Sentinels, as Celery and redis-py parse them."""
 
 from typing import Any
 

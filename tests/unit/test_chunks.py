@@ -1,4 +1,4 @@
-"""Chunks of Markdown: all of a text is in them, none is too long, and they keep to headings and blocks."""
+"""Chunks of Markdown: they cover the text, none is too long, and they respect headings and blocks."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A fact that was given no class gets one by its words, and never a short life by half of a word."""
+"""Classification of facts without decay class: by words, and never a short lifetime because of part of a word."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The compose file: by its published schema, and against what the code knows, for there is no Docker in the tests."""
+"""The compose file against its published schema and the code, without Docker."""
 
 import json
 import re
@@ -123,7 +123,7 @@ def test_each_command_is_one_that_the_code_has(name: str) -> None:
 
 
 def test_when_beat_sent_what_outlives_its_container() -> None:
-    """Else what is sent once a day would never be, where containers are made again each day."""
+    """Otherwise daily tasks would never be sent if containers are recreated every day."""
     beat = SERVICES["beat"]
     volume, _, folder = beat["volumes"][0].partition(":")
     assert volume in FILE["volumes"]

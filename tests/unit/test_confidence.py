@@ -1,4 +1,4 @@
-"""Belief: golden values, the documented boundary at exactly 0.1, and when a fact sinks below a floor."""
+"""Confidence: golden values, the documented boundary at exactly 0.1, and when a fact falls below a floor."""
 
 import json
 import math
@@ -159,7 +159,7 @@ def test_a_fact_exactly_at_the_floor_survives(confidence: float, floor: float) -
 
 
 def test_halvings_count_towards_the_floor() -> None:
-    # 0.8 is halved to 0.4, 0.2 and 0.1; ten days of a half-life take it below 0.1 with the third halving.
+    # 0.8 is halved to 0.4, 0.2 and 0.1; with ten days of half-life the third halving takes it below 0.1.
     assert culled(0.8, FORTNIGHT) == 0.75 * FORTNIGHT + 2 * HOUR
 
 

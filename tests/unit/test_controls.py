@@ -1,4 +1,4 @@
-"""Control characters in what is shown: in logs, on a terminal, and to an agent."""
+"""Control characters in output: in logs, on a terminal, and in contexts for agents."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ RECORD: dict[str, Any] = {"name": "api", "level": logging.INFO, "pathname": "x",
 
 def _raised(text: str) -> Any:
     try:
-        raise ValueError(text)  # noqa: TRY301 - it is what is wanted
+        raise ValueError(text)  # noqa: TRY301 - intended
     except ValueError:
         return sys.exc_info()
 

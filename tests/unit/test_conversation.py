@@ -1,4 +1,4 @@
-"""What messages say: the shapes of providers, tool calls, and what is left out."""
+"""Texts of messages: formats of providers, tool calls, and skipped messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files of conversations: plain messages, and what ChatGPT and Claude export."""
+"""Files of conversations: plain messages, and exports of ChatGPT and Claude."""
 
 import gzip
 import io

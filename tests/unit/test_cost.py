@@ -1,4 +1,4 @@
-"""The cost of a recall, and what may be asked within one."""
+"""The cost of a recall, and the highest limit within a cost."""
 
 import pytest
 from hypothesis import given

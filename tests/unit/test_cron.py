@@ -1,4 +1,4 @@
-"""Cron schedules are the standard's, where Celery's differ."""
+"""Cron schedules follow the standard where Celery's differ."""
 
 import pytest
 

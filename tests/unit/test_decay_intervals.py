@@ -1,4 +1,4 @@
-"""Spells come back from their eleven bytes as they were, as near as a picture shows, and bound what a row keeps."""
+"""Decay intervals survive packing with sufficient precision, and their number is bounded."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The manifests for Kubernetes: by the published schemas where they are at hand, and against what the code knows."""
+"""The Kubernetes manifests against the published schemas, if installed, and against the code."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ def of_kind(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """Return the template of each pod, by the name of what makes it."""
+    """Return the pod templates by the name of their controller."""
     return {name: made["spec"]["template"] for name, made in (of_kind("Deployment") | of_kind("Job")).items()}
 
 

@@ -1,4 +1,4 @@
-"""The two distributions, ebb-memory and ebb-server, as wheels in an environment of their own."""
+"""The distributions ebb-memory and ebb-server, as wheels in an environment of their own."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a fresh environment's folder of packages: both wheels, and by a path what they depend on."""
+    """Return a fresh environment's package folder with both wheels, and their dependencies by path."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder / "venv", with_pip=False)
     packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder / "venv")}))

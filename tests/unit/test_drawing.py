@@ -1,4 +1,4 @@
-"""The drawing of a graph: the same every time, within the picture, and no name upon another."""
+"""The drawing of a graph: deterministic, within the picture, and without overlapping names."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Choosing an embedder: only what is chosen is loaded, and what is missing is named."""
+"""The choice of an embedder: only the chosen one is loaded, and missing extras are named."""
 
 import subprocess
 import sys

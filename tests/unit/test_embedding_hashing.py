@@ -1,4 +1,4 @@
-"""The hashing embedder: the same everywhere, near for paraphrases, and never without a vector."""
+"""The hashing embedder: reproducible, close for paraphrases, and defined for every text."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def test_no_texts_give_no_rows(embedder: HashingEmbedder) -> None:
 
 
 def test_values_never_change(embedder: HashingEmbedder) -> None:
-    # From scikit-learn 1.9; stored vectors stay comparable only as long as these hold.
+    # From scikit-learn 1.9; stored vectors depend on these values.
     vector = embedder.embed(["Alice moved to Lisbon in May."])[0]
 
     expected = np.full(16, -0.028447)

@@ -1,4 +1,4 @@
-"""The embedder of sentence-transformers models, on a tiny model made here; needs the extra `local`."""
+"""The embedder of sentence-transformers models, with a tiny model created here; needs the extra `local`."""
 
 import importlib.util
 from pathlib import Path

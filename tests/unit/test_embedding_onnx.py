@@ -1,4 +1,4 @@
-"""The embedder that runs MiniLM by ONNX Runtime, with the model of the extra `onnx`."""
+"""The embedder that runs MiniLM with ONNX Runtime, with the model of the extra `onnx`."""
 
 import importlib.util
 import subprocess

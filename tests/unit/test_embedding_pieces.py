@@ -1,4 +1,4 @@
-"""Long texts in pieces: nothing lost, nothing too long, the mean by weight."""
+"""Long texts in pieces: complete, bounded, and combined by weighted mean."""
 
 import numpy as np
 from hypothesis import given

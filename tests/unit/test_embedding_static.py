@@ -1,4 +1,4 @@
-"""The static embedder: near in meaning, the same everywhere, and never without a vector."""
+"""The static embedder: close in meaning, reproducible, and defined for every text."""
 
 import subprocess
 import sys
@@ -43,7 +43,7 @@ def test_no_texts_give_no_rows(embedder: StaticEmbedder) -> None:
 
 
 def test_values_never_change(embedder: StaticEmbedder) -> None:
-    # Stored vectors stay comparable only as long as these hold.
+    # Stored vectors depend on these values.
     assert embedder.sums(["Alice moved to Lisbon in May."])[0, :8].tolist() == [60, 69, 13, 21, -8, -16, -82, 56]
 
 

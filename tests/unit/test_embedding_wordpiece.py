@@ -1,4 +1,4 @@
-"""The pieces of words are those of BERT's own tokenizer."""
+"""WordPiece tokens equal those of BERT's own tokenizer."""
 
 import hashlib
 

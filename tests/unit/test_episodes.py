@@ -1,4 +1,4 @@
-"""Episodes: which branch a fact belongs to, and when more turns have passed since than it outlives."""
+"""Episodes: their branch, and the turn limit after which they age out."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What an LLM points at in a text becomes a fact only as far as it stands there."""
+"""Extraction: what an LLM points at becomes a fact only if it is in the text."""
 
 from dataclasses import replace
 

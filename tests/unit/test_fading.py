@@ -1,4 +1,4 @@
-"""Fading is a function of time: any number of passes finds what one pass at the end finds."""
+"""Fading is a function of time: any number of passes gives the same result as one pass at the end."""
 
 import math
 from collections.abc import Sequence
@@ -110,19 +110,19 @@ facts = st.builds(
 
 
 def state(faded: Faded, now: float = NOW) -> tuple[int, int, int, bool, float, int]:
-    """Return tier, fidelity, halvings (of what is not over), staleness, end and its reason."""
+    """Return tier, fidelity, halvings (if not ended), staleness, end and its reason."""
     halvings = int(faded.halvings[0]) if faded.ends_at[0] > now else -1
     seen = int(faded.tier[0]), int(faded.fidelity[0]), halvings, bool(faded.stale[0])
     return *seen, float(faded.ends_at[0]), int(faded.end_reason[0])
 
 
 def after_pass(one: Anchors, faded: Faded) -> Anchors:
-    """Return a fact as a pass leaves it that found what it has become."""
+    """Return a fact as a pass with this result leaves it."""
     return replace(one, fidelity=faded.fidelity, halvings=faded.halvings, stale=faded.stale)
 
 
 def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded:
-    """Return what a store that visits a fact only when it is due knows of it after passes at those instants."""
+    """Return the state of a fact after passes at those instants, each only if it is due."""
     known = written(one, NOW, rules)
     for now in instants:
         if known.due_at[0] <= now:
@@ -131,7 +131,7 @@ def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded
 
 
 def over(one: Anchors, now: float, rules: FadingRules) -> bool:
-    """Return whether a fact is expired, removed by soft decay, or below the floor, as the documents say it."""
+    """Return whether a fact is expired, removed by soft decay, or below the floor, by the documented rules."""
     halvings = confidence.soft_decay_halvings(one.confirmed_at, one.expires_at, now)
     left = one.confidence * 0.5 ** confidence.halvings_applied(one.confidence, halvings)
     believed = confidence.effective_confidence(left, (now - one.confirmed_at) / DAY, rules.half_life)
@@ -142,7 +142,7 @@ def over(one: Anchors, now: float, rules: FadingRules) -> bool:
 
 
 def aged(one: Anchors, now: float, rules: FadingRules) -> Bools:
-    """Return whether an episode is past its limits, as the document says it."""
+    """Return whether an episode is past its limits, by the documented rules."""
     days, turns = now - one.encoded_at > rules.persistent_days * DAY, one.outrun_at <= now
     return (one.branch == Branch.PERSISTENT) & (days & turns if rules.both_limits else days | turns)
 
@@ -310,7 +310,7 @@ def test_a_higher_cold_threshold_fingerprints_earlier() -> None:
 
 
 def test_a_fingerprint_is_not_visited_for_the_rungs_that_it_skipped() -> None:
-    # Retention 0.30: fingerprinted at 0.35, and the rung at 0.25 of a wide ladder is still to come.
+    # Retention 0.30: fingerprinted at 0.35, before the rung at 0.25 of a wide ladder.
     faded = fade(fact(0.6), NOW + 25.4 * DAY, FadingRules(widest_bucket=16, cold_threshold=0.35, cull_floor=0.0))
 
     assert faded.fidelity == FINGERPRINT
@@ -318,7 +318,7 @@ def test_a_fingerprint_is_not_visited_for_the_rungs_that_it_skipped() -> None:
 
 
 def ending(one: Anchors, rules: FadingRules = WITHOUT_FLOOR) -> tuple[float, str]:
-    """Return in how many seconds a fact ends, and why."""
+    """Return the seconds until a fact ends, and the reason."""
     ends_at, reason = ends(one, rules)
     return float(ends_at[0]) - NOW, REASONS[int(reason[0])]
 
@@ -349,7 +349,7 @@ def test_a_fact_without_lifetime_is_culled_when_it_is_not_confirmed() -> None:
 
 
 def test_a_fact_that_only_its_halvings_take_below_the_floor_fades_and_is_not_culled() -> None:
-    """After 67.5 days 1.0 is believed to 0.77, so that the third halving leads below a tenth."""
+    """After 67.5 days, confidence 1.0 has fallen to 0.77, so the third halving takes it below a tenth."""
     assert ending(fact(lifetime=90 * DAY), RULES) == (67.5 * DAY + 2 * 3600, "faded")
 
 

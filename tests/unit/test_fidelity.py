@@ -1,4 +1,4 @@
-"""What is kept of a vector: buckets are powers of two, they nest, and nothing shrinks below the minimum."""
+"""Fidelity: buckets are powers of two and nest, and vectors keep the minimum number of dimensions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exports of other products become the lines of facts that an import takes."""
+"""Conversion of other products' exports to import lines."""
 
 import gzip
 import io

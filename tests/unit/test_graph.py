@@ -1,4 +1,4 @@
-"""What links lend: never more than a share of what lends it, however they run."""
+"""Gains from links: never more than a share of the linked fact's relevance, in any topology."""
 
 import numpy as np
 import pytest

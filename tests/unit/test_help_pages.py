@@ -32,7 +32,7 @@ def anchors(path: Path) -> set[str]:
 
 
 def rows(name: str) -> list[list[str]]:
-    """Return the cells of all rows of a page's tables, without code marks."""
+    """Return the cells of all table rows of a page, without code marks."""
     lines = (help_pages.FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines()
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 

@@ -1,4 +1,4 @@
-"""Settings of hygiene: partial ones override defaults, false and 0 switch off, and errors are worded as documented."""
+"""Hygiene settings: partial ones override defaults, false and 0 switch off, and errors have the documented wording."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is injected: the documented lines to the byte, texts that cannot pass for more, and never over the budget."""
+"""Injected contexts: the documented lines byte by byte, safe escaping, and the token budget."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Instants: a write counts when the database's clock says, and other clocks count for order within bounds."""
+"""Instants: writes are dated by the database's clock, and other clocks are accepted within bounds."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Batches are cut just where the order of their facts makes a difference."""
+"""Batches are cut exactly where the order of their facts matters."""
 
 from uuid import UUID
 

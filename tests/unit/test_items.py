@@ -1,4 +1,4 @@
-"""The paths of items, and which documents a filter takes."""
+"""Paths of items, and filters on documents."""
 
 import json
 from typing import Any

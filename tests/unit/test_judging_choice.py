@@ -1,4 +1,4 @@
-"""An LLM costs nothing where none is set, and an error names the setting that is missing."""
+"""Without an LLM its client is not loaded, and errors name the missing setting."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The layers hold: light imports stay light, the core stays pure, and every statement keeps tenants apart."""
+"""Layers: light imports stay light, the core stays pure, and every statement is restricted to a tenant."""
 
 import ast
 import pkgutil
@@ -19,13 +19,13 @@ CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers
 RESTRICTED = re.compile(
     r"\bnamespace (?:\+ 0 )?= (?:%\(namespace\)s|\{namespace\}|%%s|(?:new|gone|wanted)\.namespace)"  # one tenant's rows
     r"|\bnamespace = \(select id from namespaces where name = %\(name\)s\)"
-    rf"|\binsert into {TENANTS} \(namespace,"  # or rows that are each written with their tenant
+    rf"|\binsert into {TENANTS} \(namespace,"  # or rows written with their tenant
 )
 JOINED = re.compile(rf"\bjoin ({TENANTS}) on")
 
 
 def loaded_by(*modules: str, among: list[str]) -> list[str]:
-    """Return which of those modules a fresh process has loaded after importing `modules`."""
+    """Return which of the modules in `among` a fresh process has loaded after importing `modules`."""
     program = f"import sys, {', '.join(modules)}; print(*[name for name in {among!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return answer.stdout.split()
@@ -105,7 +105,7 @@ def test_no_worker_goes_by_the_clock_of_its_machine() -> None:
         )
     }
     assert found == {
-        "endpoint.py: datetime.now(",  # how long a server that names an instant wants to be left alone
-        "logs.py: datetime.now(",  # when a line was written
-        "tasks/task.py: datetime.now(",  # messages of other programs, which name a deadline by their clock
+        "endpoint.py: datetime.now(",  # a Retry-After header with an instant
+        "logs.py: datetime.now(",  # time of a log line
+        "tasks/task.py: datetime.now(",  # messages of other programs, whose deadline is by their own clock
     }

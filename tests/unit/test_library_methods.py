@@ -1,4 +1,4 @@
-"""The library's methods: each operation has one, type checkers see what the contract says, and HTTP takes all of it."""
+"""Methods of the library: one per operation, typed by the contract, and supported by HTTP."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def test_every_operation_has_a_route_that_takes_its_parameters() -> None:
 
 
 def not_taken(operation: Operation, document: dict[str, Any]) -> list[str]:
-    """Return the parameters of an operation that its route does not take."""
+    """Return the parameters of an operation that its route does not accept."""
     method, path = operation.route.partition("?")[0].split()
     route = document["paths"][path][method.lower()]
     taken = {one["name"] for one in route.get("parameters", [])}

@@ -1,4 +1,4 @@
-"""Nine decay classes: their lifetimes are constants, and only some start again with each use."""
+"""Decay classes: their lifetimes are constants, and only some are renewed by use."""
 
 import math
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What each process loads: the doors neither the model nor the database's driver."""
+"""Imports of each process: interfaces load neither models nor the database driver."""
 
 import subprocess
 import sys

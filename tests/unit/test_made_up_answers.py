@@ -1,4 +1,4 @@
-"""Answers of anything: what an LLM or an embedder says is of use, or refused in words that name the server."""
+"""Arbitrary answers of an LLM or embedder: they are used, or refused with a message that names the server."""
 
 import json
 from datetime import UTC, datetime

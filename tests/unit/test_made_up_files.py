@@ -1,4 +1,4 @@
-"""Files of anything, where Ebb looks for its own: they are read, or it is said which one is damaged."""
+"""Arbitrary contents of Ebb's own files: they are read, or reported as damaged."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Imports of anything: each line becomes facts or is refused in words, and none is lost without a word."""
+"""Arbitrary imports: each line becomes facts or is refused with a message."""
 
 import gzip
 import io
@@ -71,7 +71,7 @@ CONTENTS = st.one_of(
 
 
 def taken(line: bytes) -> bool:
-    """Return whether a line of an import is taken; whatever it says, it is refused in words or not at all."""
+    """Return whether a line of an import is accepted; it must be accepted or refused with a message."""
     refused = ""
     try:
         said = parse(line)

@@ -1,4 +1,4 @@
-"""Settings of anything: a start goes well or ends with words that name the variable."""
+"""Arbitrary settings: the start succeeds or fails with a message that names the variable."""
 
 import contextlib
 from typing import Any

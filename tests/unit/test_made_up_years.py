@@ -1,4 +1,4 @@
-"""The years that benchmarks make up: what is asked in them, and what random slices see of them."""
+"""Generated years of the benchmarks: their questions, and their random slices."""
 
 from datetime import timedelta
 

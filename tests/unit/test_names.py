@@ -1,4 +1,4 @@
-"""The names that a text holds as whole words are among its phrases."""
+"""Names that occur in a text as whole words are among its phrases."""
 
 import re
 from time import perf_counter

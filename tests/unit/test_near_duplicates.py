@@ -1,4 +1,4 @@
-"""What tells near-duplicates from contradictions, and which of them is kept."""
+"""Near-duplicates: how they differ from contradictions, and which fact is kept."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What doors make of refusals by workers of an older version."""
+"""How interfaces report refusals by workers of an older version."""
 
 import pytest
 from celery.exceptions import NotRegistered

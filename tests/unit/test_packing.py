@@ -1,4 +1,4 @@
-"""Packing: what was packed comes back, in whatever language and however unusual, and what is packed stays readable."""
+"""Packed texts are restored exactly in any language, and old packed texts stay readable."""
 
 import hashlib
 from importlib import resources

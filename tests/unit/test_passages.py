@@ -1,4 +1,4 @@
-"""Passages: windows of a long text that cover all of it, and count its words where they stand."""
+"""Passages: windows of a long text that cover it, with word counts by position."""
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +10,7 @@ SMALL = Cut(step=5, longest=15)
 
 
 def counted(places: list[list[int]]) -> list[list[int]]:
-    """Return the counts of one text's terms, given with their places."""
+    """Return the counts of one text's terms, given with their positions."""
     terms = [term for term, own in enumerate(places) for _ in own]
     flat = [place for own in places for place in own]
     arrays = [np.array(one, np.int64) for one in ([0] * len(flat), terms, flat)]

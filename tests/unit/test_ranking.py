@@ -1,4 +1,4 @@
-"""Ranking: what is relevant leads, what was said next to it follows, and strength decides between equals."""
+"""Ranking: relevance first, then neighbours in the conversation, and strength between equals."""
 
 import itertools
 import math

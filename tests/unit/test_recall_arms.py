@@ -1,4 +1,4 @@
-"""The text arm's two calculations: which words choose candidates, and how often a word occurs."""
+"""The text arm: which words select candidates, and how often a word occurs."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def words_of(terms: list[Term]) -> list[str]:
 
 
 def rank(times: int) -> np.float32:
-    """Return what `ts_rank` gives a word that occurs so often: it sums 1 / j² in float4, rounding each time."""
+    """Return `ts_rank` of a word with that many occurrences: the sum of 1 / j² in float4, rounded at each step."""
     total = np.float32(0)
     for j in range(1, times + 1):
         total += np.float32(1) / np.float32(j * j)

@@ -1,4 +1,4 @@
-"""What monitors see of tasks: whatever is given, no text of it but ids, the namespace and instants."""
+"""Redaction: monitors see ids, the namespace and instants, but no text of any argument."""
 
 import string
 

@@ -1,4 +1,4 @@
-"""Relevance: more of what is asked is more relevant, and what the namespace does not know makes everything less so."""
+"""Relevance: it grows with the share of the question covered, and falls with words unknown to the namespace."""
 
 import numpy as np
 import pytest

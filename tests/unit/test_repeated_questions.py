@@ -1,4 +1,4 @@
-"""Questions that strengthened a fact lately are known again, as long as the cool-down lasts."""
+"""Questions that strengthened a fact are recognised during the cool-down."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Salience: what says much is worth more than what says little, whatever is missing."""
+"""Salience: informative statements score higher than small talk, also with missing inputs."""
 
 import numpy as np
 import pytest

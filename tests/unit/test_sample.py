@@ -1,4 +1,4 @@
-"""The shipped sample year is clean, and the questions asked of it have their answers in it."""
+"""The shipped sample year is clean, and contains the answers to its questions."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ def _instants() -> list[datetime]:
 
 
 def _repeated(texts: list[str]) -> list[str]:
-    """Return texts that occur twice, where neither case nor blanks tell texts apart."""
+    """Return texts that occur twice, ignoring case and blanks."""
     counts = Counter(" ".join(text.lower().split()) for text in texts)
     return [text for text, count in counts.items() if count > 1]
 

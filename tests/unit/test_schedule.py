@@ -1,4 +1,4 @@
-"""Beat sends every pass by itself: no cron is needed."""
+"""Beat sends every scheduled task; no cron is needed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ print(json.dumps({
 
 
 def schedule(**settings: str) -> dict[str, Any]:
-    """Return what beat would send: after how many seconds, or at which hours of which time zone."""
+    """Return beat's schedule: intervals in seconds, or times with their time zone."""
     environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0"} | settings
     program = [sys.executable, "-c", PROGRAM]
     answer = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Settings: read once, every variable known, and a wrong value said with its variable and what is allowed."""
+"""Settings: read once, unknown variables and wrong values are reported with the allowed ones."""
 
 from pathlib import Path
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-# The consumer fails, and another part of the worker never ends when it is stopped.
+# The consumer fails, and another part of the worker never stops.
 WORKER = """
 import threading
 from celery.bootsteps import StartStopStep
@@ -41,7 +41,7 @@ def test_a_worker_that_failed_ends_even_where_stopping_it_hangs() -> None:
     assert "did not stop within 0.1 s" in ended.stderr
 
 
-# The signal comes in the first round, while a weak reference is cleared.
+# The signal arrives in the first tick, while a weak reference is cleared.
 BEAT = """
 import os, signal, weakref
 from celery.beat import Scheduler, Service

@@ -1,4 +1,4 @@
-"""Signatures: the same in every process, near what they stand for, and in its order."""
+"""Signatures: equal in every process, close to the true cosine, and order-preserving."""
 
 import hashlib
 import subprocess
@@ -23,14 +23,14 @@ def random_vectors(seed: int, rows: int, dims: int = DIMS) -> Vectors:
 
 
 def at_cosines(query: Vectors, cosines: Floats, seed: int) -> Vectors:
-    """Return one unit vector for each cosine that it shall have with the unit query."""
+    """Return one unit vector per given cosine with the unit query."""
     others = random_vectors(seed, len(cosines), len(query))
     across = normalise(others - np.outer(others @ query, query))
     return (cosines[:, None] * query + np.sqrt(1 - cosines[:, None] ** 2) * across).astype(np.float32)
 
 
 def test_the_projection_never_changes() -> None:
-    # Stored signatures mean something only as long as these hold.
+    # Stored signatures depend on these values.
     matrix = projection(DIMS)
 
     assert matrix.shape == (BITS, DIMS)

@@ -1,4 +1,4 @@
-"""Slow clients of the API: neither the head of a request nor its body may take for ever."""
+"""Slow clients of the API: neither the head of a request nor its body may take too long."""
 
 import asyncio
 from contextlib import closing
@@ -20,7 +20,7 @@ async def _answer(_scope: Any, _receive: Any, send: Any) -> None:
 
 
 async def _received(*sent: bytes) -> bytes:
-    """Return what is answered behind the last whole request, of what is sent bit by bit, until the connection ends."""
+    """Return the answer after the last complete request, sent bit by bit, until the connection closes."""
     config = uvicorn.Config(_answer, log_config=None, ws="none", timeout_keep_alive=3600)
     config.load()
     state = ServerState()

@@ -1,4 +1,4 @@
-"""How a soak judges: what grows is found, what only fills up at first or comes and goes is not."""
+"""Verdicts of a soak: growth is detected; initial filling and fluctuations are not."""
 
 import json
 import os
@@ -19,7 +19,7 @@ EVERY = 5.0
 
 
 def soaked(own: list[float]) -> Samples:
-    """Return the samples of one process that took so much, one every five seconds."""
+    """Return samples of one process with these values, one every five seconds."""
     times = [place * EVERY for place in range(len(own))]
     return Samples(times, [{1: Memory("worker child", mib, mib / 2, 20)} for mib in own])
 

@@ -1,4 +1,4 @@
-"""Summaries: three layers by retention, each made from the text itself."""
+"""Summaries: three layers by retention, each made from the original text."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Tags: the documented examples to the letter, and no topic where none is named."""
+"""Tags: the documented examples, and no false topics."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What makes two texts the same, and which parts of a text are personal."""
+"""Identity of texts, and which parts of a text are the user's own."""
 
 import hashlib
 

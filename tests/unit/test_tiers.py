@@ -1,4 +1,4 @@
-"""Forgetting curves: golden values, the documented lives, and the closed form against numeric integration."""
+"""Forgetting curves: golden values, the documented examples, and the closed form against numeric integration."""
 
 import json
 import math
@@ -24,7 +24,7 @@ from workers.core.tiers import (
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_tiers.json").read_text(encoding="utf-8"))
 TOLERANCE = 1e-4
-"""The golden curves come from numeric integration, which is no more exact than this."""
+"""Precision of the golden curves, which come from numeric integration."""
 
 STEPS = 20_000
 properties = examples(100)
@@ -59,7 +59,7 @@ def documented_tier(salience: float, coactivations: int, age_days: float) -> Tie
 
 
 def integrated(strength: float, coactivations: int, age_days: float) -> float:
-    """Return retention by Euler's method: in each small step, the rate of the tier at its middle."""
+    """Return retention by the midpoint method: in each small step, the rate of the tier at its middle."""
     rates = {Tier.HOT: 0.005, Tier.WARM: 0.02, Tier.COLD: 0.05}
     step, exponent = age_days / STEPS, 0.0
     for i in range(STEPS):
@@ -177,7 +177,7 @@ def test_before_the_tier_changes_the_curve_is_the_documented_formula() -> None:
 @given(shares, counts, st.floats(0, 120))
 @examples(40)
 def test_the_closed_form_equals_numeric_integration(strength: float, coactivations: int, age: float) -> None:
-    # Each of the three bends may fall anywhere in a step, which then has the wrong rate for a part of it.
+    # Each of the three bends may fall within a step, part of which then has the wrong rate.
     error = 3 * (age / STEPS) * 0.05 / (strength + 0.1)
 
     expected = integrated(strength, coactivations, age)

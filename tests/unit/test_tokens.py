@@ -1,4 +1,4 @@
-"""Counting tokens: by characters, or by a tokenizer that brings its vocabulary with it."""
+"""Counting tokens: by characters, or by a tokenizer with a bundled vocabulary."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Turns: which namespace's request gets a thread next, and when one is refused."""
+"""Scheduling of the API's threads: which namespace's request is next, and when one is refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ LARGE = 1_000
 
 
 class Crowd:
-    """Requests that hold their threads until they are let go."""
+    """Requests that occupy their threads until released."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -21,7 +21,7 @@ class Crowd:
         self.gates: dict[str, list[asyncio.Event]] = {}
 
     async def send(self, namespace: str, count: int = 1, size: int = 0) -> None:
-        """Begin requests of a namespace."""
+        """Start requests of a namespace."""
         for _ in range(count):
             self.tasks.append(asyncio.create_task(self._request(namespace, size)))
         await self.settle()
@@ -39,7 +39,7 @@ class Crowd:
         await self.settle()
 
     async def settle(self) -> None:
-        """Let every request go as far as it can."""
+        """Run until every request waits or has a thread."""
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -102,7 +102,7 @@ def test_a_request_that_is_cancelled_while_it_waits_leaves_its_place(ends: int) 
     async def check(crowd: Crowd) -> None:
         await crowd.send("mira", SHARE + 2)
         crowd.tasks[SHARE].cancel()
-        if ends:  # it gets its turn at the same moment
+        if ends:  # it gets a thread at the same moment
             crowd.gates["mira"].pop(0).set()
         await crowd.settle()
         if not ends:

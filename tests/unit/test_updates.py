@@ -1,4 +1,4 @@
-"""Which statement makes an older one outdated, and where it stands then."""
+"""Which statement makes an older one outdated, and its rank then."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each user of another product has a namespace of their own, which tells who that is."""
+"""Users of another product: each has a namespace, from which the user's name is recovered."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""What may be stored and asked: every kind of bad input is one clear error, by the same rule for every door."""
+"""Validation of facts and parameters: every invalid input gives one clear error, the same at every interface."""
 
 import math
 import re
