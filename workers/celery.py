@@ -1,18 +1,20 @@
 """The Celery app, its configuration and beat schedule, for `ebb worker`, `ebb beat` and `ebb flower`."""
 
 import os
+from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
 import click
 from celery import Celery
-from celery.signals import celeryd_init, import_modules, setup_logging
+from celery.signals import after_task_publish, beat_init, celeryd_init, import_modules, setup_logging
 from ebb import tracing
+from redis.exceptions import RedisError
 
 from workers import clock, flower, logs, redaction
 from workers.clock import Clock
-from workers.coordination import transport
+from workers.coordination import signals, transport
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.cron import crontabs
@@ -172,6 +174,18 @@ flower.guard(settings.flower_url)
 @setup_logging.connect
 def _log(**_: Any) -> None:
     logs.configure(settings)
+
+
+@beat_init.connect
+def _note_what_beat_sends(**_: Any) -> None:
+    """Record in Redis when beat last sent a task, for the metrics."""
+    keys = own_keys(settings.redis_url)
+
+    def note(**_: Any) -> None:
+        with suppress(RedisError):
+            signals.note_beat(keys, app.server_clock.now().timestamp())
+
+    after_task_publish.connect(note, weak=False)
 
 
 @import_modules.connect

@@ -18,7 +18,7 @@ from celery.signals import (
 from workers import tracing
 from workers.admin.search_indexes import check_language
 from workers.celery import app
-from workers.coordination import bulk, outbox, signals
+from workers.coordination import bulk, outbox, signals, usage
 from workers.coordination.redis import RefusedError
 from workers.decay import forget_limit
 from workers.errors import EbbError, EmbeddingError
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 CARRIED = ("traceparent", "tracestate", "baggage")
 """Headers of a message that say below which span its task is."""
 
-own = {"children": 1}
+own = {"children": 1, "measured": float("-inf")}
 """State of this worker's main process."""
 
 
@@ -98,15 +98,24 @@ def send_heartbeat(sender: Any, **_: Any) -> None:
     try:
         signals.note_heartbeat(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
         _offer_slots(sender.eventer.hostname)
+        _note_usage(sender.eventer.hostname)
     except RefusedError as error:
         log.warning("%s", error)
+
+
+def _note_usage(node: str) -> None:
+    """Note what this worker uses, now and then."""
+    now = context.seconds()
+    if now - own["measured"] >= usage.NOTED_SECONDS:
+        own["measured"] = now
+        usage.note(context.redis, node, usage.measure(now))
 
 
 def _offer_slots(node: str) -> None:
     """Offer children to the bulk lane and resend lost slices; one child stays free for interactive work."""
     queues = app.amqp.queues.consume_from
     if STORE in queues:
-        bulk.note_slots(context.redis, node, own["children"], int(RECALL in queues), context.seconds())
+        bulk.note_slots(context.redis, node, int(own["children"]), int(RECALL in queues), context.seconds())
         send_slices()
 
 

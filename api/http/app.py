@@ -17,6 +17,7 @@ from api.http import (
     facts,
     mcp,
     memory,
+    metrics,
     monitoring,
     problems,
 )
@@ -33,6 +34,7 @@ GROUPS = (
     memory,
     admin,
     monitoring,
+    metrics,
     mcp,
     *dashboard.PAGES,
 )

@@ -1,27 +1,23 @@
-"""Monitoring: the request log, health checks, and metrics for Prometheus."""
+"""Monitoring: the request log, spans of requests, and health checks."""
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from fastapi import APIRouter, Request, Response
+from prometheus_client import Histogram
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
 from api.transport import AWAY
 from workers import tracing
-from workers.coordination import bulk, embedder_pause, outbox, signals, timings
+from workers.coordination import signals
 from workers.coordination.redis import explain
 from workers.errors import EbbError, UnavailableError
-from workers.queues import MAINTENANCE, RECALL, STORE, age_of
+from workers.queues import MAINTENANCE, RECALL, STORE
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -101,7 +97,7 @@ def _tell(scope: Scope, status: int, seconds: float) -> None:
 
 routes = APIRouter(tags=["health"])
 
-OK = "ok"
+OK, UNKNOWN = "ok", "unknown"
 NEEDED = ("redis", RECALL, STORE, "database")
 ASK_SECONDS = 3.0
 KNOWN_SECONDS = 2.0
@@ -130,20 +126,24 @@ async def live() -> Live:
 @routes.get("/health/ready", responses={503: {"model": Ready}})
 def ready(request: Request, response: Response) -> Ready:
     """Return the state of each part; 503 if storing or recalling is not possible."""
-    door = door_of(request)
-    at, checks = door.known_health
-    if time.monotonic() - at > KNOWN_SECONDS:
-        checks = _checks(door)
-        door.known_health = (time.monotonic(), checks)
-    down = any(checks[name] != OK for name in NEEDED)
-    well = all(check == OK for check in checks.values())
+    found = checks(door_of(request))
+    down = any(found[name] != OK for name in NEEDED)
+    well = all(check == OK for check in found.values())
     response.status_code = HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK
-    return Ready(status="down" if down else "ready" if well else "degraded", checks=checks)
+    return Ready(status="down" if down else "ready" if well else "degraded", checks=found)
+
+
+def checks(door: Door) -> dict[str, str]:
+    """Return the state of each part, as it was a moment ago; a part behind another that is down is unknown."""
+    at, found = door.known_health
+    if time.monotonic() - at > KNOWN_SECONDS:
+        found = _checks(door)
+        door.known_health = (time.monotonic(), found)
+    return found
 
 
 def _checks(door: Door) -> dict[str, str]:
-    """Return the state of each part; a part behind another that is down is unknown."""
-    unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), "unknown")
+    unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), UNKNOWN)
     try:
         alive = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
         signals.try_write(door.redis)
@@ -161,135 +161,3 @@ def _asked(door: Door) -> dict[str, str]:
         return dict(door.client.call("memory.health", {}, ASK_SECONDS))
     except EbbError as error:
         return {"database": str(error)}
-
-
-MEASURE_SECONDS = 3.0
-"""Time that a scrape waits for the database's first measures."""
-
-FRESH_SECONDS = 15.0
-"""Age from which measures are taken again for the next scrape."""
-
-
-@routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) -> Response:
-    """Return the figures of the whole system, all namespaces together, in the format of Prometheus."""
-    registry = CollectorRegistry()
-    registry.register(_System(door_of(request)))
-    registry.register(REQUESTS)
-    try:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
-
-
-class _System:
-    """The collector that runs at each scrape."""
-
-    def __init__(self, door: Door) -> None:
-        self._door = door
-
-    def collect(self) -> Iterator[Metric]:
-        yield from self._waiting()
-        yield from self._pause()
-        yield from self._timings()
-        regretted = CounterMetricFamily(
-            "ebb_regrets", "Questions whose best answer had ended by itself and lies in deep memory"
-        )
-        regretted.add_metric([], signals.total_regrets(self._door.redis))
-        yield regretted
-        measured = self._measured()
-        if measured is not None:
-            yield from _facts(measured)
-            yield from _passes(measured)
-
-    def _waiting(self) -> Iterator[Metric]:
-        queues = {(queue,): self._door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
-        yield _gauge("ebb_queue_tasks", "Tasks that wait", ["queue"], queues)
-        now = self._door.client.seconds()
-        ages = {(queue,): age_of(self._door.broker, queue, now) for (queue,) in queues}
-        yield _gauge("ebb_queue_seconds", "For how long the first of them has waited", ["queue"], ages)
-        yield _gauge(
-            "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
-        )
-        lane = bulk.waiting(self._door.redis)
-        yield _gauge("ebb_bulk_batches", "Large batches and costly tasks in the bulk lane", [], {(): lane["batches"]})
-        yield _gauge("ebb_bulk_bytes", "Their bytes", [], {(): lane["bytes"]})
-        yield _gauge(
-            "ebb_http_waiting",
-            "Requests that wait for a thread",
-            [],
-            {(): self._door.turns.waiting},
-        )
-        limits = {(name,): float(most) for name, most in self._door.settings.limits.items()}
-        yield _gauge("ebb_limit", "What each namespace may have under way", ["setting"], limits)
-        alive = signals.live_workers(self._door.redis, now)
-        workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
-        yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
-
-    def _pause(self) -> Iterator[Metric]:
-        found = embedder_pause.state(self._door.redis)
-        yield _gauge(
-            "ebb_embedder_pause_seconds",
-            "For how long the embedder is not asked any more, because it did not answer; 0 while it is",
-            [],
-            {(): found.seconds},
-        )
-        yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", [], {(): found.failures})
-
-    def _timings(self) -> Iterator[Metric]:
-        recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])
-        writes = HistogramMetricFamily("ebb_write_to_readable_seconds", "From sending a write until it can be read")
-        for what, (counts, total) in sorted(timings.read(self._door.redis).items()):
-            buckets = [
-                ("+Inf" if bound == float("inf") else str(bound), count)
-                for bound, count in zip(timings.BUCKETS, counts, strict=True)
-            ]
-            kind, _, arm = what.partition(" ")
-            if kind == timings.RECALL:
-                recalls.add_metric([arm], buckets, total)
-            elif kind == timings.WRITE:
-                writes.add_metric([], buckets, total)
-        yield recalls
-        yield writes
-
-    def _measured(self) -> dict[str, Any] | None:
-        """Return the latest measures of the database; old ones are refreshed for the next scrape."""
-        known = signals.measured(self._door.redis)
-        client = self._door.client
-        try:
-            if known is None:
-                return client.call("memory.measure", {}, MEASURE_SECONDS)
-            if client.seconds() - known["at"] > FRESH_SECONDS:
-                client.send("memory.measure", {}, expires=FRESH_SECONDS, ignore_result=True)
-        except EbbError:
-            return known
-        return known
-
-
-def _facts(measured: dict[str, Any]) -> Iterator[Metric]:
-    for label in ("tiers", "fidelity"):
-        name = label.removesuffix("s")
-        values = {(one,): count for one, count in measured[label].items()}
-        yield _gauge(f"ebb_facts_by_{name}", f"Live facts by {name}", [name], values)
-    forgotten = {(reason,): count for reason, count in measured["forgotten"].items()}
-    yield _gauge("ebb_forgotten_facts", "Tombstones by reason", ["reason"], forgotten)
-    yield _gauge("ebb_due_facts", "Facts that a pass would take now", [], {(): measured["due"]})
-    yield _gauge(
-        "ebb_oldest_due_seconds", "For how long the first of them is due", [], {(): measured["oldest_due_seconds"]}
-    )
-    yield _gauge("ebb_measured_timestamp_seconds", "When the database said all this", [], {(): measured["at"]})
-
-
-def _passes(measured: dict[str, Any]) -> Iterator[Metric]:
-    last = measured["last_pass"]
-    if last is not None:
-        yield _gauge("ebb_pass_seconds", "The last pass, from its plan to its end", [], {(): last["seconds"]})
-        yield _gauge("ebb_pass_work_seconds", "What its tasks worked together", [], {(): last["worked_ms"] / 1000})
-        yield _gauge("ebb_pass_timestamp_seconds", "When it ended", [], {(): last["at"]})
-
-
-def _gauge(name: str, said: str, labels: list[str], values: Mapping[Any, float]) -> GaugeMetricFamily:
-    gauge = GaugeMetricFamily(name, said, labels=labels)
-    for label, value in values.items():
-        gauge.add_metric(list(label), value)
-    return gauge

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -13,13 +14,14 @@ import click
 import pytest
 import typer
 from live_api import serving
-from live_system import ROOT, LiveSystem
+from live_system import ROOT, LiveSystem, eventually
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from api.cli import command_line
 from api.http.app import make_app
 from api.mcp.tools import TOOLS
+from workers.coordination import signals, usage
 
 FOLDER = ROOT / "tests" / "golden"
 WRITE = bool(os.environ.get("WRITE_GOLDEN"))
@@ -139,6 +141,9 @@ def test_the_metrics_are_the_golden_ones(live: LiveSystem) -> None:
         api.post("/memory/recall", json={"query": "Where is the key?"}).raise_for_status()
         api.post("/memory/decay?everywhere=true", json={}).raise_for_status()
         live.settle()
+        signals.count(live.own_keys, signals.FAILURES, "memory.store")
+        signals.note_beat(live.own_keys, 1.0)
+        eventually(lambda: usage.read(live.own_keys, time.time()), "the workers have noted what they use")
         live.own_keys.delete("ebb:measured")
         metrics = api.get("/metrics").text
     families = {family.name: family for family in text_string_to_metric_families(metrics)}

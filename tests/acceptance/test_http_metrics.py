@@ -1,7 +1,8 @@
-"""Metrics for Prometheus, and that Grafana's dashboard uses existing ones only."""
+"""Metrics for Prometheus, and that Grafana's dashboard and the alert rules use existing ones only."""
 
 import json
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import Any
 
 import promql_parser
 import pytest
+import yaml
 from live_api import serving
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 from prometheus_client.parser import text_string_to_metric_families
+
+from workers.coordination import signals, usage
 
 pytestmark = pytest.mark.acceptance
 
-DASHBOARD: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "api" / "http" / "grafana.json").read_text(encoding="utf-8")
-)
+FOLDER = Path(__file__).parents[2] / "api" / "http"
+DASHBOARD: dict[str, Any] = json.loads((FOLDER / "grafana.json").read_text(encoding="utf-8"))
+RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
 
@@ -31,6 +35,9 @@ def metrics(alone: LiveSystem) -> str:
         alone.settle()
         api.delete(f"/memory/facts/{made.json()['id']}").raise_for_status()
         api.post("/memory/decay?everywhere=true", json={}).raise_for_status()
+        signals.count(alone.own_keys, signals.FAILURES, "memory.store")
+        signals.note_beat(alone.own_keys, 1.0)
+        eventually(lambda: usage.read(alone.own_keys, time.time()), "the worker has noted what it uses")
         alone.own_keys.delete("ebb:measured")
         answer = api.get("/metrics")
         assert answer.headers["content-type"].startswith("text/plain")
@@ -48,6 +55,12 @@ def test_the_metrics_cover_facts_queues_workers_and_how_long_things_take(alone: 
     assert figures['ebb_queue_tasks{queue="recall"}'] == figures['ebb_queue_seconds{queue="recall"}'] == 0
     assert figures['ebb_workers{queue="maintenance"}'] == 1
     assert figures["ebb_outbox_writes"] == 0
+    assert figures['ebb_ok{part="database"}'] == figures['ebb_ok{part="redis"}'] == 1
+    assert figures["ebb_database_bytes"] > 1e6
+    assert figures["process_resident_memory_bytes"] > 1e7
+    assert figures['ebb_worker_memory_bytes{worker="all@tests"}'] > 1e7
+    assert figures['ebb_worker_cpu_seconds_total{worker="all@tests"}'] > 0
+    assert figures["ebb_held_facts"] == 0
     assert figures["ebb_due_facts"] >= 0
     assert figures['ebb_forgotten_facts{reason="asked"}'] >= 1
     for arm in ("all", "embed", "search", "weigh"):
@@ -65,6 +78,10 @@ def exposed(metrics: str) -> dict[str, set[str]]:
         for sample in family.samples:
             labels[sample.name] |= set(sample.labels)
     return labels
+
+
+OF_PROMETHEUS = {"job", "instance"}
+"""Labels that Prometheus adds to what it scrapes."""
 
 
 def selectors(expression: Any) -> Iterator[Any]:
@@ -90,13 +107,23 @@ def test_the_dashboard_asks_for_metrics_and_labels_that_are_there(exposed: dict[
             matched = {matcher.name for matcher in selector.matchers.matchers}
             grouped = {name for names in re.findall(r"by \((.*?)\)", target["expr"]) for name in names.split(", ")}
             legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-            assert matched | grouped | legend <= exposed[selector.name], title
+            assert matched | grouped | legend <= exposed[selector.name] | OF_PROMETHEUS, title
             assert legend <= grouped, title
+
+
+def test_the_alert_rules_ask_for_metrics_and_labels_that_are_there(exposed: dict[str, set[str]]) -> None:
+    for rule in RULES:
+        for selector in selectors(promql_parser.parse(rule["expr"])):
+            assert selector.name in exposed or selector.name == "up", rule["alert"]
+            matched = {matcher.name for matcher in selector.matchers.matchers}
+            grouped = set(re.findall(r"by \((\w+)\)", rule["expr"]))
+            assert matched | grouped <= exposed[selector.name] | OF_PROMETHEUS, rule["alert"]
 
 
 def test_the_dashboard_leaves_out_no_metric(exposed: dict[str, set[str]]) -> None:
     shown = {selector.name for _, target in ASKED for selector in selectors(parsed(target))}
-    families = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in exposed}
+    families = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in exposed if name.startswith("ebb_")}
+    shown = {name for name in shown if name.startswith("ebb_")}
     assert families == {re.sub(r"_(bucket|count)$", "", name) for name in shown}
 
 

@@ -149,7 +149,7 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
     assert (found.results, found.deep) == ([], 1)
     assert memory.ask("zqx vvkp", at=20).deep == 0
     assert memory.value("select id from deep") == sunk
-    assert signals.regrets(memory.context.redis, "default") == signals.total_regrets(memory.context.redis) == 1
+    assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 1}
     memory.add("The oboe is in its case.", at=20)
     assert memory.ask("Where is the oboe?", at=20).deep is None
 

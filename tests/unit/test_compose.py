@@ -95,7 +95,10 @@ def test_grafana_has_prometheus_and_the_dashboard_and_starts_with_a_password_alo
     (folder,) = yaml.safe_load(mounted["/etc/grafana/provisioning/dashboards/ebb.yaml"]["content"])["providers"]
     (board,) = (one for target, one in mounted.items() if target.startswith(folder["options"]["path"] + "/"))
     assert json.loads((ROOT / board["file"]).read_text(encoding="utf-8"))["title"] == "Ebb"
-    (job,) = yaml.safe_load(configs["prometheus"]["content"])["scrape_configs"]
+    scraping = yaml.safe_load(configs["prometheus"]["content"])
+    rules = {Path(one["target"]).name: configs[one["source"]].get("file") for one in SERVICES["prometheus"]["configs"]}
+    assert [(ROOT / rules[name]).exists() for name in scraping["rule_files"]] == [True]
+    (job,) = scraping["scrape_configs"]
     assert job["static_configs"] == [{"targets": ["api:5556"]}]
     shell, option, command = grafana["entrypoint"]
     script = command.replace("$$", "$").replace("exec /run.sh", "echo started")

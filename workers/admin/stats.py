@@ -104,7 +104,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         episodes={name: durabilities[name] for name in DURABILITIES}
         | {"stale": sum(one.facts for one in live if one.stale)},
         deep=forgotten[DEEP],
-        regretted=signals.regrets(context.redis, namespace),
+        regretted=signals.counted(context.redis, signals.REGRETS).get(namespace, 0),
         gap=state.gap,
         branch_of=own.original if own else None,
     )

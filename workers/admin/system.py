@@ -56,11 +56,12 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
 
     It only reads tallies and indexes, so it may be called often.
     """
-    tiers, kept, forgotten = Counter[str](), Counter[str](), Counter[str]()
+    tiers, kept, forgotten, held = Counter[str](), Counter[str](), Counter[str](), 0
     with transaction(context.database_url) as db:
         rows, oldest, last = server.fact_totals(db), server.oldest_due(db, now), server.last_pass(db)
-        waiting = sum(due.segments(db, now).values())
-    for tier, code, reason, facts in rows:
+        waiting, size = sum(due.segments(db, now).values()), server.size(db)
+    for tier, code, reason, is_held, facts in rows:
+        held += facts if is_held else 0
         if reason is not None:
             forgotten[reason] += facts
         elif tier is not None and code is not None:
@@ -71,6 +72,8 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
         "tiers": {tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
         "fidelity": {name: kept[name] for name in ("full", "pooled", "fingerprint", "pending")},
         "forgotten": dict(forgotten),
+        "held": held,
+        "bytes": size,
         "due": waiting,
         "oldest_due_seconds": 0.0 if oldest is None else (now - oldest).total_seconds(),
         "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},

@@ -31,6 +31,7 @@ EMBEDDER = "ebb:embedder"
 MEASURED = "ebb:measured"
 NOTICED = "ebb:noticed"
 PROBE = "ebb:probe"
+BEAT = "ebb:beat"
 
 ACTIVE_SECONDS = 10
 """The mark of a recall whose process died expires after this."""
@@ -197,6 +198,17 @@ def live_workers(redis: Redis, now: float) -> set[tuple[str, str]]:
     return {(queue, node) for queue, _, node in (member.decode().partition(" ") for member in found)}
 
 
+def note_beat(redis: Redis, now: float) -> None:
+    """Note when beat last sent a task, in epoch seconds."""
+    redis.set(BEAT, now)
+
+
+def beat_sent(redis: Redis) -> float | None:
+    """Return when beat last sent a task, in epoch seconds, if it ever did."""
+    found = redis.get(BEAT)
+    return float(found) if isinstance(found, bytes) else None
+
+
 def note_embedder(redis: Redis, said: str) -> None:
     """Record the state of the embedder."""
     redis.set(EMBEDDER, said, ex=EMBEDDER_SECONDS)
@@ -252,18 +264,18 @@ def _members(namespace: str, ids: Sequence[UUID]) -> list[str]:
 
 
 REGRETS = "ebb:regrets"
+"""Questions, by namespace, whose best answer had already been forgotten by decay."""
+
+FAILURES = "ebb:failures"
+"""Tasks, by name, that failed for another reason than their input."""
 
 
-def count_regret(redis: Redis, namespace: str) -> None:
-    """Count a question whose best answer had already been forgotten by decay."""
-    redis.hincrby(REGRETS, namespace)
+def count(redis: Redis, what: str, label: str) -> None:
+    """Count one more regret or failure."""
+    redis.hincrby(what, label)
 
 
-def regrets(redis: Redis, namespace: str) -> int:
-    """Return the number of such questions in a namespace."""
-    return int(redis.hget(REGRETS, namespace) or 0)
-
-
-def total_regrets(redis: Redis) -> int:
-    """Return the total over all namespaces."""
-    return sum(map(int, redis.hvals(REGRETS)))
+def counted(redis: Redis, what: str) -> dict[str, int]:
+    """Return the number of regrets or failures, by label."""
+    found: dict[bytes, bytes] = redis.hgetall(what)  # type: ignore[assignment]  # redis types answers for async too
+    return {label.decode(): int(number) for label, number in found.items()}

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 from workers.errors import UnavailableError
-from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, number, transaction
 
 CLOCK = "select clock_timestamp()"
 
@@ -53,15 +53,17 @@ def try_write(db: Connection) -> None:
 
 
 FACT_TOTALS = """
-    select tier, fidelity, forgotten_reason, sum(facts)::bigint
+    select tier, fidelity, forgotten_reason, coalesce(held, false), sum(facts)::bigint
     from (
-        select tier, fidelity, forgotten_reason, facts from tallies
+        select tier, fidelity, forgotten_reason, held, facts from tallies
         union all
-        select tier, fidelity, forgotten_reason, facts from tally_changes
+        select tier, fidelity, forgotten_reason, held, facts from tally_changes
     ) as counted
-    group by 1, 2, 3
+    group by 1, 2, 3, 4
     having sum(facts) <> 0
 """
+
+BYTES = "select pg_database_size(current_database())"
 
 # One index probe per segment.
 OLDEST_DUE = """
@@ -83,9 +85,14 @@ NEWEST_RUN = """
 """
 
 
-def fact_totals(db: Connection) -> list[tuple[int | None, int | None, str | None, int]]:
-    """Return (tier, fidelity, forgotten reason, facts) over all namespaces."""
+def fact_totals(db: Connection) -> list[tuple[int | None, int | None, str | None, bool, int]]:
+    """Return (tier, fidelity, forgotten reason, held, facts) over all namespaces."""
     return db.execute(FACT_TOTALS).fetchall()
+
+
+def size(db: Connection) -> int:
+    """Return the bytes of the database on its disk."""
+    return number(db, BYTES)
 
 
 def oldest_due(db: Connection, now: datetime) -> datetime | None:

@@ -8,7 +8,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 import psycopg
 from celery import Task
 from celery.exceptions import Ignore
-from celery.states import SUCCESS
+from celery.states import FAILURE, SUCCESS
 from celery.worker.request import Request
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
@@ -111,8 +111,11 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         return super().signature_from_request(request, args, kwargs, **options)
 
     def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
-        """Remove an accepted write from the outbox once it is committed or refused, and record its timings."""
+        """Remove an accepted write from the outbox once it is committed or refused, and record timings and failures."""
         self._tell_timings(done=status == SUCCESS)
+        if status == FAILURE and not isinstance(retval, InvalidInputError):
+            with suppress(RedisError):
+                signals.count(context.redis, signals.FAILURES, self.name)
         namespace = self.request.get(outbox.HEADER)
         accepted = namespace is not None or self.request.get(outbox.EARLIER_HEADER)
         if accepted and (status == SUCCESS or isinstance(retval, InvalidInputError)):

@@ -58,7 +58,8 @@ def _counted(context: Context, namespace: str, question: Question, found: Recall
         deep_ones = sum(_fitting(context, name, question) for name in names)
         found = replace(found, deep=min(deep_ones + _tombstones(context, namespace, question, now), question.limit))
     if found.deep or (found.results and found.results[0].deep):
-        signals.count_regret(context.redis, (found.results[0].namespace if found.results else None) or names[0])
+        named = (found.results[0].namespace if found.results else None) or names[0]
+        signals.count(context.redis, signals.REGRETS, named)
     return found
 
 
