@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace import Tracer, TracerProvider
 
 pytestmark = pytest.mark.acceptance
 
+REQUEST = "ebb-api", "POST /memory/recall"
 SECRET = "The spare key is under the blue flowerpot"
 
 
@@ -98,13 +99,14 @@ def named(spans: list[tuple[str, Span]], service: str, start: str) -> list[Span]
 
 
 def traced_as(
-    collector: Collector, tracer: Tracer, act: Callable[[], Any], last: tuple[str, str]
+    collector: Collector, tracer: Tracer, act: Callable[[], Any], *wanted: tuple[str, str]
 ) -> tuple[bytes, list[tuple[str, Span]]]:
-    """Return the id of a caller's span in which something is done, and its trace once the `last` span is there."""
+    """Return the id of a caller's span in which something is done, and its trace once the `wanted` spans are there."""
     with tracer.start_as_current_span("caller") as caller:
         act()
     own = caller.get_span_context()
-    eventually(lambda: named(collector.spans(own.trace_id), *last), f"a span of {last}")
+    for one in wanted:  # each process sends its own
+        eventually(lambda one=one: named(collector.spans(own.trace_id), *one), f"a span of {one}")  # type: ignore[misc]
     return own.span_id.to_bytes(8), collector.spans(own.trace_id)
 
 
@@ -114,9 +116,13 @@ def test_a_recall_is_one_trace_from_the_caller_to_sql(
     with library(traced, namespace) as memory:
         memory.store(SECRET)
         caller, spans = traced_as(
-            collector, tracer, lambda: memory.recall("Where is the spare key?"), ("ebb-worker", "memory.recall")
+            collector,
+            tracer,
+            lambda: memory.recall("Where is the spare key?"),
+            ("ebb-worker", "memory.recall"),
+            REQUEST,
         )
-    (request,) = named(spans, "ebb-api", "POST /memory/recall")
+    (request,) = named(spans, *REQUEST)
     (task,) = named(spans, "ebb-worker", "memory.recall")
     selects = [one for one in named(spans, "ebb-worker", "SELECT") if one.parent_span_id == task.span_id]
     assert request.parent_span_id == caller
@@ -136,7 +142,7 @@ def test_a_task_sent_by_name_and_what_it_sends_are_in_the_callers_trace(
 
     with traced.client(namespace) as client:
         client.store(SECRET)
-    _, spans = traced_as(collector, tracer, recall, ("ebb-worker", "memory.touch"))
+    _, spans = traced_as(collector, tracer, recall, ("ebb-worker", "memory.touch"), ("ebb-worker", "memory.recall"))
     (task,) = named(spans, "ebb-worker", "memory.recall")
     (touch,) = named(spans, "ebb-worker", "memory.touch")
     assert touch.parent_span_id == task.span_id
