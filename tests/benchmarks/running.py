@@ -3,6 +3,7 @@
 import http.client
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from api import processes
 from api.client import Client
 from api.up import servers, supervision
 from api.up.supervision import Program
+from tests.benchmarks import bare
 from tests.benchmarks.machine import Machine
 from workers.context import Context
 from workers.queues import RECALL, configuration
@@ -30,13 +32,28 @@ Call = tuple[str, dict[str, Any]]
 
 
 @contextmanager
-def workers(machine: Machine, context: Context, children: int, *, include: str = "") -> Iterator[None]:
-    """Run the worker that `ebb up` runs, with that many children, while the block runs; they may import one more."""
+def workers(machine: Machine, context: Context, children: int, *, include: str = "") -> Iterator[int]:
+    """Run the worker that `ebb up` runs, with that many children, while the block runs; they may import one more.
+
+    Give the id of its main process.
+    """
     own = processes.worker("recall,store", children, "worker")
     command = [*own.command, f"--include={include}"] if include else own.command
     with _process(machine, context, Program("worker", command, environment=own.environment)) as process:
-        _wait_until(lambda: _answers(machine, process))
-        yield
+        with app(machine) as asking:
+            _wait_until(lambda: _answers(asking, process))
+        yield process.pid
+
+
+@contextmanager
+def bare_workers(machine: Machine, context: Context, children: int, plain: Celery) -> Iterator[int]:
+    """Run a worker of a Celery app that has nothing of Ebb while the block runs; give the id of its main process."""
+    options = [f"--concurrency={children}", "--hostname=bare@localhost", "--without-mingle", "--without-gossip"]
+    command = [sys.executable, "-m", "celery", "-A", bare.__name__, "worker", *options]
+    environment = dict(processes.SOFT_STOP | processes.ONE_THREAD) | {bare.VARIABLE: machine.redis.url()}
+    with _process(machine, context, Program("bare", command, environment=environment)) as process:
+        _wait_until(lambda: _answers(plain, process))
+        yield process.pid
 
 
 @contextmanager
@@ -71,10 +88,9 @@ def _wait_until(come_true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def _answers(machine: Machine, process: "subprocess.Popen[bytes]") -> bool:
+def _answers(asking: Celery, process: "subprocess.Popen[bytes]") -> bool:
     _check(process)
-    with app(machine) as asking:
-        return bool(asking.control.ping(timeout=0.5, limit=1))
+    return bool(asking.control.ping(timeout=0.5, limit=1))
 
 
 def _serves(url: str, process: "subprocess.Popen[bytes]") -> bool:

@@ -1,0 +1,46 @@
+"""A Celery app with nothing of Ebb but its settings of safety: what an empty task costs at least."""
+
+import os
+
+from celery import Celery
+from ebb.broker import database_after
+from kombu import Queue
+
+from workers.queues import configuration
+
+BARE_AFTER = 3
+"""Its messages stand apart from Ebb's three databases, its results in the next one."""
+
+QUEUE = "bare"
+VARIABLE = "BENCH_BARE_REDIS_URL"
+SAFETY = {
+    "task_acks_late": True,
+    "task_reject_on_worker_lost": True,
+    "task_retry_on_worker_lost": True,
+    "task_acks_on_failure": True,
+    "task_acks_on_timeout": True,
+    "task_soft_time_limit": 45,
+    "task_time_limit": 60,
+    "worker_prefetch_multiplier": 1,
+    "worker_cancel_long_running_tasks_on_connection_loss": False,
+    "worker_max_memory_per_child": 400_000,
+    "worker_send_task_events": True,
+    "worker_hijack_root_logger": False,
+    "result_backend_always_retry": True,
+    "result_backend_max_retries": 200,
+}
+
+
+def bare_app(redis_url: str) -> Celery:
+    """Return the app, whose own queue has no priorities and whose tasks no routes of ours."""
+    app = Celery("bare", set_as_current=False)
+    own = configuration(database_after(redis_url, BARE_AFTER)) | SAFETY
+    own["broker_transport_options"] = {
+        name: value for name, value in own["broker_transport_options"].items() if name != "priority_steps"
+    }
+    app.conf.update(own | {"task_queues": (Queue(QUEUE),), "task_default_queue": QUEUE, "task_routes": ()})
+    return app
+
+
+if VARIABLE in os.environ:  # as Celery's own command imports it
+    app = bare_app(os.environ[VARIABLE])
