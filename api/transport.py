@@ -21,7 +21,7 @@ from uuid_utils.compat import uuid7
 from api.older_workers import refusal
 from workers import redaction
 from workers.clock import Clock, with_deadline
-from workers.coordination import idempotency, outbox, shares
+from workers.coordination import idempotency, outbox, shares, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
@@ -247,6 +247,7 @@ class Sender:
 
     @cached_property
     def _app(self) -> Celery:
+        transport.install()
         app = _Sending("ebb-client", set_as_current=False)
         app.conf.update(configuration(self._redis_url))
         app.conf.update(

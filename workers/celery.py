@@ -78,6 +78,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "worker_soft_shutdown_timeout": 8.0,
         "worker_max_memory_per_child": 400_000 if settings.embedder in {None, "static", "hashing"} else 4_000_000,
         "worker_send_task_events": True,
+        "worker_consumer": "workers.events:Consumer",
         "worker_hijack_root_logger": False,
         "result_backend_always_retry": True,
         "result_backend_max_retries": 200,

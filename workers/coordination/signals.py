@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from workers.coordination import idempotency
 from workers.coordination.redis import RefusedError
 
-ACTIVE = "ebb:active"
+RECALLED = "ebb:recalled"
 SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
@@ -33,8 +33,10 @@ NOTICED = "ebb:noticed"
 PROBE = "ebb:probe"
 BEAT = "ebb:beat"
 
-ACTIVE_SECONDS = 10
-"""The mark of a recall whose process died expires after this."""
+RECALLED_MS = 2_000
+"""So long after the last recall do passes take users to wait for answers."""
+
+PROBE_SECONDS = 10
 
 COOLDOWN_SECONDS = 60
 MOST_SKIPS = 3
@@ -49,28 +51,22 @@ STARTED_SECONDS = 60
 """Workers that start within this time count as starting together."""
 
 
-@contextmanager
-def active(redis: Redis, who: str, now: float) -> Iterator[None]:
-    """Mark for the duration of the block that a user waits for an answer."""
-    redis.zadd(ACTIVE, {who: now + ACTIVE_SECONDS})
-    try:
-        yield
-    finally:
-        redis.zrem(ACTIVE, who)
+def note_recall(redis: Redis) -> None:
+    """Note that a user waits for an answer."""
+    redis.set(RECALLED, 1, px=RECALLED_MS)
 
 
-def users_wait(redis: Redis, now: float) -> bool:
-    """Return whether any user waits for an answer."""
-    redis.zremrangebyscore(ACTIVE, "-inf", now)
-    return bool(redis.zcard(ACTIVE))
+def users_wait(redis: Redis) -> bool:
+    """Return whether a user waits for an answer, or did a moment ago."""
+    return bool(redis.exists(RECALLED))
 
 
-def may_start_pass(redis: Redis, now: float) -> bool:
+def may_start_pass(redis: Redis) -> bool:
     """Return whether a scheduled pass may start: a minute after the last, and not while users wait.
 
     After three skipped passes the next one runs anyway, so that a busy service still decays.
     """
-    if users_wait(redis, now) and int(redis.incr(SKIPPED)) <= MOST_SKIPS:
+    if users_wait(redis) and int(redis.incr(SKIPPED)) <= MOST_SKIPS:
         return False
     redis.delete(SKIPPED)
     return bool(redis.set(COOLDOWN, 1, nx=True, ex=COOLDOWN_SECONDS))
@@ -119,7 +115,7 @@ def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
 
 def try_write(redis: Redis) -> None:
     """Write a key that nothing reads; raise `RefusedError` if Redis refuses writes."""
-    redis.set(PROBE, 1, ex=ACTIVE_SECONDS)
+    redis.set(PROBE, 1, ex=PROBE_SECONDS)
 
 
 def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:

@@ -73,7 +73,7 @@ class BackfillPart(contract.Backfill):
 def plan(self: Task, asked: Plan) -> dict[str, Any]:
     """Send the tasks of a pass; the last of them answers with the run's counters."""
     at = _instant(self, asked)
-    if asked.scheduled and not signals.may_start_pass(context.redis, context.seconds()):
+    if asked.scheduled and not signals.may_start_pass(context.redis):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
     return _pass(self, asked, at, force=asked.force)
 
@@ -245,5 +245,5 @@ def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
 
 def yield_to_users() -> None:
     """Pause between two batches while users wait for answers."""
-    if signals.users_wait(context.redis, context.seconds()):
+    if signals.users_wait(context.redis):
         time.sleep(settings.decay_sleep_ms / 1000)

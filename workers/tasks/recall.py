@@ -1,8 +1,9 @@
 """Tasks of recall, lookup and context, and their follow-ups: touch and regenerate."""
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID, uuid5
@@ -13,6 +14,7 @@ from ebb.contract.faults import show
 from ebb.contract.operation import SHARED, Params, Timed
 from ebb.contract.values import FactIds, Flag, Instant, Namespace
 from pydantic import Field
+from redis.exceptions import RedisError
 
 from workers.celery import settings
 from workers.coordination import signals
@@ -39,6 +41,8 @@ class RecallTask(LaneTask):
 
     # A caller waits, so a quick error is better than a retry.
     dont_autoretry_for = (*LaneTask.dont_autoretry_for, NoConnectionError)
+
+    noted_until = 0.0
 
     # Limits the answer's representation for Flower, which costs a notable part of a recall.
     resultrepr_maxsize = 200
@@ -70,9 +74,13 @@ class RecallTask(LaneTask):
         if own > cost.LIGHT:
             take_slot(self, asked, asked.namespace)
 
-    def active(self) -> AbstractContextManager[None]:
-        """Return a context in which other processes see that this task is running."""
-        return signals.active(context.redis, self.request.id or "", context.seconds())
+    def let_passes_yield(self) -> None:
+        """Have passes see that a user waits; noted twice as often as the note expires, not for each recall."""
+        now = time.monotonic()
+        if now >= self.noted_until:
+            self.noted_until = now + signals.RECALLED_MS / 2_000
+            with suppress(RedisError):  # then a pass does not yield
+                signals.note_recall(context.redis)
 
     def on_success(self, _result: Any, task_id: str, _args: Any, _kwargs: Any) -> None:
         """Send the recorded touches; a redelivery sends them with the same ids."""
@@ -109,7 +117,8 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
     """
     at, question = asked.now or context.now(), _question(asked)
     self.weigh(asked, [asked])
-    with self.active(), timed("recall all"):
+    self.let_passes_yield()
+    with timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
     _touch_found(self, asked, found, at)
     return answers.recalled(found)
@@ -122,7 +131,8 @@ def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
     checked = [_checked(one, asked.namespace) for one in asked.queries]
     good = [one for one in checked if not isinstance(one, InvalidInputError)]
     self.weigh(asked, [one for one, _ in good])
-    with self.active(), timed("recall all"):
+    self.let_passes_yield()
+    with timed("recall all"):
         found = iter(finding.recall_many(context, asked.namespace, [question for _, question in good], at))
     every = [one if isinstance(one, InvalidInputError) else (one[0], next(found)) for one in checked]
     return {"answers": [_answer(self, one, place, at) for place, one in enumerate(every)]}
@@ -179,8 +189,8 @@ def _question(asked: contract.Recall) -> Question:
 def lookup(self: RecallTask, asked: contract.Lookup) -> dict[str, Any]:
     """Return facts about an entity, or one key of it, and send their touch."""
     at = asked.now or context.now()
-    with self.active():
-        found, rest = finding.lookup(context, asked, at)
+    self.let_passes_yield()
+    found, rest = finding.lookup(context, asked, at)
     if asked.touch and not asked.is_past:
         self.touch_afterwards(asked.namespace, found, at, f"{asked.entity}\n{asked.key or ''}")
     return answers.looked_up(found) | {"next": rest}
@@ -256,8 +266,8 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         namespaces=tuple(asked.namespaces or ()),
     )
     self.weigh(asked, [asked])
-    with self.active():
-        done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
+    self.let_passes_yield()
+    done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
         shown = [line.fact for line in done.lines]
         self.touch_afterwards(asked.namespace, shown, at, asked.query, deep=asked.deep)
