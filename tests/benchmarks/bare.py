@@ -4,7 +4,7 @@ import os
 
 from celery import Celery
 from ebb.broker import database_after
-from kombu import Queue
+from kombu.entity import Exchange, Queue
 
 from workers.queues import configuration
 
@@ -38,7 +38,8 @@ def bare_app(redis_url: str) -> Celery:
     own["broker_transport_options"] = {
         name: value for name, value in own["broker_transport_options"].items() if name != "priority_steps"
     }
-    app.conf.update(own | {"task_queues": (Queue(QUEUE),), "task_default_queue": QUEUE, "task_routes": ()})
+    queue = Queue(QUEUE, Exchange(QUEUE, type="direct"), routing_key=QUEUE)  # type: ignore[no-untyped-call]
+    app.conf.update(own | {"task_queues": (queue,), "task_default_queue": QUEUE, "task_routes": ()})
     return app
 
 
