@@ -1,6 +1,6 @@
--- Ebb's tables, indexes and functions: the snapshot from which an empty database is made. `ebb migrate` applies it, and
--- brings an older database to the same state by the numbered files in workers/storage/migrations. A change of the
--- schema is both: a new migration, and the same change here, with its number in the first statement below.
+-- Ebb's tables, indexes and functions: the snapshot for an empty database. `ebb migrate` applies it, and brings an
+-- older database to the same state with the numbered files in workers/storage/migrations. A change of the schema is
+-- both: a new migration, and the same change here, with its number in the first statement below.
 
 do $$
 begin
@@ -8,14 +8,14 @@ begin
         raise exception 'this database has a schema of Ebb already' using hint = 'bring it up to date with: ebb migrate';
     end if;
 
-    -- What code must know to work with this schema. A migration raises it only if code of before cannot go on working.
+    -- Compatibility with older code. A migration raises it only if earlier releases cannot work with the schema.
     create table schema_version (
         version integer not null,
         applied_at timestamptz not null default now()
     );
     insert into schema_version (version) values (1);
 
-    -- The migrations that this database has; of a fresh one, the newest that the snapshot includes.
+    -- The applied migrations; in a new database, the newest one that the snapshot includes.
     create table schema_migrations (
         number integer primary key,
         name text not null,
@@ -28,7 +28,7 @@ create extension if not exists vector with schema public;
 
 -- Tables ------------------------------------------------------------------------------------------------------------
 
--- What all vectors of this database have in common; a start with anything else is refused.
+-- The embedder of all vectors; Ebb does not start with another one.
 create table embedders (
     only_row boolean primary key default true check (only_row),
     name text not null,
@@ -40,35 +40,36 @@ create table namespaces (
     id integer generated always as identity primary key,
     name text not null unique,
     created_at timestamptz not null default now(),
-    -- what the last refresh of `lexemes` counted: live facts and their words
+    -- live facts and their words by the last refresh of `lexemes`
     counted_facts bigint not null default 0,
     counted_words bigint not null default 0,
     counted_at timestamptz,
-    -- since when fading waits for `--force`, because a pass met the forget limit
+    -- since when facts are held by the forget limit
     held_since timestamptz,
-    -- goes into the digests of `forgotten_hashes`, so that those of two namespaces have nothing in common
+    -- for the digests in `forgotten_hashes`, so that those of different namespaces cannot be compared
     salt uuid not null default gen_random_uuid(),
-    -- how many turns of sessions were stored: each new pair of session and turn is one more, and none is taken back
+    -- number of stored turns: distinct pairs of session and turn; never decreases
     turns bigint not null default 0,
-    -- what differs from the settings of the whole, in the documents' names; when that was last chosen, and when it
-    -- was written, until every fact has been looked at by it
+    -- settings of its own, in the documented names; when they were chosen; and when they were written, null once passes
+    -- have applied them to every fact
     settings jsonb not null default '{}',
     chosen_at timestamptz,
     settings_changed_at timestamptz,
-    -- how many facts were due when that was last noted in `tally_history`
+    -- number of due facts in the latest row of `tally_history`
     due_noted bigint not null default 0,
-    -- between which instants no pass came: what ended there is kept until its owner confirms that it may go
+    -- a period without passes: facts that ended in it are held until the owner confirms
     gap_from timestamptz,
     gap_until timestamptz,
-    -- of a branch: whose copy it is, by how much older its instants are, and when it was complete
+    -- of a branch: its original, by how much its instants are shifted, and when it was complete
     branch_of text,
     branch_age interval,
     branched_at timestamptz,
-    -- by how many counted facts the salience of content was last estimated for all of them
+    -- `counted_facts` when the salience of all facts was last estimated
     estimated_facts bigint not null default 0
 );
 
--- Keys to the HTTP API, each to one namespace. Only the SHA-256 of a key is kept, which is as good as random itself.
+-- Keys to the HTTP API, each for one namespace. Only the SHA-256 of a key is stored; keys are random, so no salt is
+-- needed.
 create table api_keys (
     namespace integer not null references namespaces (id),
     id uuid not null,
@@ -81,14 +82,14 @@ create table api_keys (
     primary key (namespace, id)
 );
 
--- In which language all words of this database are stemmed, a text search configuration; a start with another is refused.
+-- The text search configuration for stemming; Ebb does not start with another one.
 create table languages (
     only_row boolean primary key default true check (only_row),
     name text not null
 );
 insert into languages (name) values ('english');
 
--- Words as they are written, less the language's stop words, to which `language.SET` adapts both.
+-- Written forms of words without stop words. `storage.words` adapts the dictionary and `stemmed` to the language.
 create text search dictionary ebb_written (template = simple, stopwords = english);
 create text search configuration ebb_written (copy = simple);
 alter text search configuration ebb_written
@@ -96,14 +97,14 @@ alter text search configuration ebb_written
 create function stemmed(body text) returns tsvector language sql immutable parallel safe
     return to_tsvector('english', body);
 
--- Scripts that are written without blanks between words, as ranges of characters: Thai to Khmer, kana, Han, Hangul.
+-- Character ranges of scripts without blanks between words: Thai to Khmer, kana, Han, Hangul.
 create function unspaced() returns text
     language sql immutable parallel safe
 return '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff'
     '\U00020000-\U0003ffff';
 
--- Each character of such a script becomes a word, and each pair of neighbours: first the pairs that begin at odd places
--- of a run, then, without its first character, those at even ones; what is left alone at the end of a run goes.
+-- Unigrams and bigrams of such scripts: each character, then the pairs that begin at odd positions of a run, then those
+-- at even positions; a single character left at the end of a run is dropped.
 create function in_pairs(body text) returns text
     language sql immutable parallel safe
 return (
@@ -113,8 +114,8 @@ return (
     from regexp_replace(body, '[^' || unspaced() || ']+', ' ', 'g') as runs
 );
 
--- A text as the parser shall read it: without the marks by which it takes several words for one path, host, address or
--- number, and in composed form. Most texts are ASCII and need no more. No more is read than surely fits a tsvector.
+-- The input of the text search parser: without the characters by which it takes several words for one path, host or
+-- number, and normalised. ASCII texts need no normalisation. The length is limited so that the tsvector always fits.
 create function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
@@ -122,7 +123,7 @@ return case when octet_length(body) = length(body)
     else in_pairs(translate(normalize(left(body, 65536), nfkc), './-', '   '))
 end;
 
--- What stems do not say already: words as they are written, without accents. Stop words went before the accents.
+-- Written forms without accents that differ from all stems. Stop words are removed before the accents.
 create function as_written(readable text, stems tsvector) returns tsvector
     language sql immutable parallel safe
 return ts_delete(
@@ -134,8 +135,8 @@ return ts_delete(
     tsvector_to_array(stems)
 );
 
--- In PL/pgSQL, which runs this and the next in half the time of SQL. What PL/pgSQL runs knows its schema by the search
--- path of its creation, for a dump is restored without one, and a node of a cluster writes with another.
+-- PL/pgSQL runs this function and the next in half the time of SQL. The search path is that of the creation, as dumps
+-- are restored without one, and nodes of a cluster use another.
 create function words(body text) returns tsvector
     language plpgsql immutable parallel safe set search_path from current as $$
 declare
@@ -145,11 +146,10 @@ begin
     return stems || as_written(plain, stems);
 end $$;
 
--- Words of one fact for GIN and BM25. Category, entity, key and value count twice, as in the simple BM25 extension to
--- weighted fields (Robertson, Zaragoza and Taylor, 2004): they are written twice, so that occurrences and length remain
--- those of one text, and the index grows by nothing. The namespace and the tags are lexemes too, with blanks inside,
--- which no parser yields, so the index itself keeps tenants apart. An immutable wrapper, since a generated column demands
--- one.
+-- The lexemes of a fact for GIN and BM25. Category, entity, key and value are included twice, the simple extension of
+-- BM25 to weighted fields (Robertson, Zaragoza and Taylor, 2004), which does not increase the index. The namespace and
+-- the tags are lexemes too, with blanks, which the parser never yields, so the index separates tenants. Immutable, as a
+-- generated column requires it.
 create function search_lexemes(
     namespace integer, body text, category text, entity text, key text, value text, tags text[]
 ) returns tsvector
@@ -178,9 +178,9 @@ create table facts (
     source text,
     tags text[] not null default '{}',
     importance double precision not null default 0.5 check (importance between 0 and 1),
-    -- the caller's own object, returned exactly as it was given; not read by Ebb
+    -- the caller's object, returned unchanged and not read by Ebb
     metadata json,
-    -- a text or a number, given back as it came
+    -- a string or a number, returned unchanged
     session jsonb check (jsonb_typeof(session) in ('string', 'number')),
     turn integer,
     source_date timestamptz,
@@ -196,26 +196,26 @@ create table facts (
     ),
     search tsvector not null
         generated always as (search_lexemes(namespace, text, category, entity, key, value, tags)) stored,
-    -- the run that forgot it; null where no run did
+    -- the run that forgot it, if any
     forgotten_by uuid,
-    -- when the tombstone was written by the database's clock, whatever instant `forgotten_at` says
+    -- when the tombstone was written, by the database's clock
     tombstone_at timestamptz,
-    -- who said it; null where that is not known
+    -- the speaker, if known
     role text check (role in ('user', 'assistant', 'system', 'tool')),
-    -- how much of what is asked later its text is likely to answer, as given or estimated; null until it is estimated
+    -- how likely its text answers later questions, given or estimated; null until it is estimated
     content_salience real check (content_salience between 0 and 1),
-    -- whether it was given, and is never estimated again
+    -- whether it was given, so that it is never estimated
     salience_given boolean not null default false,
     primary key (namespace, id)
 );
 
--- Rewritten at every touch: narrow, and with room on each page so that rewriting stays on the page.
+-- The decay state of a fact, updated by every touch: narrow, with free space on each page for HOT updates.
 create table activity (
     namespace integer not null,
     fact uuid not null,
     segment smallint not null,
-    -- what hygiene does to it: 0 semantic, culled by confidence; 1 a persistent episode, ages out; 2 a permanent one,
-    -- becomes stale; 3 a chunk, nothing
+    -- by hygiene: 0 semantic, culled by confidence; 1 persistent episode, ages out; 2 permanent episode, becomes stale;
+    -- 3 chunk, no hygiene
     branch smallint not null default 0 check (branch between 0 and 3),
     base double precision not null,
     coactivations integer not null default 0,
@@ -224,55 +224,54 @@ create table activity (
     last_confirmed_at timestamptz not null,
     expires_at timestamptz not null default 'infinity',
     decay_class text,
-    -- whether its own words decided, or the caller; null without class
+    -- whether it was derived from the words or given by the caller; null without class
     decay_class_source text check (decay_class_source in ('auto', 'explicit')),
-    -- how often a pass has seen the confidence halved by soft decay; `confidence` itself stays as it was confirmed
+    -- number of soft-decay halvings that passes have counted; `confidence` itself does not change
     halvings smallint not null default 0,
     recall_count integer not null default 0,
     last_accessed_at timestamptz,
-    -- how it faded before its last use: what the newest anchors were that uses have replaced, newest first, eleven bytes
-    -- each, as `core.spells` packs them
+    -- decay intervals before the last use, newest first, eleven bytes each, see `core.decay_intervals`
     spells bytea check (length(spells) <= 176),
-    -- how often it was reinforced, by a caller or by a near-duplicate that was merged into it
+    -- number of reinforcements, by callers or by merged near-duplicates
     confirmations integer not null default 0,
-    -- whether its near-duplicates were looked for; what is stored later finds it by itself
+    -- whether it was compared with earlier facts for near-duplicates
     compared boolean not null default false,
     tier smallint not null,
-    -- 0 no vector yet, 1 full, 2, 4, 8 … so many dimensions averaged into one, 32767 the signature alone
+    -- 0 no vector yet, 1 full, 2, 4, 8 … number of dimensions averaged into one, 32767 signature only
     fidelity smallint not null,
-    -- when the fact is over by itself; readers hide it from then on, whether or not a pass has come
+    -- when the fact ends without further use; hidden from then on, whether or not a pass has run
     ends_at timestamptz not null default 'infinity',
-    -- over, but kept visible because a pass met the forget limit
+    -- ended, but visible because of the forget limit
     held boolean not null default false,
-    -- a permanent episode that has been silent for long, as the last pass found it
+    -- permanent episode that has not been used for long, as of the last pass
     stale boolean not null default false,
-    -- forgotten or superseded, which `facts` says in full
+    -- forgotten or superseded, see `facts`
     retired boolean not null default false,
     due_at timestamptz not null,
-    -- until then, or for good, it neither fades nor ends by itself; null if it was never pinned
+    -- exempt from decay until then, or without end; null if it was never pinned
     pinned_until timestamptz,
-    -- the seconds to live that a pin without end keeps back, for it has no expiry meanwhile
+    -- lifetime in seconds that is saved during a pin without end
     kept_lifetime double precision,
-    -- of an episode: when it was encoded, the namespace's turns then, and when more turns had passed than it outlives
+    -- of an episode: when it was encoded, the namespace's turns at that time, and when the turn limit was reached
     encoded_at timestamptz,
     occurred bigint,
     outrun_at timestamptz,
-    -- what its content, its importance and its links add to its value, in log odds
+    -- part of its value by content, importance and links, in log odds
     worth real not null default 0,
-    -- which questions strengthened it lately, as `core.repeats` packs them
+    -- recent questions that strengthened it, see `core.repeats`
     asked bytea,
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     check ((decay_class is null) = (decay_class_source is null))
 ) with (fillfactor = 75);
 
--- Whether a fact has ended by itself by an instant; one that is held has not. `held` is what `is_held` says, which knows
--- what the next pass will hold as well; what asks whether a fact is remembered asks `has_ended`.
+-- Whether a fact has ended at an instant and is not held. `held` is the result of `is_held`, which includes what the
+-- next pass will hold; queries use `has_ended`.
 create or replace function is_over(ends_at timestamptz, held boolean, instant timestamptz) returns boolean
     language sql immutable parallel safe
 return ends_at <= instant and not held;
 
--- What the content and the importance of a fact, and how many links it has, add to its value: log odds, as in `core.value`.
+-- Part of a fact's value by content salience, importance and links, in log odds, see `core.value`.
 create function fact_worth(content real, importance double precision, links bigint) returns real
     language sql immutable parallel safe
 return ln(
@@ -280,8 +279,8 @@ return ln(
         / (1 - least(greatest(coalesce(content, 0.5)::double precision, 0.01), 0.99))
     ) + 2 * (importance - 0.5) + 0.2 * ln(1 + links::double precision);
 
--- The order of facts by value, the same at every instant: log odds at the epoch, as in `core.value`.
--- A strength counts as 1e-9 at least: half of the smallest number that there is would be an error.
+-- The rank of facts by value, independent of the instant: log odds at the epoch, see `core.value`. The strength is at
+-- least 1e-9, as PostgreSQL raises an error on underflow.
 create function value_rank(
     worth real, base double precision, coactivations integer, last_seen_at timestamptz, pinned_until timestamptz,
     recall_count integer, confirmations integer
@@ -293,7 +292,7 @@ return case when pinned_until = 'infinity' then 'infinity'
         + 0.0005 * date_part('epoch', greatest(last_seen_at, pinned_until) - timestamptz 'epoch') / 86400
 end;
 
--- Activity as the forgetting curves take it: epoch seconds, no nulls; `due_at` and `ends_at` stay as they are indexed.
+-- Activity as the decay functions read it: epoch seconds, no nulls; `due_at` and `ends_at` unchanged for their indexes.
 create view anchors as
 select namespace, fact, segment, base, coactivations, date_part('epoch', last_seen_at) as last_seen_at,
     confidence, date_part('epoch', last_confirmed_at) as confirmed_at,
@@ -307,10 +306,10 @@ select namespace, fact, segment, base, coactivations, date_part('epoch', last_se
         as value_rank
 from activity;
 
--- By which rule a read at an instant does not show a fact; null for one that it shows. `as_of` asks what was true then,
--- `known_as_of` what was stored by then; both null ask for the present. What was forgotten on request is in no read. What
--- ended by itself, was superseded or was forgotten is in reads as of before that; a read as of the present or later sees
--- what the present does, whatever clock a row was written by.
+-- The rule by which a read at an instant hides a fact; null if it is visible. `as_of` asks what was true at that time,
+-- `known_as_of` what was stored by that time; by default the present. Facts forgotten on request are always hidden.
+-- Facts that decay forgot, that have ended or were superseded are visible as of earlier instants; a read as of the
+-- present or later equals one of the present.
 create or replace function hidden_because(
     forgotten_at timestamptz, forgotten_reason text, superseded_at timestamptz, created_at timestamptz,
     valid_from timestamptz, valid_until timestamptz, expires_at timestamptz, ends_at timestamptz, held boolean,
@@ -323,7 +322,7 @@ return case
             or forgotten_at <= coalesce(known_as_of, as_of)) then 'forgotten: ' || forgotten_reason
     when superseded_at is not null and coalesce(known_as_of, as_of, instant) >= instant then 'superseded'
     when valid_from > coalesce(as_of, known_as_of) and coalesce(as_of, known_as_of) < instant then 'not yet valid'
-    -- an end that was only noted after `known_as_of` was not known then
+    -- an end that was recorded after `known_as_of` was not known then
     when valid_until <= coalesce(as_of, known_as_of, instant)
         and (superseded_at is null or known_as_of is null or superseded_at <= known_as_of) then 'no longer valid'
     when is_over(ends_at, held, coalesce(as_of, known_as_of, instant)) then
@@ -332,8 +331,8 @@ return case
     when superseded_at <= known_as_of then 'superseded'
 end;
 
--- Whether a pass takes a fact that is due: decay and the janitor all of them; a prune what has expired (hard), or what is in the last
--- quarter of its lifetime (soft). Seconds since the epoch.
+-- Whether a pass takes a due fact: decay and the janitor take all, a prune those that have expired (hard) or are in the
+-- last quarter of their lifetime (soft). In epoch seconds.
 create function pass_takes(
     work text, confirmed_at double precision, expires_at double precision, instant double precision
 ) returns boolean
@@ -343,8 +342,8 @@ return work in ('decay', 'janitor')
     or (work in ('prune', 'soft prune') and expires_at > instant
         and confirmed_at + (expires_at - confirmed_at) * 0.75 < instant);
 
--- How many facts each namespace holds, so that no reader has to count them: of live facts by what `activity` says of them,
--- of forgotten ones by `forgotten_reason` alone.
+-- The number of facts of each namespace, so that readers need not count: live facts by columns of `activity`, forgotten
+-- ones by `forgotten_reason` alone.
 create table tallies (
     namespace integer not null,
     decay_class text,
@@ -361,16 +360,15 @@ create table tallies (
     )
 );
 
--- What the tallies have changed by since they were last settled. Each statement appends what it changed, in its own
--- transaction, so that no writer waits for another, as on a common counter they would; for the same reason there is no
--- foreign key, which would lock the namespace's row. All of it is deleted again, so vacuum goes by the number of rows.
+-- Changes of the tallies that are not added to them yet. Each statement appends its changes, so that writers do not
+-- wait for each other as they would at a shared counter; without a foreign key, which would lock the namespace's row.
+-- All rows are deleted soon, so autovacuum goes by their number.
 create table tally_changes (like tallies) with (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000
 );
 
--- What the tallies of a namespace were: a row for each five minutes in which they changed, so one that rests has none,
--- and less and less of what is long ago. Keys are such as `tier 0`, `fidelity 1`, `class stable`, `forgotten expired`,
--- `due`.
+-- Time series of the tallies: a row for each five minutes with changes, at a lower resolution for older ones. Keys are
+-- such as `tier 0`, `fidelity 1`, `class stable`, `forgotten expired`, `due`.
 create table tally_history (
     namespace integer not null references namespaces (id),
     at timestamptz not null,
@@ -378,8 +376,8 @@ create table tally_history (
     primary key (namespace, at)
 );
 
--- Which touches and reinforcements were counted lately, by the ids of their tasks, so that a second delivery is not
--- counted again; a maintenance task deletes old ones. Without foreign key, as `tally_changes`.
+-- Ids of recent touches and reinforcements, for deduplication; a maintenance task deletes old ones. Without foreign
+-- key, as `tally_changes`.
 create table if not exists uses (
     namespace integer not null,
     id uuid not null,
@@ -387,8 +385,8 @@ create table if not exists uses (
     primary key (namespace, id)
 );
 
--- How the whole system kept up: a row for each five minutes, less and less of what is long ago. The most tasks that
--- waited in each queue, and how many writes had ever taken up to each bound of `storage.timings` until they could be read.
+-- Time series of the system, in steps of five minutes, coarser for older ones: the maximum length of each queue, and
+-- the cumulative histogram of write latencies with the bounds of `coordination.timings`.
 create table system_history (
     at timestamptz primary key,
     waiting jsonb not null,
@@ -413,20 +411,20 @@ create table signatures (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
--- What ended by itself, as little room as it takes: `body` is what `storage.packing` makes of a fact and all that belongs
--- to it, `words` marks the words in it. No index holds more than its id: who asks for it reads all of its namespace.
+-- Facts that decay forgot, packed: `body` is a fact with its rows of other tables, see `storage.packing`; `words` is a
+-- Bloom filter of its words. Only the id is indexed; a search reads the whole namespace.
 create table deep (
     forgotten_at timestamptz not null,
     namespace integer not null references namespaces (id),
-    -- null where the embedder has changed since
+    -- null if the embedder was replaced since
     signature bit(1024),
     id uuid not null,
     words bit varying not null,
     body bytea storage external not null
 );
 
--- How many of a question's words, by weight, a fact seems to hold: each is marked in one bit of its `words`. Eight words,
--- written out, so that PostgreSQL inlines it; with fewer the others weigh nothing.
+-- The sum of the weights of a question's words that the Bloom filter `words` contains. Written out for eight words, so
+-- that PostgreSQL inlines it; unused ones have weight 0.
 create function marked(words bit varying, places integer[], weights double precision[])
     returns double precision
     language sql immutable parallel safe
@@ -435,8 +433,7 @@ return weights[1] * get_bit(words, places[1] % length(words)) + weights[2] * get
     + weights[5] * get_bit(words, places[5] % length(words)) + weights[6] * get_bit(words, places[6] % length(words))
     + weights[7] * get_bit(words, places[7] % length(words)) + weights[8] * get_bit(words, places[8] % length(words));
 
--- What was done to a fact since it was stored, as far as no other column says it; written by the function that does it, never
--- changed, and gone with the fact.
+-- The history of a fact, as far as no column has it; append-only, and deleted with the fact.
 create table events (
     namespace integer not null,
     fact uuid not null,
@@ -448,8 +445,8 @@ create table events (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
--- What was forgotten on request, without a word of it, so that it stays so after its fact is purged: the SHA-256 of
--- the namespace's salt and the fact's hash.
+-- Deletion requests, which remain after the fact is purged, without its text: the SHA-256 of the namespace's salt and
+-- the fact's hash.
 create table forgotten_hashes (
     namespace integer not null references namespaces (id),
     digest bytea not null,
@@ -459,19 +456,18 @@ create table forgotten_hashes (
     primary key (namespace, digest)
 );
 
--- Of which namespaces facts were erased since their words and pages were cleaned: what erases them appends it, in the
--- same transaction, so that no crash forgets it. Without foreign key, as `tally_changes`.
+-- Namespaces with erased facts whose words and pages are not cleaned yet, written by triggers in the same transaction.
+-- Without foreign key, as `tally_changes`.
 create table erasures (
     id bigint generated always as identity primary key,
     namespace integer not null
 );
 
--- Markdown files of which the parts are facts of kind `chunk`, with their path as source: what was last read of each, so
--- that it is not read again until it changes.
+-- Indexed Markdown files, whose chunks are facts of kind `chunk` with the path as source; the digest detects changes.
 create table documents (
     namespace integer not null references namespaces (id),
     path text not null,
-    -- where the folder was that the first part of the path stands for
+    -- location of the folder that the first part of the path names
     folder text not null,
     digest bytea not null,
     read_at timestamptz not null,
@@ -485,9 +481,9 @@ create table lexemes (
     primary key (namespace, lexeme)
 );
 
--- What readers see as long as it has not ended, which its `activity` says. The condition is written so that no partial index of live facts
--- answers it: without statistics the planner takes one of those for the way to single facts, and reads all of them.
--- A whole row has the type of its table, which is another one where Citus keeps the rows; so the type is written.
+-- Live facts; whether they have ended is up to the query. The condition does not match the partial indexes of live
+-- facts on purpose: without statistics the planner would read a whole one of them to find single facts. A whole row has
+-- the type of its table, which is another one where Citus keeps the rows; so the type is written.
 create view remembered as
 select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
     case when held then 'infinity' else ends_at end as ends_at, pinned_until, decay_class_source, tags,
@@ -496,21 +492,21 @@ from facts
 join activity on activity.namespace = facts.namespace and activity.fact = facts.id
 where coalesce(forgotten_at, superseded_at) is null;
 
--- Pairs of facts with one entity and key but different values. A pair counts only as long as both are remembered.
+-- Pairs of facts with one entity and key but different values; ignored unless both are live.
 create table contradictions (
     namespace integer not null,
     fact uuid not null,
     other uuid not null check (fact < other),
     found_at timestamptz not null,
-    -- when both were accepted
+    -- when an owner accepted both
     accepted_at timestamptz,
     primary key (namespace, fact, other),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     foreign key (namespace, other) references facts (namespace, id) on delete cascade
 );
 
--- The two graphs: of facts, whose edges stay as they are stored, and of the names of entities, whose edges fade.
--- That one fact takes another's place is stored in `superseded_by` and `supersedes_id`, and needs no row here.
+-- The two graphs: links between facts, which do not change, and relations between names of entities, which decay.
+-- Supersession is stored in `superseded_by` and `supersedes_id` and needs no link.
 create table links (
     namespace integer not null,
     id uuid not null default gen_random_uuid(),
@@ -527,23 +523,23 @@ create table links (
 create table relations (
     namespace integer not null references namespaces (id),
     id bigint generated always as identity,
-    -- an index's entry must fit a third of a page
+    -- limited, as an index entry must fit a third of a page
     source text not null check (length(source) between 1 and 200),
     target text not null check (length(target) between 1 and 200),
     type text not null check (length(type) between 1 and 64),
-    -- what it weighed when it was last observed; what it weighs since then follows from the instant
+    -- weight when it was last observed; later weights are computed from it
     initial_weight double precision not null default 1 check (initial_weight between 0 and 1),
     last_observed timestamptz not null,
     pinned boolean not null default false,
-    -- as the last pass or observation saw it; no reader goes by it
+    -- as of the last pass or observation; not used by reads
     weight double precision not null check (weight between 0 and 1),
     created_at timestamptz not null,
     primary key (namespace, id),
     check (lower(source) <> lower(target))
 );
 
--- What a relation weighs at an instant: half as much with every half-life without an observation. No
--- product gets so small that it underflows, which is an error. Half-life in days.
+-- The weight of a relation at an instant: it halves with every half-life, in days, without an observation. Limited, as
+-- PostgreSQL raises an error on underflow.
 create function relation_weight(
     initial_weight double precision, last_observed timestamptz, pinned boolean, instant timestamptz,
     half_life double precision
@@ -557,21 +553,21 @@ return case
     )
 end;
 
--- Pairs of facts that say nearly the same of the same. A pair counts only as long as both are remembered.
+-- Pairs of near-duplicates; ignored unless both are live.
 create table likenesses (
     namespace integer not null,
     fact uuid not null,
     other uuid not null check (fact < other),
     similarity double precision not null,
     found_at timestamptz not null,
-    -- when the one that had been merged into the other was restored: they are not the same
+    -- when a merged fact was restored, after which they are not merged again
     apart_at timestamptz,
     primary key (namespace, fact, other),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     foreign key (namespace, other) references facts (namespace, id) on delete cascade
 );
 
--- By which rules all `due_at` and `ends_at` were computed; when an operator changes them, every fact is due.
+-- The decay rules by which all `due_at` and `ends_at` were computed; when they change, every fact is due.
 create table fading_rules (
     only_row boolean primary key default true check (only_row),
     rules jsonb not null
@@ -595,15 +591,15 @@ create table decay_runs (
     planned_for timestamptz not null,
     started_at timestamptz not null default clock_timestamp(),
     finished_at timestamptz,
-    -- one scheduled plan a minute, however many beats there are; null for a pass on request
+    -- the minute of a scheduled pass, unique in case of several beats; null for a pass on request
     slot timestamptz,
-    -- the task that waits for the counters
+    -- id of the task that waits for the result
     asked_by text not null,
     dry_run boolean not null default false,
     force boolean not null default false,
-    -- whose facts alone it takes; null for those of all
+    -- restricts the run to one namespace
     namespace integer references namespaces (id),
-    -- the instant of the finished pass before this one; null for the first
+    -- time of the previous finished pass; null for the first
     passed_at timestamptz,
     unique (work, slot)
 );
@@ -633,8 +629,8 @@ create table decay_parts (
     primary key (run, segment, part)
 );
 
--- Up to which fact a pass goes in a namespace where the forget limit holds some back, so that all its tasks agree: the
--- facts end in order of their value and id. `allowed` is how many may; `used` and `last_ends_at` belong to earlier versions.
+-- The last fact, in order of value and id, that a pass may forget in a namespace with more ended facts than the forget
+-- limit allows, so that its tasks agree. `used` and `last_ends_at` belong to earlier versions.
 create table decay_allowances (
     run uuid not null references decay_runs (id) on delete cascade,
     namespace integer not null references namespaces (id),
@@ -646,8 +642,8 @@ create table decay_allowances (
     primary key (run, namespace)
 );
 
--- How many facts of a namespace ended without having been asked for, and how many more passes ended because they were,
--- minute by minute, for as long as the forget limit looks back. Without foreign key, as `tally_changes`.
+-- Facts of a namespace that passes ended without (`facts`) and on (`asked`) their owners' request, by minute, for the
+-- period of the forget limit. Without foreign key, as `tally_changes`.
 create table endings (
     namespace integer not null,
     at timestamptz not null,
@@ -656,7 +652,7 @@ create table endings (
     primary key (namespace, at)
 );
 
--- Which shares of a namespace may end so within a day and a week, as set by the newest worker or pass.
+-- The shares of a namespace that may end without request within a day and a week, as set by the latest worker or pass.
 create table forget_limits (
     only_row boolean primary key default true check (only_row),
     a_day double precision not null default 0.2,
@@ -664,8 +660,8 @@ create table forget_limits (
 );
 insert into forget_limits default values;
 
--- What the last run of the janitor has done to a namespace, or passes have since the one before; each run writes it
--- again. Of the ids the first ones are kept, of all the number.
+-- The report of the janitor's last run in a namespace, including what passes did since the run before. It has the first
+-- ids and the total numbers.
 create table janitors (
     namespace integer primary key references namespaces (id),
     run uuid not null,
@@ -682,53 +678,53 @@ create table janitors (
 
 -- Indexes -----------------------------------------------------------------------------------------------------------
 
--- storing: one live fact for each thing said in a namespace, also with concurrent writers
+-- store: one live fact for each statement in a namespace, also with concurrent writers
 create unique index facts_said_once on facts (namespace, hash)
     where forgotten_at is null and superseded_at is null;
 
--- recall, text arm: words, namespace and tags in one intersection; so tags need no index of their own
+-- recall, text arm: words, namespace and tags
 create index facts_search on facts using gin (search) with (fastupdate = off);
 
 -- recall, contiguity: the facts stored just before and after
 create index facts_neighbours on facts (namespace, session, turn) where session is not null;
 
--- salience: what has none yet, from earlier versions and imports
+-- salience: facts without, from earlier versions and imports
 create index facts_unestimated on facts (namespace, id) where content_salience is null;
 
 -- documents: the chunks of a file, and whether a namespace has any
 create index facts_chunks on facts (namespace, left(source, 200)) where kind = 'chunk';
 
--- items: what is kept below a path; what is kept at one place is found by its hash
+-- items below a path; a single item is found by its hash
 create index facts_items on facts (namespace, left(entity, 200) collate "C")
     where kind = 'item' and forgotten_at is null and superseded_at is null;
 
--- contradictions: live facts about the same, newest last. An index's entry must fit a third of a page, so only the
--- beginnings of long names stand in it.
+-- contradictions: live facts with the same entity and key, newest last. Only 200 characters of names, as an index entry
+-- must fit a third of a page.
 create index facts_topics
     on facts (namespace, left(lower(entity), 200), left(lower(key), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
--- contradictions: deleting a fact takes along those that name it second
+-- contradictions: foreign key of the second fact
 create index contradictions_other on contradictions (namespace, other);
 
 -- recall, entities named in the question: their facts, newest last
 create index facts_entities on facts (namespace, left(lower(entity), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
--- recall: the strongest links from a fact, and to it; deleting a fact takes both along
+-- recall: the strongest links from and to a fact; foreign keys
 create index links_source on links (namespace, source, strength desc);
 create index links_target on links (namespace, target, strength desc);
 
--- observing a relation again, whatever its case; recall: what an entity is related to
+-- relations: unique, ignoring case; recall: the relations of an entity
 create unique index relations_once on relations (namespace, lower(source), lower(target), type);
 
--- recall: what is related to an entity
+-- recall: the relations to an entity
 create index relations_target on relations (namespace, lower(target));
 
--- recall, vector arm: all signatures of a namespace without touching the table
+-- recall, vector arm: index-only scan of all signatures of a namespace
 create index signatures_scan on signatures (namespace, live) include (fact, signature);
 
--- decay: what is due in a segment, oldest first
+-- decay: due facts of a segment, oldest first
 create index activity_due on activity (segment, due_at);
 
 -- capacity: the least valuable live facts of a namespace
@@ -736,32 +732,32 @@ create index activity_by_value on activity (
     namespace, value_rank(worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations)
 ) where not retired;
 
--- embed_pending: facts that still have no vector
+-- embed_pending: facts without a vector
 create index activity_pending on activity (namespace, fact) where fidelity = 0;
 
--- consolidation: facts with a signature whose near-duplicates were not looked for yet
+-- consolidation: facts with a signature that were not compared yet
 create index activity_uncompared on activity (namespace) where not compared and fidelity <> 0;
 
--- consolidation: deleting a fact takes along the likenesses that name it second
+-- near-duplicates: foreign key of the second fact
 create index likenesses_other on likenesses (namespace, other);
 
--- a pass that is allowed to forget takes up what an earlier one held back
+-- held facts
 create index activity_held on activity (namespace, fact) where held;
 
--- storing: the persistent episodes that the turns just stored have outrun
+-- turn limit: persistent episodes by the turn when they were stored
 create index activity_episodes on activity (namespace, occurred) where branch = 1 and outrun_at is null;
 
--- stats: what is pinned
+-- stats: pinned facts
 create index activity_pinned on activity (namespace, pinned_until) where pinned_until is not null;
 
--- stats: what its counters have changed by
+-- stats: changes of tallies
 create index tally_changes_namespace on tally_changes (namespace);
 
--- janitor: what was culled of a namespace, and which of its episodes got stale, since its last run
+-- janitor: facts that were culled, and episodes that became stale
 create index facts_culled on facts (namespace, forgotten_at) where forgotten_reason in ('culled', 'aged');
 create index events_stale on events (namespace, at) where what = 'stale';
 
--- review: how many facts an LLM has pruned in the last day, restored ones included
+-- review: facts that an LLM has pruned
 create index events_pruned on events (namespace, at)
     where what = 'forgotten' and details ->> 'reason' = 'pruned';
 
@@ -769,28 +765,28 @@ create index events_pruned on events (namespace, at)
 create index facts_tombstones on facts (namespace, forgotten_at desc, id desc)
     where forgotten_at is not null;
 
--- purge: what was forgotten long ago, oldest first
+-- purge: forgotten facts, oldest first
 create index facts_forgotten on facts (forgotten_at) where forgotten_at is not null;
 
--- deep memory: a fact by its id; a hash of that is enough, and takes half of the room
+-- deep memory: a fact by its id; the hash takes half of the space
 create index deep_facts on deep (namespace, uuid_hash(id));
 
--- purge: what was superseded long ago, oldest first
+-- purge: superseded facts, oldest first
 create index facts_superseded on facts (superseded_at) where superseded_at is not null and forgotten_at is null;
 
--- forgetting again what is purged already
+-- deletion requests of a purged fact
 create index forgotten_hashes_fact on forgotten_hashes (namespace, fact);
 
--- decay_runs: the newest first, and those that never finished
+-- decay runs, newest first, and open ones
 create index decay_runs_started on decay_runs (started_at desc);
 
--- the pass before this one
+-- the previous pass
 create index decay_runs_passes on decay_runs (started_at desc)
     where finished_at is not null and not dry_run and work in ('decay', 'prune', 'hard prune', 'startup prune', 'janitor');
 
 -- The forget limit --------------------------------------------------------------------------------------------------
 
--- The instant of the last finished pass over a namespace, or over all where none is named.
+-- The time of the last finished pass over a namespace, or over all if it is null.
 create function last_pass(tenant integer) returns timestamptz
     language sql stable parallel safe set search_path from current as $$
     select planned_for from decay_runs
@@ -801,8 +797,8 @@ create function last_pass(tenant integer) returns timestamptz
     limit 1
 $$;
 
--- Whether a fact ends as its owner asked: a lifetime that the owner chose has run out, not later than a day after the
--- last pass. Before the first pass any time will do. A lifetime includes the instant at which it expires.
+-- Whether a fact ends on its owner's request: an explicit lifetime expired not later than a day after the last pass, or
+-- before the first pass. A lifetime includes the instant of its expiry.
 create or replace function asked_for(
     decay_class_source text, expires_at timestamptz, passed_at timestamptz, instant timestamptz
 ) returns boolean
@@ -810,8 +806,7 @@ create or replace function asked_for(
 return coalesce(decay_class_source = 'explicit', false)
     and expires_at < instant and expires_at <= coalesce(passed_at + interval '1 day', 'infinity');
 
--- How many of a share are left when `lived` facts lived before some of them ended: never fewer than five in all, unless
--- the share is 0.
+-- The rest of a share of `lived` facts after some of them ended; the share is at least five facts, unless it is 0.
 create function share_left(share double precision, lived numeric, ended numeric) returns bigint
     language sql immutable parallel safe
 return case
@@ -819,8 +814,8 @@ return case
     else greatest(greatest(floor(share * lived), 5) - ended, 0)
 end;
 
--- How many more facts of a namespace may end at an instant without having been asked for, as in `core.limit`; null
--- without limit.
+-- How many more facts of a namespace may end without request at an instant, see `core.forget_limit`; null without
+-- limit.
 create function forget_room(tenant integer, instant timestamptz) returns bigint
     language sql stable parallel safe set search_path from current as $$
     select case when a_day < 1 and not exists (select from namespaces where id = tenant and branch_of is not null) then least(
@@ -846,15 +841,15 @@ create function forget_room(tenant integer, instant timestamptz) returns bigint
     ) as counted
 $$;
 
--- What the next pass over a namespace will make of what is over: it will hold what ended within a gap between passes, and
--- what is worth no less than this fact, unless its owner asked for the end by `passed_at` and a day. Null where there is none.
+-- The basis for predicting what the next pass over a namespace will hold: facts that ended within the gap, and those of
+-- at least this value rank, unless their owners requested the end (`asked_for` with `passed_at`).
 create type outlook as (
     gap_from timestamptz, gap_until timestamptz, passed_at timestamptz, value_rank double precision, fact uuid
 );
 
--- The outlook of a namespace at an instant. A gap is there if one waits for its owner, or if the next pass will find one,
--- as in `core.gaps`. What ends is due within a moment, so each segment is asked for what is due. Statements ask for this
--- in an uncorrelated subquery, which runs once, and only if they meet a fact that is over.
+-- The outlook of a namespace at an instant. A gap is either unconfirmed, or one that the next pass will find, see
+-- `core.forget_limit`. Facts are due a moment after their end, so this reads the due facts of each segment. Statements
+-- call it in an uncorrelated subquery, which runs once, and only if they find an ended fact.
 create function outlook_of(tenant integer, instant timestamptz) returns outlook
     language sql stable parallel safe set search_path from current as $$
     select row(began, ended, passed_at, exceeding.value_rank, exceeding.fact)::outlook
@@ -882,7 +877,7 @@ create function outlook_of(tenant integer, instant timestamptz) returns outlook
     ) as exceeding on true
 $$;
 
--- Whether a pass at an instant would hold a fact that is over, or go on holding it.
+-- Whether a pass at an instant would hold an ended fact.
 create function stays(one activity, next outlook, instant timestamptz) returns boolean
     language sql immutable parallel safe
 return (one).ends_at <= instant and not (one).retired and (
@@ -894,20 +889,21 @@ return (one).ends_at <= instant and not (one).retired and (
         and not asked_for((one).decay_class_source, (one).expires_at, (next).passed_at, instant)
 );
 
--- Whether a fact that is over stays visible at an instant, whether or not a pass has come. Written so that the outlook is
--- only asked for where a pass would take the fact.
+-- Whether an ended fact is held at an instant, whether or not a pass has run. Written so that the outlook is computed
+-- only if a pass would take the fact.
 create function is_held(one activity, next outlook, instant timestamptz) returns boolean
     language sql immutable parallel safe
 return (one).held and (one).due_at > instant or stays(one, next, instant);
 
--- Whether readers see a fact no more, because it has ended by itself and nothing keeps it visible.
+-- Whether a fact has ended and is not held, so that reads hide it.
 create function has_ended(one activity, next outlook, instant timestamptz) returns boolean
     language sql immutable parallel safe
 return is_over((one).ends_at, is_held(one, next, instant), instant);
 
 -- Triggers ----------------------------------------------------------------------------------------------------------
 
--- They read what changed into a variable first, because the table of that is not known where Citus plans what they write.
+-- They read what changed into a variable first, because the table of that is not known where Citus plans what they
+-- write.
 
 create function tally_activity_added() returns trigger
     language plpgsql set search_path from current as $$
@@ -964,11 +960,11 @@ create trigger tally_added after insert on activity
 create trigger tally_changed after update on activity
     referencing old table as old_rows new table as new_rows
     for each statement execute function tally_activity_changed();
--- A purge deletes row by row, through the foreign key, and what it deletes is retired.
+-- For each row, as the foreign key deletes row by row; purged facts are retired already.
 create trigger tally_deleted after delete on activity
     for each row when (not old.retired) execute function tally_activity_deleted();
 
--- Tombstones are few among the facts that are added, and wide, so no table of all that is new is made for them.
+-- For each row, as few added facts are tombstones and a transition table of all new rows would be large.
 create function tally_tombstone_added() returns trigger
     language plpgsql set search_path from current as $$
 begin
