@@ -214,8 +214,8 @@ create table activity (
     namespace integer not null,
     fact uuid not null,
     segment smallint not null,
-    -- by hygiene: 0 semantic, culled by confidence; 1 persistent episode, ages out; 2 permanent episode, becomes stale;
-    -- 3 chunk, no hygiene
+    -- by hygiene: 0 semantic, culled by confidence; 1 persistent episode, ages out; 2 permanent episode, becomes
+    -- stale; 3 chunk, no hygiene
     branch smallint not null default 0 check (branch between 0 and 3),
     base double precision not null,
     coactivations integer not null default 0,

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first needed: workers import the contract alone."""
+    """Import a name at its first use, as workers need only the contract."""
     if name not in __all__:
         raise AttributeError(f"module 'ebb' has no attribute {name!r}")
     return getattr(import_module("ebb.errors" if name.endswith("Error") else "ebb.memory"), name)

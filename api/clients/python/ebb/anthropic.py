@@ -1,4 +1,4 @@
-"""Anthropic's memory tool: the files that Claude keeps are items of a namespace.
+"""Anthropic's memory tool: Claude's files are items of a namespace.
 
 >>> client.beta.messages.run_tools(model="…", messages=[…], tools=[EbbMemoryTool(memory)]).until_done()
 """
@@ -14,18 +14,18 @@ from ebb.memory import Memory
 ROOT = "memories"
 DEPTH = 2
 WIDTH = 6
-"""Places of a line's number, as Anthropic's own tool writes it."""
+"""Width of line numbers, as in Anthropic's own tool."""
 
 
 class EbbMemoryTool(BetaAbstractMemoryTool):
-    """Files under `/memories`; their texts are found by `recall` as well, and fade with a `ttl` in minutes alone."""
+    """Files under `/memories`, which `recall` finds too; they end only with a `ttl` in minutes."""
 
     def __init__(self, memory: Memory, *, ttl: float | None = None) -> None:
         super().__init__()
         self._memory, self._ttl = memory, ttl
 
     def view(self, command: Any) -> str:
-        """Return a file with the numbers of its lines, or which files a folder has."""
+        """Return a file with line numbers, or the files of a folder."""
         path = _parts(command.path)
         text = self._read(path)
         if text is None:
@@ -44,7 +44,7 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
         return f"File created successfully at: {command.path}"
 
     def str_replace(self, command: Any) -> str:
-        """Replace a text that stands once in a file."""
+        """Replace a text that occurs once in a file."""
         path, text = self._file(command.path)
         if text.count(command.old_str) != 1:
             what = "did not appear verbatim" if command.old_str not in text else "appears several times"
@@ -66,14 +66,14 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
         return f"The file {command.path} has been edited."
 
     def delete(self, command: Any) -> str:
-        """Forget a file, or all files of a folder."""
+        """Delete a file, or all files of a folder."""
         path = _parts(command.path)
         for file in self._known(path, command.path):
             self._memory.drop_item(file[:-1], file[-1])
         return f"Successfully deleted {command.path}"
 
     def rename(self, command: Any) -> str:
-        """Move a file or a folder; what is there stays."""
+        """Move a file or folder; an existing destination is an error."""
         old, new = _parts(command.old_path), _parts(command.new_path)
         found = self._known(old, command.old_path)
         if self._files(new):
@@ -84,13 +84,13 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
-        """Forget all files."""
+        """Delete all files."""
         for file in self._files([ROOT]):
             self._memory.drop_item(file[:-1], file[-1])
         return "All memory cleared"
 
     def _files(self, path: list[str]) -> dict[tuple[str, ...], str]:
-        """Return the texts of the file at a path, or of the files below it, by their paths."""
+        """Return the text of the file at a path, or of the files below it, by path."""
         found = self._memory.items(path[:-1] or path, limit=MOST_FACTS, refresh=False).items
         files = {(*one.path, one.key): json.loads(one.document)["text"] for one in found}
         return {file: text for file, text in sorted(files.items()) if file[: len(path)] == tuple(path)}
@@ -134,7 +134,7 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
 
 
 def _parts(path: str) -> list[str]:
-    """Return the labels of a path, the first of which is `memories`."""
+    """Return the parts of a path, the first of which is `memories`."""
     parts = [one for one in path.split("/") if one]
     if not path.startswith(f"/{ROOT}") or parts[0] != ROOT or ".." in parts or "." in parts:
         raise ToolError(f"Path must be within /{ROOT}, got: {path}")

@@ -1,12 +1,12 @@
-"""The broker's address: one Redis, one behind TLS, or the primary that Sentinels name.
+"""The broker's URL: a Redis, a Redis with TLS, or the primary of Sentinels.
 
 - `redis://:password@host:6379/0`
-- `rediss://:password@host:6380/0?ssl_ca_certs=/etc/ssl/redis.pem`: TLS; the server's certificate is checked unless
-  `ssl_cert_reqs=none` is given
-- `sentinel://:password@host-a:26379,host-b:26379,host-c:26379/0?master_name=mymaster`: the password is that of Redis;
-  `sentinel_username` and `sentinel_password` are those of the Sentinels
+- `rediss://:password@host:6380/0?ssl_ca_certs=/etc/ssl/redis.pem`: with TLS; the server's certificate is verified
+  unless `ssl_cert_reqs=none` is given
+- `sentinel://:password@host-a:26379,host-b:26379,host-c:26379/0?master_name=mymaster`: with the password of Redis;
+  `sentinel_username` and `sentinel_password` are for the Sentinels
 
-The number is the database of the messages. Results are in the next one.
+The number is the database for messages; results are in the next one.
 """
 
 import re
@@ -28,7 +28,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """The Sentinels that know the primary, with the logins of the primary and of the Sentinels."""
+    """Sentinels, with the credentials of the primary and of the Sentinels."""
 
     hosts: tuple[tuple[str, int], ...]
     master_name: str
@@ -36,14 +36,14 @@ class Sentinels:
     username: str | None
     password: str | None
     credentials: dict[str, str]
-    """`username` and `password` of the Sentinels themselves, where they have some."""
+    """`username` and `password` of the Sentinels, if any."""
 
 
 def check(redis_url: str) -> None:
-    """Check an address without repeating it, for it may hold a password.
+    """Validate a URL; the error does not contain it, as it may have a password.
 
     Raises:
-        ValueError: Ebb cannot use it; the message says what to give instead.
+        ValueError: the URL is not supported; the message says what to give instead.
     """
     parts = urlsplit(redis_url)
     host = HOST.fullmatch(_hosts(parts) or "localhost")
@@ -58,7 +58,7 @@ def check(redis_url: str) -> None:
 
 
 def sentinels(redis_url: str) -> Sentinels | None:
-    """Return the Sentinels that an address names, or None for one of a Redis.
+    """Return the Sentinels of a URL, or None if it is of a Redis.
 
     Raises:
         ValueError: hosts or the primary's name are missing, or an option is unknown.
@@ -83,10 +83,10 @@ def sentinels(redis_url: str) -> Sentinels | None:
 
 
 def celery_configuration(redis_url: str) -> dict[str, Any]:
-    """Return Celery's settings of where messages and results are, with the options that this broker needs.
+    """Return Celery's settings for broker and results.
 
     Raises:
-        ValueError: as of `check`.
+        ValueError: the URL is not supported, see `check`.
     """
     check(redis_url)
     named = sentinels(redis_url)
@@ -102,13 +102,13 @@ def celery_configuration(redis_url: str) -> dict[str, Any]:
 
 
 def database_after(redis_url: str, distance: int) -> str:
-    """Return the address of another database of the same Redis."""
+    """Return the URL of another database of the same Redis."""
     parts = urlsplit(redis_url)
     return urlunsplit(parts._replace(path=f"/{_database(parts) + distance}"))
 
 
 def _celery_url(redis_url: str) -> str:
-    """Return the address as Celery reads it: each Sentinel by itself, and TLS with what is checked."""
+    """Return the URL in Celery's format: one for each Sentinel, and TLS with `ssl_cert_reqs`."""
     parts, named = urlsplit(redis_url), sentinels(redis_url)
     if named is not None:
         account = parts.netloc.rpartition("@")[0]

@@ -1,4 +1,4 @@
-"""Calls: one operation over HTTP, from its parameters to its answer or error, with what is tried again and when."""
+"""Calls: one operation over HTTP, from its parameters to its answer or error, with retries."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from ebb.contract.operation import Operation, Params
 from ebb.errors import EbbError, LateError, UnavailableError, kind_of
 
 MARGIN_SECONDS = 10.0
-"""Seconds after which a server that was to answer by itself is not waited for any longer."""
+"""Seconds to wait beyond the timeout that the server applies itself."""
 
 CONNECT_SECONDS = 5.0
 LONGEST_TIMEOUT = 300.0
@@ -28,7 +28,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where Ebb answers and who asks; `timeout` is in seconds for every call, else each operation has its own."""
+    """The address of Ebb and the caller; `timeout` in seconds replaces those of the operations."""
 
     url: str
     key: str | None = None
@@ -37,14 +37,14 @@ class Server:
     retries: int = 2
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that say who asks, and about which namespace."""
+        """Return the headers for key and namespace."""
         own = {"X-Ebb-Namespace": self.namespace, "Authorization": f"Bearer {self.key}" if self.key else None}
         return {name: value for name, value in own.items() if value is not None}
 
 
 @dataclass(slots=True)
 class Call:
-    """One request, which may be sent more than once: a write has a key by which it is done only once."""
+    """One request with its retries; a write has an idempotency key."""
 
     server: Server
     method: str
@@ -57,7 +57,7 @@ class Call:
     started: float = field(default_factory=time.monotonic)
 
     def arguments(self) -> dict[str, Any]:
-        """Return what httpx sends."""
+        """Return the arguments of `httpx.Client.request`."""
         own = {"timeout": min(self.server.timeout, LONGEST_TIMEOUT)} if self.server.timeout else {}
         return {
             "method": self.method,
@@ -69,14 +69,14 @@ class Call:
         }
 
     def pause(self, error: Exception) -> float:
-        """Return after how many seconds to send it again; raise what it failed by if that is no use or too late.
+        """Return the seconds until the next attempt, or raise the final error.
 
         Raises:
-            EbbError: the server refused it, or does not answer.
+            EbbError: the server refused the request, or does not answer.
         """
         self.failures += 1
         asked = error.retry_after if isinstance(error, UnavailableError) else None
-        wait = asked or FIRST_PAUSE * 2.0**self.failures * (0.5 + random())  # noqa: S311 - it is no secret
+        wait = asked or FIRST_PAUSE * 2.0**self.failures * (0.5 + random())  # noqa: S311 - not for security
         over = time.monotonic() + wait > self.started + self.seconds
         if over or self.failures > self.server.retries or not is_passing(error):
             raise self._final(error) from None
@@ -103,10 +103,10 @@ def is_passing(error: Exception) -> bool:
 def call(
     server: Server, operation: Operation, given: Mapping[str, Any], key: str | None = None, *, wait: bool = True
 ) -> Call:
-    """Return the request that has an operation done.
+    """Return the request for an operation.
 
     Raises:
-        TypeError: a parameter is missing, or is none of the operation.
+        TypeError: a parameter is missing or unknown.
     """
     _check(operation, given)
     method, url = operation.route.split()
@@ -133,7 +133,7 @@ def call(
 
 
 def _check(operation: Operation, given: Mapping[str, Any]) -> None:
-    """Refuse parameters that the operation does not have: a server may not notice them."""
+    """Raise `TypeError` for missing or unknown parameters, which a server may ignore."""
     known = operation.over_http
     unknown = [name for name in given if name not in known]
     missing = [one for one in known if one not in given and operation.params.model_fields[one].is_required()]
@@ -143,17 +143,17 @@ def _check(operation: Operation, given: Mapping[str, Any]) -> None:
 
 
 def _without_defaults(value: Any) -> Any:
-    """Return parameters in a value, such as the facts of a list, by what was given of them."""
+    """Return a value where parameter objects, such as facts in a list, have only the fields that were given."""
     if isinstance(value, Params):
         return value.given()
     return [_without_defaults(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def answer(response: httpx.Response, kind: type[Parsed]) -> Parsed:
-    """Return what was answered.
+    """Return the answer of a response.
 
     Raises:
-        EbbError: the server refused the request, or something on the way did.
+        EbbError: the response is an error.
     """
     if response.is_success:
         return kind.model_validate_json(response.content)
@@ -161,7 +161,7 @@ def answer(response: httpx.Response, kind: type[Parsed]) -> Parsed:
 
 
 def error_of(response: httpx.Response) -> EbbError:
-    """Return the error that an answer reports, with what it says, or how it begins if it is not one of Ebb's."""
+    """Return the error of a response, with the beginning of its text if it is not from Ebb."""
     try:
         problem = response.json()
         detail, task = str(problem["detail"]), str(problem.get("task") or "")

@@ -1,4 +1,4 @@
-"""Celery programs: a task of Ebb that is sent by name reaches its queue, and its answer comes back.
+"""Celery programs: send tasks of Ebb by name.
 
 >>> app = Celery(broker="redis://localhost:6379/0")
 >>> configure(app)
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def configure(app: "Celery", redis_url: str | None = None) -> None:
-    """Route tasks of Ebb to their queues, others as before, and take answers from where Ebb's workers leave them.
+    """Configure an app so that tasks of Ebb are routed to their queues and their results are found.
 
-    `redis_url` is the address of Ebb's broker, `EBB_REDIS_URL`; without it the app's own broker is Ebb's.
+    `redis_url` is Ebb's broker, `EBB_REDIS_URL`; by default the app's own.
 
     Raises:
-        ValueError: Ebb cannot use a broker at this address.
+        ValueError: the URL is not supported.
     """
     routes = app.conf.task_routes or ()
     app.conf.task_routes = (route, *(routes if isinstance(routes, list | tuple) else (routes,)))
@@ -29,6 +29,6 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, str] | None:
-    """Return the queue of a task of Ebb, nothing for another."""
+    """Return the queue of a task of Ebb, None for other tasks."""
     operation = find(name)
     return {"queue": operation.queue} if operation is not None else None

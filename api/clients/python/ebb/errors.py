@@ -1,48 +1,45 @@
-"""What a caller may meet: each error says what is wrong, what was given and what to do, and has its HTTP status."""
+"""Errors: each message says what is wrong, what was given and what to do; each class has an HTTP status."""
 
 
 class EbbError(Exception):
-    """Anything that Ebb refuses or fails at, with a message for the person who asked."""
+    """Base class of all errors of Ebb."""
 
     status = 500
 
 
 class InvalidInputError(EbbError):
-    """What was given cannot be used; nothing of it was stored. Change what the message names."""
+    """The input is invalid; nothing was stored."""
 
     status = 422
 
 
 class NotFoundError(InvalidInputError):
-    """What was asked for is not in the namespace: it never was, is another's, or is gone."""
+    """The object does not exist in the namespace."""
 
     status = 404
 
 
 class ConflictError(InvalidInputError):
-    """What was asked for cannot be done any more, such as restoring what was purged."""
+    """The operation is not possible any more, such as restoring a purged fact."""
 
     status = 409
 
 
 class NotAllowedError(EbbError):
-    """The key is missing, was revoked, opens another namespace or lacks a scope. Give another; see `ebb keys`."""
+    """The key is missing, revoked, for another namespace, or lacks a scope; see `ebb keys`."""
 
     status = 403
 
 
 class UnavailableError(EbbError):
-    """A server or worker that is needed does not answer; try again later.
-
-    `retry_after` is how many seconds the server asked to wait, if it did.
-    """
+    """A server or worker does not answer; try again later, after `retry_after` seconds if it is given."""
 
     status = 503
     retry_after: float | None = None
 
 
 class LateError(UnavailableError):
-    """No answer came in time. A read was dropped; a write, of which `task` is the id, may still be done."""
+    """No answer came in time; a write, with the id `task`, may still be done."""
 
     status = 504
 
@@ -52,11 +49,11 @@ class LateError(UnavailableError):
 
 
 class OlderWorkersError(UnavailableError):
-    """The workers are of an older version than the door, and do not know what was asked. Upgrade the workers."""
+    """The workers are older than the server or client and do not know the operation; upgrade them."""
 
 
 class BusyError(UnavailableError):
-    """More of this namespace waits for the workers than an operator allows; ask again after `retry_after` seconds."""
+    """The namespace has reached a limit of waiting work; try again after `retry_after` seconds."""
 
     status = 429
     retry_after: float
@@ -66,12 +63,12 @@ class BusyError(UnavailableError):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        """Return the message alone."""
+        """Return the message."""
         return str(self.args[0])
 
 
 class TaskFailedError(EbbError):
-    """A worker failed, for a reason that is not in the input; its log says more."""
+    """A worker failed for a reason other than the input; see its log."""
 
 
 KINDS: tuple[type[EbbError], ...] = (
@@ -79,10 +76,10 @@ KINDS: tuple[type[EbbError], ...] = (
     TaskFailedError,
 )  # fmt: skip
 LIKE = {400: 422, 401: 403, 413: 422, 502: 503}
-"""Statuses that say the same to a caller as one that a class has."""
+"""Statuses that are treated as another one."""
 
 
 def kind_of(status: int) -> type[EbbError]:
-    """Return the class of errors for an HTTP status."""
+    """Return the error class for an HTTP status."""
     wanted = LIKE.get(status, status)
     return next((kind for kind in KINDS if kind.status == wanted), InvalidInputError if status < 500 else EbbError)  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""Google ADK: a memory service, with a namespace for each user of each app.
+"""Google ADK: a memory service with a namespace for each user of each app.
 
 >>> runner = Runner(app_name="trips", agent=agent, session_service=…, memory_service=EbbMemoryService(memory))
 """
@@ -19,7 +19,7 @@ from ebb.memory import Memory
 
 
 class EbbMemoryService(BaseMemoryService):
-    """Sessions become turns, which a search finds; `namespace` names that of a user, else it is `app/user`."""
+    """Stores sessions as turns; `namespace` maps app and user to the name of a namespace, by default `app/user`."""
 
     def __init__(
         self, memory: Memory, *, namespace: Callable[[str, str], str] = "{}/{}".format, limit: int = 10
@@ -27,14 +27,14 @@ class EbbMemoryService(BaseMemoryService):
         self._memory, self._name, self._limit = memory, namespace, limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remember what was said in a session; what is known of it is not stored again."""
+        """Store the events of a session, without known ones."""
         await self._remember(session.app_name, session.user_id, session.events, session.id)
 
     async def add_events_to_memory(
         self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
-        """Remember what was said in some events of a session."""
+        """Store events of a session."""
         del custom_metadata
         await self._remember(app_name, user_id, events, session_id)
 
@@ -49,7 +49,7 @@ class EbbMemoryService(BaseMemoryService):
             await asyncio.to_thread(self._of(app_name, user_id).store_many, facts)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return what fits a question, best first."""
+        """Return matching memories, best first."""
         memory = self._of(app_name, user_id)
         found = (await asyncio.to_thread(memory.recall, query, limit=self._limit)).results
         ids = [one.id for one in found]

@@ -1,7 +1,4 @@
-"""The messages of one conversation for a framework: kept exactly as they are, and remembered as turns beside that.
-
-The exact messages are items, for a framework wants its own objects back. The turns are what later questions find.
-"""
+"""The messages of a conversation for a framework, stored twice: unchanged as items, and as turns for recall."""
 
 import json
 import time
@@ -13,7 +10,7 @@ from ebb.memory import Memory
 
 CHATS = "chats"
 AT_ONCE = 500
-"""Messages that are put in one call."""
+"""Messages stored in one call."""
 
 
 class History:
@@ -23,12 +20,12 @@ class History:
         self._memory, self._path, self._session = memory, (CHATS, session), session
 
     def read(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return the messages, or the last ones of them."""
+        """Return the messages, or the last `limit` of them."""
         documents = [json.loads(one.document) for _, one in self._items()]
         return documents if limit is None else documents[-limit:] if limit > 0 else []
 
     def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
-        """Keep messages, and remember what they said; of both in this order a repeat adds nothing but the first."""
+        """Store messages unchanged, and what they said as turns; a retry repeats only the former."""
         began = time.time_ns()
         for start in range(0, len(messages), AT_ONCE):
             items = [
@@ -40,7 +37,7 @@ class History:
             self._memory.remember(said[start : start + AT_ONCE], session=self._session)
 
     def pop(self) -> dict[str, Any] | None:
-        """Take the last message out and return it; what it said stays remembered."""
+        """Remove and return the last message; its turn stays."""
         items = self._items()
         if not items:
             return None
@@ -50,7 +47,7 @@ class History:
         return document
 
     def clear(self) -> None:
-        """Take all messages out; what they said stays remembered."""
+        """Remove all messages; their turns stay."""
         for key, _ in self._items():
             self._memory.drop_item(self._path, key)
 

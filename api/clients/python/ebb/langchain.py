@@ -1,4 +1,4 @@
-"""LangChain: the messages of a conversation, and a retriever over all that is remembered.
+"""LangChain: a chat message history, and a retriever of facts.
 
 >>> history = EbbChatMessageHistory(memory, "monday")
 >>> history.add_user_message("I moved to Leipzig.")
@@ -26,7 +26,7 @@ from ebb.memory import Memory
 
 
 class EbbChatMessageHistory(BaseChatMessageHistory):
-    """The messages of one session, such as `RunnableWithMessageHistory` takes; they are also remembered as turns."""
+    """The messages of one session, for `RunnableWithMessageHistory`; they are also stored as turns."""
 
     def __init__(self, memory: Memory, session: str) -> None:
         super().__init__()
@@ -38,17 +38,17 @@ class EbbChatMessageHistory(BaseChatMessageHistory):
         return list(messages_from_dict(self._history.read()))
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Keep messages, and remember what they say."""
+        """Store messages, also as turns."""
         said = convert_to_openai_messages(list(messages))
         self._history.add([message_to_dict(one) for one in messages], said if isinstance(said, list) else [said])
 
     def clear(self) -> None:
-        """Take the messages out; what they said stays remembered."""
+        """Remove the messages; their turns stay."""
         self._history.clear()
 
 
 class EbbRetriever(BaseRetriever):
-    """Facts that fit a question, as documents, best first; `options` are those of `Memory.recall`."""
+    """A retriever of matching facts, best first; `options` are those of `Memory.recall`."""
 
     memory: Any
     limit: int = 10

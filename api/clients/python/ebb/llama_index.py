@@ -3,7 +3,7 @@
 >>> block = EbbMemoryBlock(memory=memory)
 >>> agent_memory = Memory.from_defaults(session_id="monday", memory_blocks=[block])
 
-What leaves the short-term memory is remembered, and what fits the last question of the user is put into the prompt.
+Messages that leave the short-term memory are stored; facts that match the user's last message are put into the prompt.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ SESSION = "session_id"
 
 
 class EbbMemoryBlock(BaseMemoryBlock[str]):
-    """The facts that fit a conversation, as text; `options` are those of `Memory.context`."""
+    """A block of facts that match a conversation; `options` are those of `Memory.context`."""
 
     name: str = "ebb"
     memory: Any
@@ -38,7 +38,7 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
             await asyncio.to_thread(self.memory.remember, said_in_it, session=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the context without its last lines, so much shorter; nothing if it would be empty."""
+        """Return the context without its last lines, shortened by a number of tokens; None if it would be empty."""
         lines = content.splitlines()
         removed = 0
         while len(lines) > 2 and removed < tokens_to_truncate * 4:  # noqa: PLR2004 - the two lines of the wrapper

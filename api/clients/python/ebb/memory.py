@@ -1,4 +1,4 @@
-"""The memory of an agent over HTTP, for programs with and without asyncio.
+"""The memory of an agent over HTTP, synchronous and with asyncio.
 
 >>> with Memory("http://127.0.0.1:5556", namespace="mira") as memory:
 ...     memory.store("Mira moved to Leipzig.").action
@@ -30,12 +30,15 @@ AWAY = (httpx.TransportError, UnavailableError)
 
 
 class Memory(Operations):
-    """One namespace's memory; it may be shared by threads.
+    """The memory of one namespace; thread-safe.
 
-    `ebb keys create` makes a `key`, which opens one namespace; `namespace` is needed only without. `timeout` is in
-    seconds for each call; else each operation has its own. At most `connections` are open at a time; further calls
-    wait for one. Where the server does not answer or is busy, a call is sent again up to `retries` times; a write is
-    done once nevertheless.
+    Args:
+        url: the address of Ebb.
+        namespace: the namespace; needed only without a key.
+        key: a key from `ebb keys create`, which opens one namespace.
+        timeout: seconds for each call; by default each operation has its own.
+        retries: how often a call is repeated if the server does not answer or is busy; a write is done only once.
+        connections: the maximum of open connections; further calls wait.
     """
 
     def __init__(
@@ -53,19 +56,19 @@ class Memory(Operations):
         self._owns = True
 
     def namespace(self, name: str) -> Self:
-        """Return the memory of another namespace, by the same connections; closing it closes nothing."""
+        """Return the memory of another namespace with the same connections; closing it does not close them."""
         return view(self, name)
 
     def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
-        """Have a write done later, such as `Store(text="…")`: return its task as soon as it cannot be lost."""
+        """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
         operation = of_params(type(asked))
         return self._read(call(self._server, operation, fields(asked), idempotency_key, wait=False), Accepted)
 
     def state(self, task: UUID | str) -> TaskState:
-        """Return what became of a write that was accepted in the last day.
+        """Return the state of a write that was accepted in the last day.
 
         Raises:
-            NotFoundError: none with this id was.
+            NotFoundError: there is none with this id.
         """
         return self._read(Call(self._server, "GET", f"/tasks/{task}", STATE_SECONDS), TaskState)
 
@@ -75,7 +78,7 @@ class Memory(Operations):
             self._http.close()
 
     def __enter__(self) -> Self:
-        """Return the memory, whose connections close with the block."""
+        """Return the memory; its connections are closed at the end of the block."""
         return self
 
     def __exit__(
@@ -96,7 +99,7 @@ class Memory(Operations):
 
 
 class AsyncMemory(AsyncOperations):
-    """One namespace's memory for programs with asyncio: as `Memory`, with each method to be awaited."""
+    """The memory of one namespace for asyncio, with the same methods as `Memory`."""
 
     def __init__(
         self,
@@ -113,19 +116,19 @@ class AsyncMemory(AsyncOperations):
         self._owns = True
 
     def namespace(self, name: str) -> Self:
-        """Return the memory of another namespace, by the same connections; closing it closes nothing."""
+        """Return the memory of another namespace with the same connections; closing it does not close them."""
         return view(self, name)
 
     async def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
-        """Have a write done later, such as `Store(text="…")`: return its task as soon as it cannot be lost."""
+        """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
         operation = of_params(type(asked))
         return await self._read(call(self._server, operation, fields(asked), idempotency_key, wait=False), Accepted)
 
     async def state(self, task: UUID | str) -> TaskState:
-        """Return what became of a write that was accepted in the last day.
+        """Return the state of a write that was accepted in the last day.
 
         Raises:
-            NotFoundError: none with this id was.
+            NotFoundError: there is none with this id.
         """
         return await self._read(Call(self._server, "GET", f"/tasks/{task}", STATE_SECONDS), TaskState)
 
@@ -135,7 +138,7 @@ class AsyncMemory(AsyncOperations):
             await self._http.aclose()
 
     async def __aenter__(self) -> Self:
-        """Return the memory, whose connections close with the block."""
+        """Return the memory; its connections are closed at the end of the block."""
         return self
 
     async def __aexit__(
@@ -159,12 +162,12 @@ Either = TypeVar("Either", bound="Memory | AsyncMemory")
 
 
 def limits(connections: int) -> httpx.Limits:
-    """Return limits by which no more connections are open at a time."""
+    """Return httpx's limits for a maximum of connections."""
     return httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
 
 
 def view(memory: Either, namespace: str) -> Either:
-    """Return a copy of a memory that shares its connections and asks about another namespace."""
+    """Return a copy of a memory for another namespace, which shares its connections."""
     other = copy(memory)
     other._server, other._owns = replace(memory._server, namespace=namespace), False  # noqa: SLF001 - its own copy
     return other

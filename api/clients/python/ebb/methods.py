@@ -1,7 +1,4 @@
-"""Methods that follow from the contract: one line for each operation.
-
-What type checkers and editors see of them is in `methods.pyi`, which is written from the contract.
-"""
+"""Methods for the operations of the contract; their signatures are in the generated `methods.pyi`."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -11,26 +8,26 @@ from ebb.contract.operation import Operation, operation
 
 
 class Method:
-    """A method that runs an operation, by default the one of the task `memory.` with the method's name.
+    """A method that runs an operation, by default that of the task `memory.NAME`.
 
-    It takes the operation's parameters by name, or in their order, and the options of its owner by name. The
-    operation is looked up at the first call, so that a program loads only the part of the contract that it uses.
+    It takes the operation's parameters, and the options of its owner by name. The operation is looked up at the first
+    call, so that a program imports only the part of the contract that it uses.
     """
 
     def __init__(self, task: str = "") -> None:
         self._task = task
 
     def __set_name__(self, _owner: type, name: str) -> None:
-        """Name the task after the method."""
+        """Set the default name of the task."""
         self._task = self._task or f"memory.{name}"
 
     @cached_property
     def operation(self) -> Operation:
-        """Return the operation that it runs."""
+        """Return the operation."""
         return operation(self._task)
 
     def __get__(self, owner: "Operations | None", _type: type["Operations"]) -> Callable[..., Any]:
-        """Return the method of one owner."""
+        """Return the bound method."""
 
         def call(*positional: Any, **named: Any) -> Any:
             options = {name: named.pop(name) for name in owner.options if name in named}  # type: ignore[union-attr]
@@ -48,7 +45,7 @@ class Operations:
     """Arguments of each method that are not parameters of its operation."""
 
     def _perform(self, operation: Operation, given: dict[str, Any], **options: Any) -> Any:
-        """Run an operation, and return its answer or an awaitable of it."""
+        """Run an operation; return its answer or an awaitable."""
         raise NotImplementedError
 
     store = Method()
@@ -113,7 +110,7 @@ class Operations:
 
 
 AsyncOperations = Operations
-"""The same for programs with asyncio: what `_perform` returns is awaited there."""
+"""The operations of asyncio clients, whose `_perform` returns awaitables."""
 
 JsonOperations = Operations
-"""The same with answers as plain JSON."""
+"""The operations of clients that return plain JSON."""

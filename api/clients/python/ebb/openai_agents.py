@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: a session whose items are kept, and whose conversation is remembered.
+"""OpenAI Agents SDK: a session whose items are stored, also as turns.
 
 >>> await Runner.run(agent, "I moved to Leipzig.", session=EbbSession(memory, "monday"))
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EbbSession:
-    """The items of one session, exactly as they were added; what they say is remembered as turns."""
+    """The items of one session, unchanged; they are also stored as turns."""
 
     session_settings: "SessionSettings | None" = None
 
@@ -24,20 +24,20 @@ class EbbSession:
         self._history = History(memory, session_id)
 
     async def get_items(self, limit: int | None = None) -> list["TResponseInputItem"]:
-        """Return the items, or the last ones of them, oldest first."""
+        """Return the items, or the last `limit` of them, oldest first."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         return cast("list[TResponseInputItem]", await asyncio.to_thread(self._history.read, limit))
 
     async def add_items(self, items: list["TResponseInputItem"]) -> None:
-        """Keep items, and remember what they say."""
+        """Store items, also as turns."""
         given = [dict(one) for one in items]
         await asyncio.to_thread(self._history.add, given, given)
 
     async def pop_item(self) -> "TResponseInputItem | None":
-        """Take the last item out and return it."""
+        """Remove and return the last item."""
         return cast("TResponseInputItem | None", await asyncio.to_thread(self._history.pop))
 
     async def clear_session(self) -> None:
-        """Take all items out; what they said stays remembered."""
+        """Remove all items; their turns stay."""
         await asyncio.to_thread(self._history.clear)

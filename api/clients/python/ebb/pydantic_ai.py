@@ -1,4 +1,4 @@
-"""Pydantic AI: tools by which an agent remembers, recalls and forgets.
+"""Pydantic AI: tools for an agent to remember, recall and forget.
 
 >>> agent = Agent("openai:gpt-5", toolsets=[memory_tools(memory)])
 """

@@ -1,1 +1,1 @@
-"""The contract: what Ebb can be asked to do, declared once for task, HTTP, command line, tools and clients."""
+"""The contract: the operations of Ebb, declared once for tasks, HTTP, command line, MCP tools and clients."""

@@ -1,4 +1,4 @@
-"""Operations for operators: doctor, branches, settings of a namespace, import, and how the system kept up."""
+"""Operations for operators: doctor, branches, settings of a namespace, import, and time series of the system."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -85,7 +85,7 @@ RELATION: dict[str, Any] = {
         "last_observed": "2025-01-31T08:00:00Z", "created_at": "2025-01-31T08:00:00Z",
     }
 }  # fmt: skip
-"""A line of an archive."""
+"""Example of a record of an archive."""
 
 
 class ImportRecords(Timed):

@@ -1,4 +1,4 @@
-"""The operation on conversations: messages become turns, which are recalled like other facts."""
+"""The operation on conversations: store messages as turns."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,7 +10,7 @@ from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Operation
 from ebb.contract.values import Flag, Session
 
 MOST_MESSAGES = 1_000
-"""The most messages of one call."""
+"""Maximum number of messages in one call."""
 
 MESSAGES = "as OpenAI, Anthropic and others have them: `role`, and `content` as text or in parts"
 

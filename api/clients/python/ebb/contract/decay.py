@@ -1,4 +1,4 @@
-"""Operations by which facts fade and end: passes, prunes, near-duplicates, the janitor, held facts, purge."""
+"""Operations of decay: passes, prunes, near-duplicates, the janitor, held facts, purge."""
 
 from datetime import datetime
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Operations on what is kept whole: files as chunks, and items, which are documents under a path and a key."""
+"""Operations on documents: files as chunks, and items under a path and a key."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def _file(path: str) -> str:
     parts = path.split("/")
     if len(parts) < PARTS or any(part in ("", ".", "..") for part in parts):
         raise ValueError("must be a folder's name and a path in it, such as memory/projects/boat.md")
-    # In bytes, for paths stand in an index, whose entries must fit a third of a page.
+    # In bytes, as paths are indexed, and an index entry must fit a third of a page.
     if len(path.encode()) > LONGEST_FIELD:
         raise ValueError(f"must have at most {LONGEST_FIELD} bytes of UTF-8")
     return path
@@ -57,14 +57,14 @@ def _folder(name: str) -> str:
 
 
 def _label(given: Any) -> Any:
-    """Refuse what is no text; halves of characters are allowed."""
+    """Refuse values that are not text; lone surrogates are allowed."""
     if not isinstance(given, str) or not given:
         raise ValueError("must be a text that is not empty")
     return given
 
 
 def _object(document: str) -> str:
-    """Return the JSON of an object, in ASCII: the document comes back as it was written."""
+    """Return the JSON of an object in ASCII, which preserves the document."""
     try:
         is_one = document.isascii() and isinstance(json.loads(document), dict)
     except (ValueError, RecursionError):
@@ -75,7 +75,7 @@ def _object(document: str) -> str:
 
 
 def _filter(wanted: Any) -> Any:
-    """Return what fields must be: values, or objects of operators."""
+    """Return the conditions on fields: values, or objects of operators."""
     if not isinstance(wanted, dict):
         raise ValueError("must be an object of fields")  # noqa: TRY004 - pydantic collects ValueErrors
     named = [name for one in wanted.values() if isinstance(one, dict) for name in one if name.startswith("$")]

@@ -1,4 +1,4 @@
-"""Operations that write facts: store one or many, and change what a fact says beside its text."""
+"""Operations that write facts: store one or many, and edit."""
 
 from datetime import datetime
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Sentences that say what is wrong with given values."""
+"""Messages about invalid values."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -7,17 +7,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 MOST_FAULTS = 20
-"""How many faults are named; of the others their number."""
+"""Maximum number of faults in a message."""
 
 SHOWN = 80
-"""The most characters of a given value that a sentence shows."""
+"""Maximum characters of a value in a message."""
 
 UNKNOWN = "extra_forbidden"
 NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
 
 
 def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()) -> str:
-    """Return what is wrong with a value, what was given, and which fields are known if it is none of them."""
+    """Return the message about one fault, with the given value, or the known fields for an unknown one."""
     where = _where(detail) or "a field's name"
     if detail["type"] == UNKNOWN:
         fields = f" of a fact; known are {', '.join(known)}" if known else " that is known here; see its schema"
@@ -34,20 +34,20 @@ def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()
 
 
 def few_unknown(given: Mapping[str, Any], known: Container[str]) -> tuple[dict[str, Any], int]:
-    """Return an object with no more unknown fields than are reported, and how many it had beyond them."""
+    """Return an object with at most as many unknown fields as are reported, and the number of others."""
     unknown = [name for name in given if name not in known]
     left_out = set(unknown[MOST_FAULTS:])
     return {name: value for name, value in given.items() if name not in left_out}, len(left_out)
 
 
 def faults(error: ValidationError, *, known: Iterable[str] = (), more: int = 0) -> str:
-    """Return the first faults as a sentence, and how many more there are; known fields are listed once."""
+    """Return a message about the first faults, and the number of others; known fields are listed once."""
     details = error.errors(include_url=False, include_context=False)
     return joined(first_faults(details, known), max(len(details) - MOST_FAULTS, 0) + more)
 
 
 def first_faults(details: Sequence[ErrorDetails], known: Iterable[str] = ()) -> list[str]:
-    """Return what is wrong by the first details; which fields are known is said of the first unknown one alone."""
+    """Return the messages about the first faults; only the first unknown field lists the known ones."""
     named, listed = [], False
     for detail in details[:MOST_FAULTS]:
         again = detail["type"] == UNKNOWN and listed
@@ -57,13 +57,13 @@ def first_faults(details: Sequence[ErrorDetails], known: Iterable[str] = ()) -> 
 
 
 def joined(named: Sequence[str], more: int = 0) -> str:
-    """Return faults as one sentence: the first, and how many more there are."""
+    """Return faults as one message, with the number of further ones."""
     more += max(len(named) - MOST_FAULTS, 0)
     return "; ".join(named[:MOST_FAULTS]) + (f"; and {more} more faults." if more else ".")
 
 
 def show(value: Any) -> str:
-    """Return a value as an error message shows it: in ASCII, and not all of a long one."""
+    """Return a value for an error message, in ASCII and shortened."""
     shown = ""
     for piece in _pieces(value):
         shown += piece
@@ -77,7 +77,7 @@ def _where(detail: ErrorDetails) -> str:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """Yield how Python writes a value, piece by piece, so that the end of a long one costs nothing."""
+    """Yield the representation of a value in pieces, so that only the beginning of a long one is computed."""
     if isinstance(value, str):
         yield ascii(value[: SHOWN + 1])
     elif type(value) is dict or type(value) is list:

@@ -21,22 +21,22 @@ RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
 BATCH_SECONDS = 180.0
 LONG_SECONDS = 3_600.0
-"""How long a client waits for the answer unless it says otherwise."""
+"""Default timeouts of clients."""
 
 SHARED = ("namespace", "now")
-"""Parameters that many operations have, and that doors fill in themselves."""
+"""Parameters of many operations, which interfaces fill in."""
 
 EXAMPLE_ID = "01a1fd54-5b58-7629-9b8d-dfaf36313cae"
 EXAMPLE_OTHER_ID = "01a1fd55-0c3e-7d02-8a41-52b7e3f0c9d6"
 
 
 class Params(BaseModel):
-    """The parameters of an operation, in the order in which a task takes them; unknown ones are refused."""
+    """The parameters of an operation, in the order of the task's arguments; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def given(self) -> dict[str, Any]:
-        """Return what was given, as plain JSON."""
+        """Return the given parameters as plain JSON."""
         return self.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
 
@@ -47,20 +47,20 @@ class Scoped(Params):
 
 
 class Timed(Scoped):
-    """Parameters of an operation as of an instant, which is that of the database's clock if left out."""
+    """Parameters of an operation at an instant, by default now by the database's clock."""
 
     now: Instant | None = None
 
 
 class Reaching(Timed):
-    """Parameters of an operation on one namespace, or on all only where that is said."""
+    """Parameters of an operation on one namespace, or on all if requested."""
 
     namespace: Annotated[Namespace, BeforeValidator(one_or_all)] = "default"
     everywhere: Annotated[Flag, Field(description="all namespaces; over HTTP that needs the scope `system`")] = False
 
     @property
     def scope(self) -> str | None:
-        """Return the name of the namespace, or none for all."""
+        """Return the name of the namespace, or None for all."""
         return None if self.everywhere else self.namespace
 
 
@@ -128,33 +128,33 @@ class Operation:
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """Return the names of the parameters, in order."""
+        """Return the names of the parameters in order."""
         return parameters(self.params)
 
     @cached_property
     def is_scoped(self) -> bool:
-        """Return whether it works on a namespace."""
+        """Return whether it has a namespace."""
         return "namespace" in self.parameters
 
     @cached_property
     def is_timed(self) -> bool:
-        """Return whether it takes the instant as of which it looks or writes."""
+        """Return whether it has an instant."""
         return "now" in self.parameters
 
     @property
     def writes(self) -> bool:
-        """Return whether it may change something, and so takes an idempotency key over HTTP."""
+        """Return whether it writes, and so takes an idempotency key over HTTP."""
         return self.scope in ("write", "admin")
 
     @cached_property
     def over_http(self) -> tuple[str, ...]:
-        """Return the parameters that its route takes: not the namespace, and the instant only where it is described."""
+        """Return the parameters of its route: without the namespace, and with the instant only if it is described."""
         is_dated = self.is_timed and self.params.model_fields["now"].description is not None
         hidden = {"namespace", *self.inside, *(() if is_dated else ("now",))}
         return tuple(name for name in self.parameters if name not in hidden)
 
     def arguments(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by their names.
+        """Return the arguments of a call by name.
 
         Raises:
             TypeError: more were given than there are parameters, or one was given twice.
@@ -167,14 +167,14 @@ class Operation:
 
 
 def parameters(params: type[Params]) -> tuple[str, ...]:
-    """Return the names of parameters in order: the operation's own, then inherited ones, the shared ones last."""
+    """Return the names of parameters in order: the operation's own, then inherited, then shared ones."""
     by_class = [name for kind in params.__mro__ for name in vars(kind).get("__annotations__", ())]
     own = [name for name in dict.fromkeys(by_class) if name in params.model_fields and name not in SHARED]
     return (*own, *(name for name in SHARED if name in params.model_fields))
 
 
 def plain_type(annotation: Any) -> type[Any]:
-    """Return what a person writes for a type, on a command line or in a URL: a flag, a number or a text."""
+    """Return the plain type of an annotation on a command line or in a URL: bool, int, float or str."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return plain_type(get_args(annotation)[0])
@@ -184,7 +184,7 @@ def plain_type(annotation: Any) -> type[Any]:
 
 
 def operations() -> Mapping[str, Operation]:
-    """Return all operations by the names of their tasks."""
+    """Return all operations by task name."""
     package = import_module(__package__)
     for module in iter_modules(package.__path__):
         import_module(f"{__package__}.{module.name}")
@@ -192,7 +192,7 @@ def operations() -> Mapping[str, Operation]:
 
 
 def find(name: str) -> Operation | None:
-    """Return the operation of a task, if it is one."""
+    """Return the operation of a task, if any."""
     return Operation.registry.get(name) or operations().get(name)
 
 
@@ -206,5 +206,5 @@ def operation(name: str) -> Operation:
 
 
 def of_params(params: type[Params]) -> Operation:
-    """Return the operation that takes these parameters."""
+    """Return the operation of a class of parameters."""
     return next(one for one in operations().values() if one.params is params)

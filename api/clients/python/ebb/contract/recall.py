@@ -1,4 +1,4 @@
-"""Operations that ask: recall, lookup by name, and the context for a prompt."""
+"""Operations of recall: recall, lookup by name, and context for a prompt."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -51,7 +51,7 @@ class Question(Timed):
 
     @property
     def is_past(self) -> bool:
-        """Return whether it asks what was true or known as of an instant."""
+        """Return whether it is as of an instant."""
         return self.as_of is not None or self.known_as_of is not None
 
 
@@ -73,7 +73,7 @@ class Filters(Params):
     documents: Annotated[Flag, Field(description="also parts of indexed files")] = True
 
     def filters(self) -> dict[str, Any]:
-        """Return the filters alone, by name; who asks for parts of files wants documents."""
+        """Return the filters by name; a filter for chunks includes documents."""
         given = {name: getattr(self, name) for name in Filters.model_fields}
         return given | {"documents": self.documents or self.kind == "chunk"}
 

@@ -1,4 +1,4 @@
-"""Operations that report: single facts as they are, how they fade, and what a namespace holds and will lose."""
+"""Operations that report: facts and their curves, statistics, forecasts, timelines and contradictions."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal

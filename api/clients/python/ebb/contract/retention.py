@@ -1,4 +1,4 @@
-"""Operations by which owners decide what stays: reinforce, pin, forget, restore, and what happened to a fact."""
+"""Operations of retention: reinforce, pin, forget, restore and history."""
 
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -78,7 +78,7 @@ class Forget(Timed):
 
     @property
     def subject(self) -> dict[str, Any]:
-        """Return by name what facts must be about."""
+        """Return the criteria of the subject by name."""
         return {name: one for name in SUBJECT if (one := getattr(self, name)) is not None}
 
     @model_validator(mode="after")
@@ -89,7 +89,7 @@ class Forget(Timed):
 
 
 SUBJECT = ("entity", "key", "tag", "category", "session", "source", "query")
-"""What facts that are to be forgotten can be about."""
+"""The criteria of forgetting by subject."""
 
 
 class Selection(Scoped):
@@ -135,7 +135,7 @@ class Restore(Selection, Timed):
 
     @property
     def selects(self) -> bool:
-        """Return whether it says which facts otherwise than by their ids."""
+        """Return whether it selects facts by other criteria than ids."""
         return any(one is not None for one in (self.since, self.until, self.reason, self.run))
 
 

@@ -1,4 +1,4 @@
-"""Types of single values: what each parameter of an operation may be."""
+"""Types of single values for the parameters of operations."""
 
 import json
 import re
@@ -24,17 +24,17 @@ LONGEST_FIELD = 1_024
 LONGEST_VALUE = 8_192
 LONGEST_METADATA = 1_048_576
 MOST_LEVELS = 100
-"""How deep values of JSON may be nested; what is deeper, some encoder on the way gives up on."""
+"""Maximum nesting of JSON values, which all encoders support."""
 
 MOST_TAGS = 64
 LONGEST_TAG = 128
 LONGEST_CURSOR = 16_384
 FIRST_INSTANT = datetime(1, 1, 2, tzinfo=UTC)
 LAST_INSTANT = datetime(9999, 12, 30, tzinfo=UTC)
-"""A day from the ends of Python's calendar, so that an instant can be shown in each time zone."""
+"""Range of instants: a day within that of `datetime`, so that they can be shown in each time zone."""
 
 MOST_TIMES = 1_000_000
-"""The most that a fact may be said to have been used; past some fifty uses it makes no difference."""
+"""Maximum number of uses; more than some fifty make no difference."""
 
 TYPED = {"__type__", "__value__"}
 
@@ -47,35 +47,35 @@ Durability = Literal["persistent", "permanent"]
 Role = Literal["user", "assistant", "system", "tool"]
 Tier = Literal["hot", "warm", "cold"]
 Reason = Literal["expired", "faded", "culled", "aged", "crowded", "asked", "retracted", "merged", "pruned"]
-"""Why a fact was forgotten; `asked` and `retracted` are requests, the others ended it without one."""
+"""Why a fact was forgotten; `asked` and `retracted` are requests, the others belong to decay."""
 
 LOGGED = "mem_"
-"""What the log writes before the 32 hexadecimal digits of an id."""
+"""Prefix of ids in the log, before 32 hexadecimal digits."""
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 MOST_RESULTS = 1_000
-"""The most facts that one answer of a question has."""
+"""Maximum number of results of a question."""
 
 MOST_NAMESPACES = 32
-"""The most namespaces that one question goes to."""
+"""Maximum number of namespaces of a question."""
 
 MOST_QUESTIONS = 100
-"""The most questions that one task takes."""
+"""Maximum number of questions of a task."""
 
 MOST_FACTS = 10_000
-"""The most facts that one task takes or lists."""
+"""Maximum number of facts of a task."""
 
 DAYS = re.compile(r"\d{1,6}d?", re.ASCII)
 MOST_DAYS = 36_525
 
 
 def unprefixed(value: Any) -> Any:
-    """Return an id as the log writes it without its prefix, and anything else as it is."""
+    """Return an id without the prefix of the log, and other values unchanged."""
     return value.removeprefix(LOGGED) if isinstance(value, str) else value
 
 
 def storable(value: Any) -> Any:
-    """Return what PostgreSQL can store as text, and anything that is no text at all as it is."""
+    """Refuse text that PostgreSQL cannot store; return other values unchanged."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError("must not contain NUL characters; remove them")
     if isinstance(value, str) and LONE_SURROGATE.search(value):
@@ -84,7 +84,7 @@ def storable(value: Any) -> Any:
 
 
 def _midnight(value: Any) -> Any:
-    """Return a date as the instant at which it begins in UTC, anything else as it is."""
+    """Return a date as its midnight in UTC, other values unchanged."""
     if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
         raise ValueError("may be a date or epoch seconds; write a date as 2025-01-31, seconds as a number")
     if not isinstance(value, str) or not DATE.fullmatch(value):
@@ -96,7 +96,7 @@ def _midnight(value: Any) -> Any:
 
 
 def _in_utc(instant: datetime) -> datetime:
-    """Return the instant in UTC if it lies in years that every time zone's calendar has."""
+    """Return the instant in UTC; refuse one outside of the allowed range."""
     try:
         in_utc = instant.astimezone(UTC)
     except OverflowError:
@@ -107,7 +107,7 @@ def _in_utc(instant: datetime) -> datetime:
 
 
 def _in_calendar(value: Any) -> Any:
-    """Return an instant beyond Python's calendar, as PostgreSQL writes it, as the end of that calendar."""
+    """Return an instant in PostgreSQL's format that is outside of `datetime`'s range, clamped."""
     if not isinstance(value, str):
         return value
     if value.endswith(" BC"):
@@ -116,7 +116,7 @@ def _in_calendar(value: Any) -> Any:
 
 
 def _clamped(instant: datetime) -> datetime:
-    """Return the instant, or the end of the calendar that it lies beyond."""
+    """Return the instant, clamped to the allowed range."""
     try:
         return min(max(instant.astimezone(UTC), FIRST_INSTANT), LAST_INSTANT)
     except OverflowError:
@@ -129,7 +129,7 @@ def _session(value: Any) -> Any:
     if isinstance(value, int) and abs(value) >= 2**63:
         raise ValueError("must be below 2^63 if it is a number; give it as text")
     value = storable(value)
-    # In bytes, for sessions stand in an index, whose entries must fit a third of a page.
+    # In bytes, as sessions are indexed, and an index entry must fit a third of a page.
     if isinstance(value, str) and len(value.encode()) > LONGEST_FIELD:
         raise ValueError(f"must have at most {LONGEST_FIELD} bytes of UTF-8")
     return value
@@ -142,14 +142,14 @@ def _number(value: Any) -> Any:
 
 
 def _flag(value: Any) -> Any:
-    """Refuse whatever is not true or false, for `"false"` would be taken for true."""
+    """Refuse values other than true and false, as `"false"` would count as true."""
     if not isinstance(value, bool):
         raise ValueError("input should be true or false")  # noqa: TRY004 - pydantic collects ValueErrors
     return value
 
 
 def whole_days(value: Any) -> Any:
-    """Return a number of days, given as such or as a text like `365d`."""
+    """Return a number of days, given as a number or as text such as `365d`."""
     days = int(value.removesuffix("d")) if isinstance(value, str) and DAYS.fullmatch(value) else value
     if isinstance(days, bool) or not isinstance(days, int) or not 0 < days <= MOST_DAYS:
         raise ValueError(f"is not allowed; give whole days, 1d to {MOST_DAYS}d")
@@ -157,7 +157,7 @@ def whole_days(value: Any) -> Any:
 
 
 def one_or_all(value: Any) -> Any:
-    """Refuse a namespace that is null, by which clients of earlier versions meant all namespaces."""
+    """Refuse null as a namespace, which meant all namespaces in earlier versions."""
     if value is None:
         raise ValueError(
             "null is no name; give the name of one, or `everywhere` as true for all of them. "
@@ -185,7 +185,7 @@ def _not_blank(text: str) -> str:
 
 
 def _metadata(value: Any) -> Any:
-    """Return an object as JSON can carry it, given as it is or as its text, which no transport looks into."""
+    """Return a JSON object, given as such or as text."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -207,7 +207,7 @@ def _metadata(value: Any) -> Any:
 
 
 def storable_within(value: Any) -> Any:
-    """Return a value of JSON of which PostgreSQL can store every text and every name, at any depth.
+    """Return a JSON value whose strings and names PostgreSQL can store.
 
     Raises:
         ValueError: one has NUL characters or lone surrogates.
@@ -222,7 +222,7 @@ def storable_within(value: Any) -> Any:
 
 
 def shallow(value: Any) -> Any:
-    """Return a value of JSON that is not nested too deeply."""
+    """Return a JSON value; refuse one that is nested too deeply."""
     level = [value]
     for _ in range(MOST_LEVELS):
         level = [below for one in level for below in _below(one)]
@@ -236,7 +236,7 @@ def _below(value: Any) -> Iterable[Any]:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object in a value of JSON."""
+    """Yield every object in a JSON value."""
     if isinstance(value, dict):
         yield value
     for one in _below(value):
@@ -244,7 +244,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _split(value: Any) -> Any:
-    """Return names from a list, or from a text with commas."""
+    """Return names from a list, or from comma-separated text."""
     return [name for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
@@ -294,10 +294,10 @@ Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_i
 KeptInstant = Annotated[
     AwareDatetime, BeforeValidator(_in_calendar), BeforeValidator(_midnight), AfterValidator(_clamped)
 ]
-"""An instant of an archive, which an earlier version may have let in beyond the calendar."""
+"""An instant of an archive, which may be out of range in archives of earlier versions."""
 
 
 def cleaned_tags(given: Iterable[str]) -> list[str]:
-    """Return tags as facts may have them: without commas, neither too long nor too many, each once."""
+    """Return valid tags: without commas, duplicates, and those that are too long or too many."""
     cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG].strip() for tag in given)
     return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
