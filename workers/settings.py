@@ -183,6 +183,9 @@ class Settings(BaseModel):
     entity_lookup: bool = Field(default=True, description="a context has facts of the entities that a prompt names")
     entities: str = Field("", description="names looked up, with commas; empty: all that facts are about")
     context_order: Literal["rank", "stable"] = Field("rank", description="`stable`: oldest first, for prompt caches")
+    last_contexts_hours: float = Field(
+        1.0, ge=0, le=168, description="how long the dashboard shows what agents asked and got; 0: not at all"
+    )
     tokenizer: str = Field("characters", description="counts tokens: `characters` / 4, or such as `o200k_base`")
     structured_label: str = Field("sqlite", pattern=LABEL, description="names what words or structure found")
     vector_label: str = Field("lancedb", pattern=LABEL, description="names what was found by meaning alone")

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from live_api import make_key, serving
 from live_browser import LOOKS, check_page, looking
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser, Page
 
 from api.client import Client
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.acceptance
 TEXT = "The spare key hangs behind the kitchen clock."
 PATHS = (
     "/dashboard/forgotten", "/dashboard/contradictions", "/dashboard/keys", "/dashboard/facts?query=key",
-    "/dashboard/timeline?entity=key&key=place",
+    "/dashboard/timeline?entity=key&key=place", "/dashboard/contexts",
 )  # fmt: skip
 
 
@@ -93,6 +93,44 @@ def test_forgotten_facts_are_listed_and_restored(
         pressed(tab, re.compile("Restore: Anselm"), "Restored")
         assert memory.history(faded)["state"] == "live"
         assert tab.url.endswith(f"reason=faded&done=restore&fact={faded}")
+
+
+def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    id_ = memory.store(TEXT)["id"]
+    with looking(browser, url) as tab:
+        tab.clock.install()
+        signed_in(tab, key, "/dashboard/contexts")
+        assert "No agent asked" in tab.locator("main").inner_text()
+        memory.context("Where is the spare key?")
+        asked = httpx2.Client(base_url=url, headers={"x-api-key": key})
+        eventually(lambda: "Where is the spare key?" in asked.get("/dashboard/contexts").text, "it is noted")
+
+        requests: list[str] = []
+        tab.on("request", lambda sent: requests.append(sent.url))
+        seen(tab, hidden=True)
+        tab.clock.run_for(120_000)
+        assert requests == []
+        seen(tab, hidden=False)
+        tab.clock.run_for(1)
+        tab.get_by_text("Where is the spare key?", exact=True).wait_for()
+        tab.get_by_text("What it got").press("Enter")
+        assert tab.get_by_role("link", name=TEXT).get_attribute("href") == f"/dashboard/facts/{id_}"
+        memory.forget([id_])
+        tab.reload()
+        assert "No agent asked" in tab.locator("main").inner_text()
+
+
+def seen(tab: Page, *, hidden: bool) -> None:
+    """Have the page believe that its tab is hidden, or that it is seen."""
+    tab.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
 
 
 def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str, key: str, memory: Client) -> None:

@@ -102,6 +102,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/"): ("read", "/?days=366", None),
     ("GET", "/dashboard/facts/{id}"): ("read", "/dashboard/facts/{fact}", None),
     ("GET", "/dashboard/facts"): ("read", "/dashboard/facts", None),
+    ("GET", "/dashboard/contexts"): ("read", "/dashboard/contexts", None),
     ("GET", "/dashboard/timeline"): ("read", "/dashboard/timeline?entity=stable&key=name", None),
     ("GET", "/dashboard/recall"): ("read", "/dashboard/recall?query=stable&why={fact}", None),
     ("GET", "/dashboard/forecast"): ("read", "/dashboard/forecast?days=366", None),

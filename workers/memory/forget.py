@@ -9,6 +9,7 @@ import numpy as np
 from ebb.contract.retention import Outcome
 
 from workers.context import Context
+from workers.coordination import contexts
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError
 from workers.memory.namespace_settings import rules_for
@@ -48,7 +49,9 @@ def forget(
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return [Outcome(id=id_, action="unknown") for id_ in ids]
-        outcomes = _forget(db, tenant.id, [*ids, *turns.drawn_from(db, tenant.id, ids)], now, purge=purge, run=run)
+        going = [*ids, *turns.drawn_from(db, tenant.id, ids)]
+        outcomes = _forget(db, tenant.id, going, now, purge=purge, run=run)
+    contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
     return [outcomes[id_] for id_ in ids]
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -17,7 +17,7 @@ from pydantic import Field
 from redis.exceptions import RedisError
 
 from workers.celery import settings
-from workers.coordination import signals
+from workers.coordination import contexts, signals
 from workers.coordination.timings import timed
 from workers.core import cost, repeats
 from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError, NotFoundError
@@ -48,14 +48,16 @@ class RecallTask(LaneTask):
     resultrepr_maxsize = 200
 
     def touch_afterwards(
-        self, namespace: str, shown: Iterable[Result], at: datetime, question: str, *, deep: bool = False
+        self, namespace: str, shown: Sequence[Result], at: datetime, question: str, *, deep: bool = False
     ) -> None:
         """Record on this request the results to touch, by namespace, and the question."""
-        returned: dict[str, list[str]] = {}
+        returned: dict[str, list[str]] = {} if shown else {namespace: []}
         for one in shown:
             returned.setdefault(one.namespace or namespace, []).append(str(one.id))
         given = {"at": at.isoformat(), "question": repeats.key(question)} | ({"deep": True} if deep else {})
-        touches = [{"namespace": name, "ids": ids} | given for name, ids in returned.items()]
+        given_out = [(name, contexts.Given(at.timestamp(), self.name, question, ids)) for name, ids in returned.items()]
+        self.request.given_out = [*(self.request.get("given_out") or ()), *given_out]
+        touches = [{"namespace": name, "ids": ids} | given for name, ids in returned.items() if ids]
         self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
 
     def weigh(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
@@ -88,6 +90,8 @@ class RecallTask(LaneTask):
             at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
             use = str(uuid5(uuid_of(task_id), f"touch {place}" if place else "touch"))
             touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
+        for name, given in self.request.get("given_out") or ():
+            contexts.note(context.redis, name, given, settings.last_contexts_hours)
 
 
 def _cost(asked: contract.Recall | contract.Context) -> int:

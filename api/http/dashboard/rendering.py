@@ -131,6 +131,7 @@ NAVIGATION = (
     ("Overview", "/"),
     ("Facts", "/dashboard/facts"),
     ("Recall", "/dashboard/recall"),
+    ("Last contexts", "/dashboard/contexts"),
     ("Forecast", "/dashboard/forecast"),
     ("Relations", "/dashboard/relations"),
     ("Forgotten", "/dashboard/forgotten"),

@@ -1,8 +1,9 @@
-"""Pages of decisions: forgotten facts, held facts, contradictions, and keys with limits."""
+"""Pages of decisions: forgotten facts, held facts, contradictions; last contexts, and keys with limits."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, get_args
 
-from ebb.contract.values import Reason
+from ebb.contract.values import MOST_RESULTS, Reason
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
@@ -10,7 +11,7 @@ from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 from api.http.door import door_of
 from api.transport import AWAY
-from workers.coordination import bulk, key_ring
+from workers.coordination import bulk, contexts, key_ring
 from workers.coordination.redis import explain
 from workers.errors import UnavailableError
 
@@ -46,6 +47,20 @@ def contradictions(request: Request, memory: Reading, cursor: Annotated[str, Que
     """Show pairs of facts with different values for one entity and key."""
     found = memory.contradictions(limit=ROWS, **({"cursor": cursor} if cursor else {}))
     return page(request, "contradictions.html", found=found, later=bool(cursor))
+
+
+@routes.get("/dashboard/contexts")
+def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
+    """Show what agents asked of the namespace lately, and which facts they got."""
+    door = door_of(request)
+    since = (datetime.now(UTC) - timedelta(hours=door.settings.last_contexts_hours)).timestamp()
+    try:
+        found = contexts.last(door.redis, memory.namespace, since)
+    except AWAY as error:
+        raise UnavailableError(explain(error)) from None
+    ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]
+    texts = {one["id"]: one["text"] for one in (memory.facts(ids=ids)["facts"] if ids else ())}
+    return page(request, "contexts.html", found=found, texts=texts, hours=door.settings.last_contexts_hours)
 
 
 @routes.get("/dashboard/keys")

@@ -221,6 +221,35 @@
     }
   };
 
+  /* Live: parts that change by themselves are fetched again while the page is seen, unless they are in use. */
+  const LIVE_MS = 10000;
+  const written = new WeakMap();
+  let timer;
+  const inUse = (part) => part.contains(document.activeElement) || part.querySelector("details[open]");
+  const renew = (fresh) => {
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const other = fresh.getElementById(part.id);
+      if (!other) return location.reload();
+      if (inUse(part) || other.innerHTML === written.get(part)) continue;
+      written.set(part, other.innerHTML);
+      part.replaceChildren(...other.childNodes);
+    }
+    localise();
+  };
+  const live = async () => {
+    try {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      if (answer.ok) renew(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch { /* The server is away: the next time it may be there. */ }
+    wait(LIVE_MS);
+  };
+  const wait = (ms) => {
+    clearTimeout(timer);
+    if (!document.hidden && document.querySelector("[data-live]")) timer = setTimeout(live, ms);
+  };
+  document.addEventListener("visibilitychange", () => wait(0));
+  wait(LIVE_MS);
+
   let seen = innerWidth;
   const start = () => { localise(); draw(); };
   dark.addEventListener("change", draw);

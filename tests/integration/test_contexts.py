@@ -1,0 +1,49 @@
+"""The last contexts: bounded in number and length, of one namespace each, and gone with the facts that they name."""
+
+from memory import Memory
+
+from workers.coordination import contexts, idempotency
+from workers.coordination.contexts import Given
+
+
+def noted(
+    memory: Memory, question: str, *ids: object, namespace: str = "default", at: float = 5, hours: float = 1
+) -> None:
+    given = Given(at, "memory.context", question, [str(id_) for id_ in ids])
+    contexts.note(memory.context.redis, namespace, given, hours)
+
+
+def questions(memory: Memory, namespace: str = "default", since: float = 0) -> list[str]:
+    return [one.question for one in contexts.last(memory.context.redis, namespace, since)]
+
+
+def test_the_newest_come_first_and_only_so_many_of_one_namespace_stay(memory: Memory) -> None:
+    for number in range(contexts.MOST + 2):
+        noted(memory, f"{number} " + "?" * 1_000, *range(100), at=number)
+    noted(memory, "theirs", namespace="theirs")
+    found = contexts.last(memory.context.redis, "default", 0)
+    assert [one.at for one in found] == [float(number) for number in range(contexts.MOST + 1, 1, -1)]
+    assert {(len(one.question), len(one.ids)) for one in found} == {(contexts.LONGEST, contexts.MOST_FACTS)}
+    assert questions(memory, "theirs") == ["theirs"]
+    assert questions(memory, since=contexts.MOST + 1) == [found[0].question]
+    assert 0 < memory.context.redis.ttl(f"{contexts.KEY}default") <= contexts.HOUR
+
+
+def test_without_hours_nothing_is_noted(memory: Memory) -> None:
+    noted(memory, "Where is the key?", hours=0)
+    assert questions(memory) == []
+
+
+def test_what_names_a_fact_goes_when_its_owner_has_it_forgotten(memory: Memory) -> None:
+    key, tea = memory.add("The key hangs by the door."), memory.add("Tea is at four.")
+    noted(memory, "Where is the key?", key, tea)
+    noted(memory, "When is tea?", tea)
+    memory.forget(key, at=1)
+    assert questions(memory) == ["When is tea?"]
+    assert questions(memory, "theirs") == []
+
+
+def test_what_is_erased_takes_all_of_them_along(memory: Memory) -> None:
+    noted(memory, "Where is the key?")
+    idempotency.drop_quotes(memory.context.redis)
+    assert questions(memory) == []
