@@ -14,7 +14,7 @@ from api.http import app
 
 pytestmark = pytest.mark.acceptance
 
-OPEN = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/health/live", "/health/ready"} | {
+OPEN = {"/openapi.json", "/docs", "/health/live", "/health/ready"} | {
     "/dashboard/static/{path:path}", "/dashboard/sign-in", "/dashboard/sign-out", "/dashboard/{path:path}",
     "/help", "/help/{name:path}", "/help/images/{path:path}",
     "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp",
@@ -43,6 +43,8 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/facts/{id}/history"): ("read", "/memory/facts/{fact}/history", None),
     ("POST", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{fact}/pin", {}),
     ("DELETE", "/memory/facts/{id}/pin"): ("write", "/memory/facts/{pinned}/pin", None),
+    # before the stranger's own questions, which the page shows
+    ("GET", "/dashboard/contexts"): ("read", "/dashboard/contexts", None),
     ("POST", "/memory/recall"): ("read", "/memory/recall", {"query": "Where is the zebra?", "explain": True}),
     ("POST", "/memory/recall/batch"): (
         "read", "/memory/recall/batch", {"queries": [{"query": "Where is the zebra?", "explain": True}]},
@@ -102,7 +104,6 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/"): ("read", "/?days=366", None),
     ("GET", "/dashboard/facts/{id}"): ("read", "/dashboard/facts/{fact}", None),
     ("GET", "/dashboard/facts"): ("read", "/dashboard/facts", None),
-    ("GET", "/dashboard/contexts"): ("read", "/dashboard/contexts", None),
     ("GET", "/dashboard/timeline"): ("read", "/dashboard/timeline?entity=stable&key=name", None),
     ("GET", "/dashboard/recall"): ("read", "/dashboard/recall?query=stable&why={fact}", None),
     ("GET", "/dashboard/forecast"): ("read", "/dashboard/forecast?days=366", None),

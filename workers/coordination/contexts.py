@@ -5,7 +5,7 @@ goes with it, and all of them go when anything is erased.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 from redis import Redis
@@ -58,7 +58,6 @@ def last(redis: Redis, namespace: str, since: float) -> list[Given]:
 
 def drop(redis: Redis, namespace: str, ids: Collection[str]) -> None:
     """Drop what names one of these facts, for its question may say what they do."""
-    kept: Sequence[bytes] = redis.lrange(KEY + namespace, 0, -1)
-    naming = [one for one in kept if not set(ids).isdisjoint(json.loads(one)["ids"])]
-    for one in naming:
-        redis.lrem(KEY + namespace, 0, one)
+    for one in redis.lrange(KEY + namespace, 0, -1):
+        if not set(ids).isdisjoint(json.loads(one)["ids"]):
+            redis.lrem(KEY + namespace, 0, one)  # type: ignore[arg-type]  # bytes are what the client answered

@@ -103,6 +103,12 @@ routes = router()
 IMAGES = StaticFiles(directory=FOLDER / "images")
 
 
+@routes.get("/docs")
+def operations(request: Request) -> Response:
+    """Show every operation of the HTTP API by its OpenAPI document, to be read and tried."""
+    return page(request, "docs.html", open_to_everyone=True)
+
+
 @routes.get("/help")
 def index(request: Request) -> Response:
     """Show the table of contents."""
