@@ -1,4 +1,4 @@
-"""Memories on the real servers: the embedder checked in, the pools closed at the end."""
+"""Fixtures of memories on real servers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from workers.storage.connection import close_pools
 
 @pytest.fixture
 def context(database_url: str, redis_url: str) -> Iterator[Context]:
-    # The documented start of a curve and classes of words: a fact's strength must not hang on the words of a test.
+    # Constant salience and the documented lifetimes: strength must not depend on the words of a test.
     documented: dict[str, Any] = {"salience": "constant", "lifetimes": "documented"}
     context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True, **documented))
     check_embedder(context)
@@ -31,7 +31,7 @@ def memory(context: Context) -> Memory:
 
 @pytest.fixture
 def twin(memory: Memory, postgres: Postgres, template: str) -> Iterator[Memory]:
-    """A second memory in a database of its own, to compare the first one with."""
+    """Return a second memory in its own database, for comparison."""
     with new_database(postgres, template) as url:
         twin = memory.having(database_url=url)
         check_embedder(twin.context)

@@ -1,4 +1,4 @@
-"""A memory under test: the verbs on one database, with instants counted in days from a fixed one."""
+"""A memory under test: operations on one database, with instants in days since a fixed one."""
 
 import json
 from collections.abc import Callable
@@ -58,17 +58,17 @@ ROW = """
 
 
 def day(number: float) -> datetime:
-    """Return the instant so many days after the first."""
+    """Return the instant of a day."""
     return DAY_0 + timedelta(days=number)
 
 
 def selected(reasons: tuple[str, ...] = restore.BY_ITSELF, **selection: Any) -> Selection:
-    """Return a selection of tombstones, whose instants are given in days."""
+    """Return a selection of tombstones, with instants in days."""
     return Selection(reasons, **{name: day(one) if name != "run" else one for name, one in selection.items()})
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Return once the condition holds; fail if it does not in time."""
+    """Wait until a condition holds; fail after a timeout."""
     until = monotonic() + seconds
     while not condition():
         assert monotonic() < until, f"the condition did not come true within {seconds} s"
@@ -77,12 +77,12 @@ def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 @dataclass
 class Memory:
-    """The verbs on one database; every `at` counts days."""
+    """Operations on one database; every `at` is in days."""
 
     context: Context
 
     def having(self, **changes: Any) -> "Memory":
-        """Return the same database seen with other settings, as another process would have them."""
+        """Return the same database with other settings."""
         return Memory(Context(Settings(**(self.context.settings.model_dump() | changes))))
 
     def store(
@@ -105,7 +105,7 @@ class Memory:
         return store.store_many(self.context, namespace, facts, day(at), use=use, **flags)
 
     def add(self, text: str, *, at: float = 0, namespace: str = "default", **fields: Any) -> UUID:
-        """Store one new fact and return its id."""
+        """Store a new fact and return its id."""
         (stored,) = self.store({"text": text, **fields}, at=at, namespace=namespace)
         assert isinstance(stored, Stored)
         assert stored.action == "added"
@@ -117,19 +117,19 @@ class Memory:
         return recall.recall(self.context, namespace, recall.Question(query, filters=filters, **question), day(at))
 
     def listed(self, *, at: float = 0, **asked: Any) -> list[dict[str, Any]]:
-        """Return the first facts that are listed, the newest first."""
+        """Return the first page of facts, newest first."""
         return facts.page(self.context, ListFacts(**asked), day(at))[0]
 
     def ids(self, query: str, **question: Any) -> list[UUID]:
-        """Return who is recalled, best first."""
+        """Return the ids of recalled facts, best first."""
         return [result.id for result in self.ask(query, **question).results]
 
     def touch(self, *ids: UUID, at: float, namespace: str = "default", use: UUID | None = None) -> Touched:
-        """Touch facts as a recall does; without the id of a use it is one of its own."""
+        """Touch facts as a recall does."""
         return touch.touch(self.context, namespace, ids, day(at), use)
 
     def reinforce(self, id_: UUID, *, at: float, boost: float = 0.2, use: UUID | None = None) -> Reinforced | None:
-        """Reinforce a fact; without the id of a use it is one of its own."""
+        """Reinforce a fact."""
         return touch.reinforce(self.context, "default", id_, boost, day(at), use)
 
     def link(
@@ -159,7 +159,7 @@ class Memory:
         return forget.forget(self.context, namespace, ids, day(at), purge=purge)
 
     def restore(self, *ids: UUID, at: float, namespace: str = "default") -> list[Outcome | InvalidInputError]:
-        """Bring facts back, and their vectors."""
+        """Restore facts and their vectors."""
         done = restore.restore(self.context, namespace, ids, day(at))
         self.regenerate(*done.faded, at=at, namespace=namespace)
         return done.outcomes
@@ -175,7 +175,7 @@ class Memory:
                 return found
 
     def restore_selected(self, *, at: float, namespace: str = "default", **selection: Any) -> list[str]:
-        """Restore what is selected, batch by batch, with the vectors; return what became of each fact."""
+        """Restore the selected facts in batches, with their vectors; return the outcomes."""
         chosen, behind, outcomes = selected(**selection), None, list[str]()
         while True:
             batch = restore.restore_next(self.context, namespace, chosen, day(at), behind)
@@ -188,23 +188,23 @@ class Memory:
                 return outcomes
 
     def pin(self, id_: UUID, *, at: float, until: float | None = None, namespace: str = "default") -> str:
-        """Pin a fact, and restore its vector; return what that changed."""
+        """Pin a fact and restore its vector; return the action."""
         done, faded = pin.pin(self.context, namespace, id_, None if until is None else day(until), day(at))
         if faded:
             self.regenerate(id_, at=at, namespace=namespace)
         return done.action
 
     def unpin(self, id_: UUID, *, at: float, namespace: str = "default") -> str:
-        """End a fact's pin; return what that changed."""
+        """End a fact's pin; return the action."""
         return pin.unpin(self.context, namespace, id_, day(at)).action
 
     def history(self, id_: UUID, *, at: float = 0, namespace: str = "default") -> list[tuple[str, float]]:
-        """Return what happened to a fact, and on which day."""
+        """Return the events of a fact with their days."""
         found = history.history(self.context, ShowHistory(id=id_, namespace=namespace), day(at))
         return [(one.what, (one.at - DAY_0) / timedelta(days=1)) for one in found.events]
 
     def purge(self, *, at: float, namespace: str | None = None) -> int:
-        """Let sink what ended by itself, and erase what was forgotten long ago; return how many facts that were."""
+        """Run a purge to the end; return how many facts it erased or packed."""
         self.sink(at=at, namespace=namespace)
         erased = 0
         while batch := purge.purge_batch(self.context, day(at), namespace).facts:
@@ -212,21 +212,21 @@ class Memory:
         return erased
 
     def sink(self, *, at: float, namespace: str | None = None) -> int:
-        """Let sink into deep memory what ended by itself, of a namespace or of all; return how many facts sank."""
+        """Move facts that decay forgot into deep memory; return how many."""
         sunk = 0
         while batch := purge.sink_batch(self.context, day(at), namespace):
             sunk += batch
         return sunk
 
     def decay(self, at: float, *, run: UUID | None = None, **plan: Any) -> Report:
-        """Do a whole pass and return its report."""
+        """Run a pass and return its report."""
         run = run or uuid4()
         for part in passes.plan(self.context, run, day(at), **plan):
             passes.apply(self.context, part, lambda: None)
         return passes.finish(self.context, run)
 
     def backfill(self, at: float, *, namespace: str | None = "default", **options: Any) -> Backfilled:
-        """Classify all facts of a namespace without a given decay class."""
+        """Backfill the decay classes of a namespace."""
         place: embed.Position | None = embed.START
         done = Backfilled()
         while place is not None:
@@ -235,7 +235,7 @@ class Memory:
         return done
 
     def examine(self, at: float = 0, *, namespace: str | None = None, mend: bool = False) -> dict[str, int]:
-        """Return how many facts of a namespace, or of all, have each fault; mend them if wanted."""
+        """Return the number of facts with each fault; `mend` repairs them."""
         place: embed.Position | None = embed.START
         found = Diagnosis()
         while place is not None:
@@ -246,12 +246,12 @@ class Memory:
     def choose(
         self, given: dict[str, Any] | None = None, *unset: str, at: float = 0, namespace: str = "default"
     ) -> Any:
-        """Set and unset settings of a namespace; return the whole of its hygiene."""
+        """Set and unset settings of a namespace; return its effective hygiene."""
         asked = ChangeSettings(namespace=namespace, set=given, unset=list(unset))
         return namespace_settings.change(self.context, asked, day(at)).settings["hygiene"]
 
     def store_turns(self, turns: int, *, at: float = 0, session: str = "chat", namespace: str = "default") -> None:
-        """Store so many turns of a session, as facts."""
+        """Store turns of a session."""
         first = self.stats(at, namespace).turns
         self.store(
             *[{"text": f"{session} {first + i}", "session": session, "turn": first + i} for i in range(turns)],
@@ -260,37 +260,37 @@ class Memory:
         )
 
     def archive(self, at: float = 0, namespace: str | None = "default") -> list[dict[str, Any]]:
-        """Return all lines of an export, as JSON has them."""
+        """Return all records of an export as JSON values."""
         lines = export.export(self.context, namespace, day(at))
         return [
             json.loads(json.dumps(line, default=lambda one: getattr(one, "isoformat", one.__str__)())) for line in lines
         ]
 
     def bring_back(self, lines: list[dict[str, Any]], at: float = 0, namespace: str = "default") -> list[str]:
-        """Bring an archive back; return what became of each line, or why nothing did."""
+        """Import an archive; return the outcomes."""
         records = [archived(line, self.context.settings.max_text) for line in lines]
         done = import_archive.bring_back(self.context, namespace, records, day(at))
         return [one.action if isinstance(one, Stored) else str(one) for one in done]
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
-        """Return what a namespace holds."""
+        """Return the statistics of a namespace."""
         return stats.stats(self.context, namespace, day(at))
 
     def row(self, id_: UUID) -> dict[str, Any]:
-        """Return what the tables hold of one fact, its instants in days."""
+        """Return the columns of one fact, with instants in days."""
         with transaction(self.context.database_url) as db, db.cursor(row_factory=dict_row) as cursor:
             found = cursor.execute(ROW, {"id": id_, "day_0": int(DAY_0.timestamp())}).fetchone()
         assert found is not None
         return found
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, or none where it returns nothing."""
+        """Return the rows of a statement, if any."""
         with transaction(self.context.database_url) as db:
             cursor = db.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
 
     def value(self, statement: str, *values: Any) -> Any:
-        """Return the one value of a query."""
+        """Return the single value of a query."""
         return self.rows(statement, *values)[0][0]
 
 

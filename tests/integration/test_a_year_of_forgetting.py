@@ -1,4 +1,4 @@
-"""A year of storing, recalling, passes, wishes and pins leaves what a few lines of plain Python say it must leave."""
+"""A year of random operations leaves the state that a simple model in plain Python predicts."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -41,11 +41,11 @@ NOT_YET = -math.inf
 RETENTION = 30
 WISHED = "asked"
 RESTORED_OFTEN = 2
-"""A fact restored so often after it ended by itself is pinned for good."""
+"""Number of restorations after which a fact is pinned without end."""
 
 
 class Kind(NamedTuple):
-    """A decay class with its days to live, whether a recall restarts them, the confidence; or a durability."""
+    """A kind of life: decay class with its days and whether recalls restart them, and confidence; or a durability."""
 
     decay_class: str | None
     days: float
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """By what the memory of one namespace fades: days, turns, and whether episodes outlive one of both or only both."""
+    """The decay settings of one namespace: days, turns, and whether episodes must exceed both limits."""
 
     half_life: float
     days: float
@@ -83,12 +83,12 @@ KINDS = [
     Kind("permanent", NEVER, refreshed=False, confidence=0.01, durability="permanent"),
 ]
 KEPT = (0, 1)
-"""The permanent fact and the one that is pinned for good: no pass removes them."""
+"""The permanent and the pinned fact, which no pass removes."""
 
 
 @dataclass
 class Life:
-    """One fact as its owner would record it, in days."""
+    """The model of one fact; instants are days."""
 
     id: UUID
     kind: Kind
@@ -108,7 +108,7 @@ class Life:
 
     @property
     def begins(self) -> float:
-        """Return when it began to be doubted: when it was last confirmed, or at the end of its pin."""
+        """Return the start of the decay of confidence: the last confirmation, or the end of its pin."""
         return max(self.confirmed, self.pinned)
 
     @property
@@ -142,7 +142,7 @@ class Life:
         return "faded" if left * share < 0.1 else None
 
     def end_by(self, now: float) -> str | None:
-        """Return why it was over first, if it is over by `now`."""
+        """Return the reason of its first ending before `now`, if any."""
         if self.why_over(now) is None:
             return None
         early, late = self.begins, now
@@ -154,7 +154,7 @@ class Life:
 
 @dataclass
 class Owner:
-    """The book of one namespace: the lives of each text, oldest first, the unwanted texts, and the uses counted."""
+    """The model of one namespace: the lives of each text, oldest first, deleted texts, and counted uses."""
 
     namespace: str
     lives: list[list[Life]] = field(default_factory=lambda: [[] for _ in KINDS])
@@ -212,7 +212,7 @@ class Owner:
                 life.outrun = min(life.outrun, now)
 
     def restate(self, life: Life, now: float) -> None:
-        """Restart the lifetime, whatever the class; an episode is as if it had been stored now."""
+        """Restart the lifetime of any class; an episode is as if it had been stored now."""
         life.confirmed = life.encoded = now
         life.occurred, life.outrun = len(self.turns_taken), NEVER
 
@@ -276,7 +276,7 @@ DEEDS = ["store", "store", "hit", "pass", "forget", "restore", "pin", "unpin", "
 
 
 def deeds_about(favourite: int) -> st.SearchStrategy[list[Deed]]:
-    """Return deeds of which most concern one text: only what follows upon each other can go wrong together."""
+    """Return operations, most of them on one text, as errors arise from sequences."""
     numbers = st.sampled_from([favourite] * 2 * len(KINDS) + list(range(len(KINDS))))
     deed = st.builds(
         Deed,
@@ -307,7 +307,7 @@ def text(number: int) -> str:
 
 
 def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
-    """Do one thing to the memory and to the book alike."""
+    """Apply one operation to the memory and to the model."""
     what, number, flag = deed.what, deed.number, deed.flag
     lives = owner.lives[number]
     life, own = lives[0 if flag else -1] if lives else None, owner.namespace
@@ -355,7 +355,7 @@ def do(memory: Memory, owner: Owner, deed: Deed, id_: UUID, now: float) -> None:
 
 
 def do_to_all(memory: Memory, owners: Sequence[Owner], what: str, now: float) -> None:
-    """Do to the memories of all what concerns them together."""
+    """Apply an operation that concerns all namespaces."""
     if what == "pass":
         memory.decay(now)
         for owner in owners:
@@ -367,7 +367,7 @@ def do_to_all(memory: Memory, owners: Sequence[Owner], what: str, now: float) ->
 
 
 def pin(memory: Memory, owner: Owner, living: Life | None, life: Life, until: float, now: float) -> None:
-    """Pin until an instant, or for good; until now is the end of a pin. Turns are counted from then on."""
+    """Pin until an instant or without end, or end a pin (until now); the count of turns restarts."""
     own = owner.namespace
     if life is not living:
         with pytest.raises(InvalidInputError, match="no live fact"):
@@ -382,7 +382,7 @@ def pin(memory: Memory, owner: Owner, living: Life | None, life: Life, until: fl
 
 
 def kept_whole(life: Life, now: float) -> int:
-    """Return how much of a vector is left that was whole when its fact was last used or pinned."""
+    """Return the expected fidelity of a vector that was full at the last use or pin."""
     if life.kind.decay_class == "permanent":
         return FULL
     curve = tiers.curve(np.array([life.strength]), np.array([life.coactivations]))
@@ -394,13 +394,13 @@ def kept_whole(life: Life, now: float) -> int:
 
 
 def assert_all_seen(memory: Memory, owners: Sequence[Owner], now: float) -> None:
-    """Readers of every namespace see what its book says."""
+    """Compare what readers of every namespace see with the model."""
     for owner in owners:
         assert_seen(memory, owner, now)
 
 
 def assert_seen(memory: Memory, owner: Owner, now: float) -> None:
-    """Readers see what the book holds for remembered, whether or not a pass has come."""
+    """Compare what readers see with the model, whether or not a pass has run."""
     asked = memory.ask("Which guest takes tea?", at=now, limit=50, namespace=owner.namespace)
     seen = {one.id for one in asked.results if one.text.startswith("Guest")}
     assert seen == owner.visible(now)
@@ -409,7 +409,7 @@ def assert_seen(memory: Memory, owner: Owner, now: float) -> None:
 
 
 def assert_anchored(memory: Memory, owner: Owner) -> None:
-    """Each fact that is not forgotten stands where the book has it."""
+    """Compare each fact that is not forgotten with the model."""
     stored = {row[0]: row[1:] for row in memory.rows(ANCHORS, *[int(DAY_0.timestamp())] * 3)}
     for life in owner.all():
         if life.forgotten is None:
@@ -424,7 +424,7 @@ def assert_anchored(memory: Memory, owner: Owner) -> None:
 
 def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
     for life in owner.all():
-        memory.history(life.id, at=now, namespace=owner.namespace)  # what is deep surfaces
+        memory.history(life.id, at=now, namespace=owner.namespace)  # unpacks it from deep memory
     ids = {id_ for (id_,) in memory.rows(GUESTS, owner.namespace)}
     assert ids == {one.id for one in owner.all()}
     assert memory.stats(now, owner.namespace).turns == len(owner.turns_taken)

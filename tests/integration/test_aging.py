@@ -1,4 +1,4 @@
-"""Episodes age by turns and days, permanent ones get stale instead, and no turn is counted twice."""
+"""Episodes age by turns and days, permanent ones become stale instead, and no turn is counted twice."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an export wrote becomes what it was, in another database, with everything that happened to it."""
+"""An import restores an export in another database, with the history of facts."""
 
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ COLUMNS = "select column_name from information_schema.columns where table_name =
 
 @pytest.fixture
 def lived(memory: Memory) -> Memory:
-    """Return a memory of which facts have faded, ended in every way, and are joined to others."""
+    """Return a memory with facts that have faded, ended for every reason, and are linked."""
     tea, cake, key = memory.add("Tea at four."), memory.add("Cake on Sunday.", tags=["food"]), memory.add("Key lost.")
     memory.add("The ticket is in the car.", decay_class="checkpoint")
     old = memory.add("Ana lives in Rome.", entity="Ana", key="city", value="Rome")
@@ -36,7 +36,7 @@ def lived(memory: Memory) -> Memory:
 
 
 def settled(memory: Memory, at: float) -> list[dict[str, Any]]:
-    """Return an archive after a pass, without what only says by which computer it was written."""
+    """Return an archive after a pass, without fields that depend on the database."""
     memory.decay(at)
     return memory.archive(at)
 

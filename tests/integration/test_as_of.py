@@ -1,4 +1,4 @@
-"""Every reader shows the same: as of now or at present, before a pass or after it, and nothing that was asked away."""
+"""Reads agree as of now and at present, before and after a pass, and never show facts forgotten on request."""
 
 from contextlib import suppress
 from operator import itemgetter
@@ -45,7 +45,7 @@ WAITS = st.lists(st.floats(0, 70), min_size=1, max_size=4)
 
 
 class Lives:
-    """A namespace of its own in which facts about one entity are forgotten, replaced, kept and let go."""
+    """A namespace in which facts about one entity are forgotten, superseded, kept and ended."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory, self.name, self.at, self.asked = memory, f"ana-{uuid4()}", 0.0, set[UUID]()

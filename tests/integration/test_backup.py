@@ -1,4 +1,4 @@
-"""A backup that is made while everything goes on is of one instant: nothing in it names what it lacks."""
+"""An export during concurrent writes is of one snapshot, without dangling references."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def joining(memory: Memory, ids: list[UUID]) -> Callable[[int], object]:
 
 
 def going_on(over: Event, act: Callable[[int], object]) -> int:
-    """Act again and again until it is over; return how often that was. What another has taken away is no fault."""
+    """Repeat an action until the end; return how often. Facts removed by others are no error."""
     n = 0
     while not over.is_set():
         n += 1
@@ -66,7 +66,7 @@ def going_on(over: Event, act: Callable[[int], object]) -> int:
 
 @contextmanager
 def busy(memory: Memory) -> Iterator[None]:
-    """Let facts be stored, superseded, forgotten, erased, restored, linked, and fade, all at once."""
+    """Store, supersede, forget, erase, restore, link and decay facts concurrently."""
     ids = [memory.add(f"Note {n} of the log.") for n in range(FACTS)]
     over = Event()
     acts = [
@@ -83,7 +83,7 @@ def busy(memory: Memory) -> Iterator[None]:
 
 
 def wrong_with(lines: list[dict[str, Any]]) -> list[str]:
-    """Return what an archive names without having it, has twice, or says otherwise in two places."""
+    """Return the inconsistencies of an archive: dangling references, duplicates and contradictions."""
     facts = {line["id"]: line for line in lines if "text" in line}
     faults = [] if len(facts) == sum("text" in line for line in lines) else ["a fact stands there twice"]
     for line in lines:
@@ -100,7 +100,7 @@ def wrong_with(lines: list[dict[str, Any]]) -> list[str]:
 def test_what_is_backed_up_while_all_goes_on_is_of_one_instant(
     memory: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "BATCH", 10)  # many statements, between which all goes on
+    monkeypatch.setattr(export, "BATCH", 10)  # many statements with writes in between
     with busy(memory):
         backups = [memory.archive(50) for _ in range(BACKUPS)]
     assert [wrong_with(lines) for lines in backups] == [[]] * BACKUPS
@@ -112,7 +112,7 @@ def test_what_is_backed_up_while_all_goes_on_is_of_one_instant(
 
 
 def lasting(line: dict[str, Any]) -> str:
-    """Return what a line says apart from how a fact fades, of which a pass has not seen all yet on one side."""
+    """Return a record without the decay state, which passes may not have updated."""
     fading = {"state", "due_at", "fidelity", "dims", "effective_confidence"}
     return str(sorted((name, str(value)) for name, value in line.items() if name not in fading))
 

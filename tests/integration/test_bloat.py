@@ -1,4 +1,4 @@
-"""What would grow for ever: indexes whose pages are nearly empty, and what is known of passes long past."""
+"""Bloated indexes are rebuilt, and old runs are deleted."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -21,7 +21,7 @@ INVALID = "select count(*) from pg_index where not indisvalid"
 
 
 def filled(memory: Memory, *, thinned: bool) -> None:
-    """Fill one table, and leave of it a row in a hundred: on each page of its index a few."""
+    """Fill a table and delete 99 of 100 rows, which leaves a few entries on each index page."""
     memory.add("Tea at four.")
     memory.rows(FILL, WORDS)
     if thinned:

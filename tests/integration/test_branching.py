@@ -1,4 +1,4 @@
-"""Branches: a copy of a namespace in which every instant is so much older, made, aged and removed without a trace."""
+"""Branches: copies of a namespace with shifted instants are made, aged and removed."""
 
 from datetime import timedelta
 from typing import Any
@@ -30,7 +30,7 @@ COPIED = (
 
 
 def filled(memory: Memory) -> list[UUID]:
-    """Store facts of all sorts, with something in every table that a branch copies; return their ids."""
+    """Store facts with rows in every table that a branch copies; return their ids."""
     ids = [
         memory.add("Mira lives in Halle.", entity="Mira", key="home", value="Halle", source_date=day(-3).isoformat()),
         memory.add("Mira lives in Leipzig.", entity="Mira", key="home", value="Leipzig", at=1),
@@ -53,7 +53,7 @@ def filled(memory: Memory) -> list[UUID]:
 
 
 def made(memory: Memory, days: int = 365, *, steps: int = 10_000) -> Branch:
-    """Make a branch as its task does, or die after some steps."""
+    """Make a branch as its task does, or stop after some steps."""
     branch = branching.begin(memory.context, "default", days)
     for pairs in (False, True):
         place: UUID | None = branching.START
@@ -74,7 +74,7 @@ def dropped(memory: Memory, name: str) -> None:
 
 
 def rows(memory: Memory, table: str, namespace: str) -> list[dict[str, Any]]:
-    """Return the rows of a namespace in a table, without what the table itself gives them."""
+    """Return the rows of a namespace in a table, without generated columns."""
     found = memory.rows(
         f"select to_jsonb(t) - 'namespace' - 'search' from {table} t join namespaces n on n.id = t.namespace"
         f" where n.name = %s",
@@ -85,7 +85,7 @@ def rows(memory: Memory, table: str, namespace: str) -> list[dict[str, Any]]:
 
 
 def aged(memory: Memory, table: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as it must be in a branch a year older."""
+    """Return a row as expected in a branch a year older."""
     dated = {
         name
         for (name,) in memory.rows(

@@ -1,4 +1,4 @@
-"""The bulk lane: whose slice is next, how many are at the workers, and what becomes of one that was lost."""
+"""The bulk lane: the order of slices, their number in progress, and lost slices."""
 
 from collections.abc import Iterator
 

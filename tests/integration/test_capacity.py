@@ -1,4 +1,4 @@
-"""Capacity: what a namespace has too many of goes, the least valuable first, within the forget limit."""
+"""Capacity: a namespace over its capacity loses the least valuable facts, within the forget limit."""
 
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ GONE = "select id from facts where forgotten_reason = 'crowded'"
 
 @pytest.fixture
 def free(memory: Memory) -> Memory:
-    """A memory without forget limit."""
+    """Return a memory without forget limit."""
     return memory.having(forget_limit=1.0)
 
 

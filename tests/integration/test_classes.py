@@ -1,4 +1,4 @@
-"""Every fact that is stored has a decay class, its own or one by its words; an old one gets it by a backfill."""
+"""Every stored fact has a decay class, given or by its words; older facts get one by a backfill."""
 
 from math import inf
 from typing import Any
@@ -31,7 +31,7 @@ def classified(memory: Memory, text: str, *, at: float = 0, **fields: Any) -> UU
 
 
 def of(memory: Memory, id_: UUID) -> tuple[str | None, str | None, float]:
-    """Return a fact's class, who chose it, and in how many days from the first it expires."""
+    """Return a fact's decay class, its source, and the day of its expiry."""
     row = memory.row(id_)
     return row["decay_class"], row["decay_class_source"], row["expires"]
 

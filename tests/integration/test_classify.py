@@ -1,4 +1,4 @@
-"""An LLM may say what a new fact means for known ones; whatever it fails at, the fact is added."""
+"""An LLM may classify new facts before they are written; if it fails, the fact is added."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -47,7 +47,7 @@ def pauses() -> list[float]:
 
 @pytest.fixture
 def judged(memory: Memory, llm: StandIn, pauses: list[float], request: pytest.FixtureRequest) -> Iterator[Memory]:
-    """The same memory in a process that asks an LLM, and makes no pauses between attempts; it waits for no fault."""
+    """Return the same memory with an LLM, without pauses between attempts."""
     seconds = 0.5 if "fault" in request.fixturenames else 30
     judged = memory.having(classify_before_write=True, llm_url=llm.url, llm_key=KEY, llm_timeout=seconds)
     with closing(Chat(judged.context.settings, sleep=pauses.append)) as chat:
@@ -66,7 +66,7 @@ def live(memory: Memory) -> set[UUID]:
 
 
 def shown(llm: StandIn) -> list[dict[str, Any]]:
-    """Return the new facts that the LLM was asked about."""
+    """Return the new facts in the requests to the LLM."""
     return [fact for request in llm.requests for fact in question(request)["facts"]]
 
 
@@ -232,7 +232,7 @@ def test_an_update_says_itself_what_it_says(judged: Memory, llm: StandIn) -> Non
 
 
 def changed(change: Callable[[list[dict[str, Any]]], object]) -> Reply:
-    """Return a reply that retracts everything, after `change` has had its way with the verdicts."""
+    """Return a reply that retracts everything, with the verdicts modified by `change`."""
 
     def answer(asked: Any) -> dict[str, Any]:
         verdicts_ = [

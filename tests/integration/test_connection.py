@@ -1,4 +1,4 @@
-"""Connections: transactions that commit or vanish, and servers that are away or read-only."""
+"""Connections: transactions commit or roll back; servers may be unavailable or read-only."""
 
 import signal
 import subprocess
@@ -151,7 +151,7 @@ def test_an_address_may_say_itself_when_a_connection_counts_as_dead(memory: Memo
 
 @pytest.fixture
 def crowded(memory: Memory) -> Iterator[str]:
-    """The address of a role that may have no connection."""
+    """Return the URL of a role that may not connect."""
     role = f"crowded_{uuid4().hex}"
     memory.rows(f"create role {role} login connection limit 0")
     yield make_conninfo(memory.context.database_url, user=role)

@@ -23,7 +23,7 @@ DARK_TOO = "User prefers dark mode in every editor"
 
 
 def compared(memory: Memory, at: float = 0, namespace: str = "default") -> int:
-    """Compare all facts not compared yet; return how many those were."""
+    """Compare all uncompared facts; return how many."""
     total = 0
     while batch := compare(memory.context, namespace, day(at)):
         total += batch

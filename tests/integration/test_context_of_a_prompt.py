@@ -1,4 +1,4 @@
-"""What an agent is shown: the facts that fit, within the budget, and the same text for the same facts."""
+"""The context for a prompt: matching facts within the budget, and the same text for the same facts."""
 
 from typing import Any
 

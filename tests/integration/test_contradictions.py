@@ -1,4 +1,4 @@
-"""Facts that cannot both be true are found when the second is stored, by any writer, until the conflict is settled."""
+"""Contradictions are found when the second fact is stored, and listed until they are resolved."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +22,7 @@ def add(memory: Memory, fact: dict[str, Any], at: float = 0, **fields: Any) -> U
 
 
 def pairs(memory: Memory, at: float = 10, namespace: str = "default") -> list[set[UUID]]:
-    """Return the pairs that are listed, having seen that as many are counted."""
+    """Return the listed pairs, and check their count."""
     page = supersede.contradicting(memory.context, namespace, day(at), 1000)
     found = page.pairs
     assert page.total == len(found) == memory.stats(at, namespace).contradictions

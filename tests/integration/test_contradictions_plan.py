@@ -1,4 +1,4 @@
-"""How contradictions are counted where the planner's statistics are older than the facts."""
+"""The plan for counting contradictions with outdated statistics."""
 
 from memory import Memory, day
 

@@ -1,4 +1,4 @@
-"""The curve of a fact is what readers and passes make of it at each of its instants; neighbours are what links say."""
+"""The curve of a fact agrees with reads and passes at each instant; neighbours agree with links."""
 
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""Decay on a real database: whatever passes came, and in whatever order, what one pass leaves is there."""
+"""Decay on a real database: any sequence of passes leads to the state after one pass."""
 
 import logging
 import re
@@ -25,7 +25,7 @@ from workers.storage.runs import Counters
 
 bounded = examples(15)
 
-# Of a tombstone the tier and the instant depend on when the pass came that set it; nothing else does.
+# Tier and instant of a tombstone depend on the time of the pass; nothing else does.
 STATE = """
     select facts.id, forgotten_reason, case when forgotten_at is null then tier end, fidelity, base, coactivations,
         last_seen_at, confidence, last_confirmed_at, expires_at::text, decay_class, recall_count, ends_at::text,
@@ -56,7 +56,7 @@ instants = st.lists(st.integers(0, 400).map(float), min_size=1, max_size=5)
 
 
 def remember(facts: list[dict[str, Any]], *memories: Memory) -> None:
-    """Put the same facts, with the same ids, into each of the memories and nothing else."""
+    """Store the same facts with the same ids in each memory."""
     given = [fact | {"id": str(uuid4()), "text": f"Guest {i} takes tea."} for i, fact in enumerate(facts)]
     for memory in memories:
         memory.rows(EMPTY)
@@ -70,7 +70,7 @@ def assert_alike(memory: Memory, other: Memory) -> None:
 
 
 def counted(report: Report) -> Report:
-    """Return a report without what differs between two equal runs."""
+    """Return a report without the fields that differ between equal runs."""
     return Report(replace(report.counters, duration_ms=0), report.finished, report.asked_by)
 
 

@@ -1,4 +1,4 @@
-"""Deep memory: what ended by itself takes little room, and is found, shown and restored until it is erased."""
+"""Deep memory: facts that decay forgot are packed, and found, shown and restored until they are erased."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ TEXT = "Mira hides the spare key behind the blue flower pot."
 
 @pytest.fixture
 def sunk(memory: Memory) -> UUID:
-    """A fact that expired and is deep since then."""
+    """Return an expired fact in deep memory."""
     id_ = memory.add(TEXT, entity="Mira", key="key", tags=["home"], decay_class="session", session="s", turn=3)
     memory.decay(2)
     assert memory.sink(at=2.5) == 0
@@ -97,7 +97,7 @@ def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sink
 
 
 def _coarse(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of an export without what deep memory leaves out or writes in fewer digits."""
+    """Return a record of an export without what deep memory drops or rounds."""
     state = {name: value for name, value in line["state"].items() if name not in {"base", "compared", "halvings"}}
     rough = {name: round(value, 2) for name, value in line.items() if isinstance(value, float)}
     return line | rough | {"state": state, "tombstone_at": None, "salience": 0, "strength": 0, "retention": 0}

@@ -1,4 +1,4 @@
-"""The doctor finds each fault of a fact, mends what it may, and leaves the rest as it is."""
+"""The doctor finds each fault of a fact, repairs it on request, and changes nothing else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ OF_ENDED = {
 
 @pytest.fixture
 def tended(memory: Memory) -> Callable[[], None]:
-    """Return what workers do of themselves after a mending: embed what has no vector, and pass."""
+    """Embed missing vectors and run a pass, as workers do after a repair."""
 
     def tend() -> None:
         place: embed.Position | None = embed.START
@@ -128,7 +128,7 @@ def test_what_is_left_is_found_in_every_namespace_and_by_small_steps(
 
 
 def cut_away(memory: Memory, statement: str, *values: Any) -> None:
-    """Run a statement past all foreign keys and triggers, as a careless restore does."""
+    """Run a statement without foreign keys and triggers, as a careless restore does."""
     with transaction(memory.context.database_url) as db:
         db.execute("set local session_replication_role = replica")
         db.execute(statement, values)

@@ -1,4 +1,4 @@
-"""What Markdown files say is remembered for as long as they say it, each part once, and embedded once."""
+"""Chunks of Markdown files are stored as long as the files have them, each once, and embedded once."""
 
 import hashlib
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
 
 
 def embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that grows by every text that is embedded for storing from now on."""
+    """Return a list to which every embedded text is added from now on."""
     embedder, embedded = memory.context.embedder, []
     embed = embedder.embed
 

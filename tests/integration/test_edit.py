@@ -1,4 +1,4 @@
-"""Edits: what is given of a known fact applies, by storing it again or by an edit; history keeps what was before."""
+"""Edits: given fields of a known fact are changed by storing it again or by an edit; the history has old values."""
 
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""One embedder to a database: another is refused, or takes over everything, and never mixes in."""
+"""One embedder for a database: another one is refused or replaces all vectors."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,12 +18,12 @@ DIMS = "select distinct full_dims, vector_dims(embedding) from vectors"
 
 @pytest.fixture
 def other(memory: Memory) -> Memory:
-    """The same database seen by a process that is configured with another embedder."""
+    """Return the same database with another configured embedder."""
     return memory.having(max_vector_dim=128, embedding_batch=7)
 
 
 def embed_all(memory: Memory) -> int:
-    """Embed what is pending and return in how many batches."""
+    """Embed pending facts; return the number of batches."""
     batches, place = 0, embed.embed_pending(memory.context, embed.START, day(1))
     while place is not None:
         batches, place = batches + 1, embed.embed_pending(memory.context, place, day(1))

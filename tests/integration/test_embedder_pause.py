@@ -1,4 +1,4 @@
-"""An embedder that does not answer is not asked again for a while, by any process, and words decide meanwhile."""
+"""After failures all processes pause requests to the embedder, and recall uses words only."""
 
 import json
 import socket
@@ -41,7 +41,7 @@ def server() -> Iterator[StandIn]:
 
 @pytest.fixture
 def away(memory: Memory, server: StandIn) -> Iterator[Memory]:
-    """The same memory with an embedder on that server, which has embedded what is stored here."""
+    """Return the same memory with an embedder on that server."""
     away = memory.having(
         embedder="openai",
         embedding_url=server.url,
@@ -57,7 +57,7 @@ def away(memory: Memory, server: StandIn) -> Iterator[Memory]:
 
 
 def later(memory: Memory) -> None:
-    """Let the pause be over."""
+    """End the pause."""
     memory.context.redis.delete(PAUSED)
 
 
@@ -129,7 +129,7 @@ def test_after_the_pause_one_request_tries_and_its_success_ends_the_pause_for_al
     server.replies.append(failure(503))
     away.ask("dentist")
     later(away)
-    away.context.redis.set(TRYING, 1)  # as another process does that tries just now
+    away.context.redis.set(TRYING, 1)  # as another process that is trying now
     assert not away.ask("dentist").by_meaning
     away.context.redis.delete(TRYING)
     assert away.ask("dentist").by_meaning

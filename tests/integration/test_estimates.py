@@ -1,4 +1,4 @@
-"""Estimates: the salience of content is where a fact's strength begins, and follows a namespace that grows tenfold."""
+"""Estimates: content salience is the initial strength, and is estimated again after a namespace has grown tenfold."""
 
 import pytest
 from memory import Memory, day
@@ -12,7 +12,7 @@ SAYS_MUCH, SAYS_LITTLE = "I moved to Porto in March 2024 and work as a nurse now
 
 @pytest.fixture
 def estimated(memory: Memory) -> Memory:
-    """A memory as it is by default; in other tests strength does not depend on what a text says."""
+    """Return a memory with the default salience setting, unlike other tests."""
     return memory.having(salience="estimated")
 
 
@@ -39,7 +39,7 @@ def test_the_documented_constant_is_a_setting(memory: Memory) -> None:
 
 
 def content(memory: Memory, text: str, namespace: str = "default") -> float:
-    """Return the salience of the content of a fact."""
+    """Return the content salience of a fact."""
     where = "join namespaces on namespaces.id = namespace where text = %s and name = %s"
     return float(memory.value(f"select content_salience from facts {where}", text, namespace))
 

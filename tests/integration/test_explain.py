@@ -1,4 +1,4 @@
-"""What was not recalled, and why: each rule is named, and asking changes no answer."""
+"""Explanations name the rule of each fact that was left out, and do not change the results."""
 
 from collections import Counter
 from typing import Any
@@ -75,7 +75,7 @@ def test_explaining_changes_no_result(memory: Memory, question: dict[str, Any]) 
 
 
 def purging(memory: Memory, id_: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a fact purged just before its text is read, as a concurrent request may do."""
+    """Purge a fact just before its text is read, as a concurrent request may."""
     describe = candidates.describe
 
     def late(*arguments: Any) -> dict[UUID, Description]:

@@ -1,4 +1,4 @@
-"""What is exported can be imported again, and says what has become of each fact by an instant."""
+"""Exports can be imported, and have the decay state at an instant."""
 
 import hashlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""Facts that an LLM draws from turns: only what was said, once, linked with its turn, newer before older."""
+"""Facts that an LLM extracts from turns: quotes only, once, linked to the turn; newer values supersede older ones."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,7 +24,7 @@ DRAWN = "select id, text, value, metadata from facts where entity is not null or
 
 
 def point(text: str, number: int, **fields: Any) -> list[dict[str, Any]]:
-    """Return what an honest LLM points at in a text."""
+    """Return a correct answer of the LLM for a text."""
     home = next((name for name in HOMES if name in text), None)
     found = {"number": number, "quote": text, "entity": "user", "key": "home", "value": home, "single": True}
     return [found | fields] if home else []
@@ -50,7 +50,7 @@ def drawing(memory: Memory, llm: StandIn) -> Iterator[Memory]:
 
 
 def remember(memory: Memory, *said: str | dict[str, Any], at: float = 1, session: str = "s") -> list[UUID]:
-    """Store messages of a user as turns; return which are new."""
+    """Store messages of a user as turns; return the new ones."""
     _, given, new = turns(memory.context, Remember(messages=list(said), session=session))
     facts = [new_fact(one, memory.context.settings.max_text) for one in given]
     done = store_many(memory.context, "default", facts, day(at))
@@ -71,7 +71,7 @@ def dated(text: str, on: float) -> dict[str, Any]:
 
 
 def homes(memory: Memory, *, at: float, as_of: datetime | None = None) -> list[str]:
-    """Return where the user lives, as readers see it."""
+    """Return the visible value of where the user lives."""
     question_ = {} if as_of is None else {"as_of": as_of}
     found = memory.ask("home", at=at, entity="user", key="home", min_relevance=0, **question_)
     return [one.value for one in found.results]

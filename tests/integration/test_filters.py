@@ -1,4 +1,4 @@
-"""Filters: lists and recalls return the facts that pass all of them, and say which one left a fact out."""
+"""Filters: lists and recalls return the facts that pass all of them; explanations name the failed one."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ OTHERS: list[tuple[str, Any, str]] = [
 
 @pytest.fixture
 def facts(memory: Memory) -> tuple[Any, Any]:
-    """Return the ids of two facts that differ in all that can be filtered."""
+    """Return the ids of two facts that differ in all filtered fields."""
     one = memory.add(TEXT, **SELF)
     other = memory.add(f"{TEXT}, says Anselm", tags=["talk"], session="8")
     memory.pin(one, at=0)

@@ -1,4 +1,4 @@
-"""The floor of relevance: nothing where nothing fits, and what fits where something does."""
+"""The floor of relevance: no results if nothing matches, and the matching facts otherwise."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +32,7 @@ KNOWN = {
     "What is the password of the guest network?": "The guest network has the password limestone.",
     "How does Jonas commute to work?": "Jonas takes the bicycle to work, a commute of 20 minutes.",
 }
-"""A question for each of 16 facts, which share words with it, as paraphrases do."""
+"""A paraphrasing question for each of 16 facts, with shared words."""
 
 OTHERS = [
     "The library closes at six on Fridays.",
@@ -63,7 +63,7 @@ FOREIGN = [
 
 @pytest.fixture(params=["static", "hashing"])
 def small(memory: Memory, postgres: Postgres, template: str, request: pytest.FixtureRequest) -> Iterator[Memory]:
-    """A memory of 35 facts with each of the embedders that need nothing."""
+    """Return a memory of 35 facts with each built-in embedder."""
     with new_database(postgres, template) as url:
         small = memory.having(database_url=url, embedder=request.param)
         check_embedder(small.context)

@@ -1,4 +1,4 @@
-"""A forecast says what will become of facts; passes on those days then do just that."""
+"""A forecast predicts exactly what passes on those days do."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -30,7 +30,7 @@ storable = st.fixed_dictionaries(
 
 
 def fill(memory: Memory, facts: int = 60) -> None:
-    """Store facts of different strength, belief and lifetime."""
+    """Store facts of different strength, confidence and lifetime."""
     given = [
         {
             "text": f"The guest in room {number} likes tea.",

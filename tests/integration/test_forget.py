@@ -156,7 +156,7 @@ def test_what_is_live_is_a_duplicate_though_an_older_one_was_wished_forgotten(me
 
 
 def in_another_transaction(memory: Memory, begin: Callable[[Any], object], act: Callable[[], Any]) -> "Future[Any]":
-    """Begin something in a transaction of its own, act until that waits for it, commit, and return what came of it."""
+    """Open a transaction, run an action until it waits for the transaction, commit, and return the action's result."""
     with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
         begin(db)
         acting = pool.submit(act)

@@ -1,4 +1,4 @@
-"""What ends by itself does so within a share of a day and a week; the rest stays visible and waits for its owner."""
+"""The forget limit: passes end a share of a namespace in a day and a week; the rest is held for its owner."""
 
 import logging
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def doubtful(
 
 
 def default(memory: Memory, count: int, at: float = 0, **fields: Any) -> list[UUID]:
-    """Store facts as a default user does: their words decide how long they live, which is 90 days."""
+    """Store facts with a derived decay class, of 90 days."""
     facts = [{"text": f"Guest number {number} likes tea on day {at}.", **fields} for number in range(count)]
     return [one.id for one in memory.store(*facts, at=at, classify=True) if isinstance(one, Stored)]
 

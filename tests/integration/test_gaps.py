@@ -1,4 +1,4 @@
-"""Gaps: what ended while no pass came for long, or by a clock that jumped, is kept until it is confirmed."""
+"""Gaps: facts that ended in a long period without passes, or by a clock that jumped, are held until confirmed."""
 
 import logging
 from datetime import UTC, datetime, timedelta
@@ -48,14 +48,14 @@ def test_a_clock_that_shows_more_than_a_day_before_the_last_pass_was_set_back() 
 
 @pytest.fixture
 def memory(memory: Memory) -> Memory:
-    """Return a memory that is no simulation, for in one instants are no evidence of a gap."""
+    """Return a memory without time travel, as gaps are not detected in simulations."""
     return memory.having(time_travel=False)
 
 
 def store(
     memory: Memory, text: str, days_ago: float, decay_class: str | None = "session", namespace: str = "a"
 ) -> UUID:
-    """Store a fact so many real days ago; a session fact ends after one."""
+    """Store a fact some real days ago; a session fact ends after one."""
     fact = new_fact({"text": text, "decay_class": decay_class}, 65_536)
     at = datetime.now(UTC) - timedelta(days=days_ago)
     (stored,) = store_many(memory.context, namespace, [fact], at, classify=False)
@@ -72,7 +72,7 @@ def passed(memory: Memory, **options: Any) -> passes.Report:
 
 
 def last_pass(memory: Memory, days_ago: float) -> None:
-    """Have the last pass over all namespaces been so long ago."""
+    """Set the time of the last pass over all namespaces."""
     memory.rows("delete from pass_clock")
     memory.rows("insert into pass_clock (at) values (clock_timestamp() - %s)", timedelta(days=days_ago))
 
@@ -182,7 +182,7 @@ def test_a_scheduled_purge_leaves_alone_what_waits_and_an_asked_for_one_does_not
 
 
 def test_a_clock_that_is_set_right_again_takes_the_gap_back(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
-    """A jump by a year: the pass there held all, and the pass after finds the clock a year before the last one."""
+    """A clock a year ahead: the pass holds all facts, and the next pass finds the clock set back."""
     id_ = store(memory, "Tea is at four.", 0.5)
     passed(memory)
     memory.rows("update pass_clock set at = at + interval '365 days'")

@@ -1,4 +1,4 @@
-"""Recall follows links and knows entities by name: both ways, in bounds, and never past a namespace."""
+"""Recall follows links in both directions and finds entities by name, within limits and one namespace."""
 
 import itertools
 from typing import Any
@@ -23,7 +23,7 @@ QUESTION = "Why is the cellar flooded?"
 CELLAR = "The cellar is flooded."
 ASIDE = "Aunt Olga sent a postcard from Riga."
 OTHERS = [f"Why is the cabin number {number} heated?" for number in range(350)]
-"""So many, and so like the questions, that no arm brings another fact, which is not scored then."""
+"""Facts so similar to the questions that the arms find no others."""
 
 
 def link(
@@ -39,7 +39,7 @@ def relate(
 
 
 def shown(memory: Memory, query: str = QUESTION, **question: Any) -> dict[UUID, Result]:
-    """Return all that is seen, whether or not it is relevant."""
+    """Return all scored facts, whatever their relevance."""
     question = {"limit": 400, "explain": True, "min_relevance": 0} | question
     return {one.id: one for one in memory.ask(query, **question).results}
 
@@ -51,7 +51,7 @@ def graph_part(one: Result) -> float:
 
 @pytest.fixture
 def flooded(memory: Memory) -> tuple[UUID, UUID]:
-    """A fact that the question finds, and one that nothing but a link leads to."""
+    """Return a fact that the question finds, and one that only a link leads to."""
     memory.store(*OTHERS)
     return memory.add(CELLAR), memory.add(ASIDE)
 
@@ -167,7 +167,7 @@ def test_a_walk_ends_reaches_nothing_twice_and_stays_in_bounds(memory: Memory, d
 
 
 def reachable(facts: list[UUID], edges: dict[tuple[int, int], float], seeds: set[UUID]) -> set[UUID]:
-    """Return what is at most three links away from a seed that is another fact, by a search of its own."""
+    """Return the facts at most three links away from a seed, by an independent search."""
     beside: dict[UUID, set[UUID]] = {id_: set() for id_ in facts}
     for one, two in edges:
         beside[facts[one]].add(facts[two])

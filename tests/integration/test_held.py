@@ -1,4 +1,4 @@
-"""What the forget limit holds back is listed, stays visible before and after passes, and its owner decides about it."""
+"""Held facts are listed, stay visible before and after passes, and their owner decides."""
 
 from math import inf
 from uuid import UUID, uuid4

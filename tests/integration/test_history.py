@@ -1,4 +1,4 @@
-"""The history of a fact says all that was done to it, oldest first, and how it stands."""
+"""The history of a fact has all its events, oldest first, and its state."""
 
 from uuid import UUID, uuid4
 

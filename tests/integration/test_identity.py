@@ -1,4 +1,4 @@
-"""What is one statement and what are two: the text, what it is about, and case where it matters."""
+"""The identity of statements: text, entity, key and value, and case where it matters."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,7 +16,7 @@ from workers.storage.connection import transaction
 DOOR: dict[str, Any] = {"text": "The code of the door", "entity": "Door", "key": "code"}
 LIVE = "select count(*) from facts where forgotten_at is null and superseded_at is null"
 
-# The version before compared texts alone: its hash is the digest of the text, also in the rows of deletion requests.
+# The previous version compared texts only: its hash is the digest of the text, also in deletion requests.
 EARLIER = "update facts set hash = substring(hash for 32)"
 EARLIER_WISHES = """
     with own as (

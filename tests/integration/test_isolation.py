@@ -23,7 +23,7 @@ EXCEPTIONS = {
     "time_series.NOTE_TALLIES": "notes how several namespaces are, which it is given; each row says whose",
     "tallies.RECOUNT": "counts all tenants' facts again; each row says whose",
 }
-"""Statements that carry a namespace, and read more than its rows or have no plan, each with its reason."""
+"""Statements with a namespace that read other rows too or have no plan, each with the reason."""
 
 FORGETFUL = {
     "it names facts besides": "select text from facts where namespace = %(namespace)s or id = any(%(ids)s::uuid[])",
@@ -57,7 +57,7 @@ FORGETFUL = {
     "it takes a certain one": "select text from facts where namespace = 1 and %(namespace)s > 0",
     "it takes two": "select text from facts where namespace in (%(namespace)s, 1)",
 }
-"""Statements that would show or change what is another tenant's, most of which a pattern would let pass."""
+"""Statements that read or change other tenants' rows, most of which a text pattern would accept."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def database(postgres: Postgres, template: str) -> Iterator[Connection]:
 
 
 def unrestricted(db: Connection, statement: str) -> set[str]:
-    """Return the tenants' tables of which PostgreSQL would read any namespace's rows."""
+    """Return the tables of which PostgreSQL would read rows of any namespace."""
     row = db.execute(explainable(statement).encode()).fetchone()
     assert row is not None
     return restrictions(row[0][0]["Plan"], TABLES).unrestricted()

@@ -1,4 +1,4 @@
-"""The janitor does what is due of one namespace, and reports what was done there since its last run."""
+"""The janitor processes the due facts of one namespace and reports the changes since its last run."""
 
 from uuid import UUID, uuid4
 
@@ -144,7 +144,7 @@ moments = examples(8)
 
 
 def filled(memory: Memory) -> None:
-    """Store facts that are culled, that age out, that soft decay removes, that expire and that stay."""
+    """Store facts that are culled, age out, fade by soft decay, expire, and stay."""
     memory.store(
         *({"text": f"Rumour {number}.", "confidence": 0.2} for number in range(3)),
         *({"text": f"Episode {number}.", "kind": "episodic"} for number in range(3)),
@@ -178,7 +178,7 @@ def test_passes_leave_culling_and_aging_to_a_janitor_that_is_called_by_hand(
 
 
 LEFT = {"Rumour 0.": 180.0, "Episode 0.": 90.0}
-"""What a janitor ends, and from which day on."""
+"""The facts that a janitor ends, with the first day."""
 
 
 def test_a_janitor_called_by_hand_meets_the_forget_limit_and_the_oldest_go_first(memory: Memory) -> None:

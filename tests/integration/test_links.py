@@ -1,4 +1,4 @@
-"""Links join two facts of one namespace, each once a type, and live and die with them."""
+"""Links join two facts of one namespace, one of each type, and are deleted with them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""How long what is stored lives: from now on, as the answer says, and again from each new statement."""
+"""Lifetimes of stored facts: from now on, as the answer says, and again from each repeated statement."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from workers.memory.recall.lookups import lookup
 
 EMPTY = "truncate facts, decay_runs, decay_allowances cascade"
 MOMENT = timedelta(milliseconds=2) / timedelta(days=1)
-"""Days, a little more than the guard by which a fact is due after its end."""
+"""Days; a little more than the interval between a fact's end and its due time."""
 
 
 def stored(memory: Memory, *given: str | dict[str, Any], **how: Any) -> list[Stored]:
@@ -32,7 +32,7 @@ def stored(memory: Memory, *given: str | dict[str, Any], **how: Any) -> list[Sto
 
 
 def ends(one: Stored) -> float:
-    """Return after how many days a fact ends, as its answer says."""
+    """Return the days until a fact ends, by its answer."""
     at = one.life.ending.at
     return float("inf") if at is None else (at - DAY_0) / timedelta(days=1)
 

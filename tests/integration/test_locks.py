@@ -1,4 +1,4 @@
-"""Locks in Redis: one caller at a time, and none releases what is another's."""
+"""Locks in Redis: one holder at a time, which nobody else releases."""
 
 from redis import Redis
 
@@ -9,7 +9,7 @@ KEY = f"{signals.WORKING}:work"
 
 
 class Slow(Redis):
-    """Connections on which the lock expires, and another caller takes it, right after a look at it."""
+    """Connections on which the lock expires and is taken by another holder right after it was read."""
 
     taken = False
 

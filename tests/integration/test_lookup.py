@@ -1,4 +1,4 @@
-"""Lookup: all that is known of a name, in the documented order, and nothing that a reader must not see."""
+"""Lookup: all visible facts about an entity, in the documented order."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ many = examples(15)
 
 
 def found(memory: Memory, entity: str, key: str | None = None, *, at: float = 0, **name: object) -> list[str]:
-    """Return the texts of what is looked up, in order."""
+    """Return the texts of a lookup, in order."""
     namespace = str(name.pop("namespace", "default"))
     results, _ = recall.lookup(memory.context, Lookup(entity=entity, key=key, namespace=namespace, **name), day(at))  # type: ignore[arg-type]
     return [one.text for one in results]

@@ -1,4 +1,4 @@
-"""A database of an earlier release becomes one of this release, with every fact, whatever interrupts the migration."""
+"""Migrations keep every fact of a database of an earlier release, also after interruptions."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from workers.storage.migrations import Migration
 
 RELEASES = Path(__file__).parent / "releases"
 LAST_DAY = 60
-"""The day of the newest pass over the facts of the first release's database."""
+"""The day of the last pass in the first release's database."""
 
 SLEEPING = "select pg_sleep(600)%"
 SESSIONS = "select count(*) from pg_stat_activity where datname = current_database() and query like %s"
@@ -33,7 +33,7 @@ SESSIONS = "select count(*) from pg_stat_activity where datname = current_databa
 
 @pytest.fixture
 def old_url(postgres: servers.Postgres) -> Iterator[str]:
-    """The address of a database of the first release, as its `pg_dump` has it."""
+    """Return the URL of a database restored from a dump of the first release."""
     with new_database(postgres) as url:
         psql = [str(servers.postgres_programs() / "psql"), "--quiet", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", url]
         subprocess.run([*psql, "-f", str(RELEASES / "0001.sql")], check=True, capture_output=True)
@@ -43,7 +43,7 @@ def old_url(postgres: servers.Postgres) -> Iterator[str]:
 
 @pytest.fixture
 def old(memory: Memory, old_url: str) -> Memory:
-    """A memory on the migrated database of the first release."""
+    """Return a memory on the migrated database of the first release."""
     schema.apply(old_url)
     moved = memory.having(database_url=old_url)
     check_embedder(moved.context)
@@ -51,13 +51,13 @@ def old(memory: Memory, old_url: str) -> Memory:
 
 
 def lines(namespace: str) -> list[dict[str, Any]]:
-    """Return what the first release exported of the same database."""
+    """Return the first release's export of the same database."""
     archive = (RELEASES / f"0001-{namespace}.jsonl").read_text(encoding="utf-8")
     return [line for line in map(json.loads, archive.splitlines()) if "archive" not in line]
 
 
 AS_SHOWN = {"decay_summary", "due_at", "retention", "salience", "tier"}
-"""What follows from the rules of now: permanent facts cooled in the first release, of which a pass takes note."""
+"""Differences by the current rules: permanent facts cooled in the first release."""
 
 
 def facts(namespace: str) -> list[dict[str, Any]]:
@@ -65,13 +65,13 @@ def facts(namespace: str) -> list[dict[str, Any]]:
 
 
 def numbered(*sql: str, mode: Any = "transaction") -> tuple[Migration, ...]:
-    """Return migrations that follow the newest one."""
+    """Return migrations after the newest one."""
     after = schema.version() + 1
     return tuple(Migration(after + i, f"of_a_test_{i}", one, mode) for i, one in enumerate(sql))
 
 
 def migrate(url: str, *sql: str, mode: Any = "transaction") -> list[str]:
-    """Run migrations behind the newest; return what was reported."""
+    """Run migrations after the newest one; return the reports."""
     said: list[str] = []
     with migrations.exclusive(url, said.append) as db:
         migrations.run(url, db, numbered(*sql, mode=mode), said.append)

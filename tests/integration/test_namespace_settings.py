@@ -1,4 +1,4 @@
-"""A namespace's own settings hold for it alone, are seen by the next pass, and can be switched off and unset."""
+"""Settings of a namespace apply to it alone, from the next pass on, and can be unset."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

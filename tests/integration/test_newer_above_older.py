@@ -1,4 +1,4 @@
-"""A newer statement stands above an older one that it makes outdated, and neither is hidden by that."""
+"""A newer statement ranks above an older one that it makes outdated; both are returned."""
 
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ ASKED = "How many sources are in my library?"
 
 @pytest.fixture
 def library(memory: Memory) -> tuple[UUID, UUID]:
-    """Two statements of different days about the same number, the older one with more of the words."""
+    """Store two statements of different days about the same number, the older one with more matching words."""
     memory.store(*[f"Invoice {number} was paid." for number in range(20)])
     older = memory.add(LIBRARY, session="one", turn=1, source_date="2025-01-01T00:00:00Z")
     return older, memory.add(GROWN, session="two", turn=1, source_date="2025-01-20T00:00:00Z")

@@ -1,4 +1,4 @@
-"""Notices: what ends soon is named once, with its value, and one call keeps it."""
+"""Notices: facts that end soon are in one notice, with their values and the request that keeps them."""
 
 from collections.abc import Iterator
 from math import inf

@@ -23,7 +23,7 @@ KEY = "sk-secret-0123456789"
 
 
 class Api(StandIn):
-    """Answers as the API does, after the replies that a test has put first."""
+    """Answers as the API does, after the replies that a test has queued."""
 
     def __init__(self) -> None:
         super().__init__(answer())
@@ -37,7 +37,7 @@ def vector_of(text: str, dims: int) -> list[float]:
 
 
 def answer(change: Callable[[list[dict[str, Any]]], object] = lambda _: None) -> Reply:
-    """Return a reply with the embeddings that were asked for, after `change` has had its way with them."""
+    """Return a reply with the requested embeddings, modified by `change`."""
 
     def reply(handler: Handler) -> None:
         asked = handler.request_json
@@ -69,7 +69,7 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture
 def pauses() -> list[float]:
-    """Return the pauses that were made between attempts, in seconds; none of them takes any time."""
+    """Return the pauses between attempts in seconds, without waiting."""
     return []
 
 

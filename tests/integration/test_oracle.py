@@ -1,4 +1,4 @@
-"""The oracle of `make chaos`: it looks at every table, agrees with what was done, and finds each row that is not so."""
+"""The oracle of `make chaos` checks every table and finds each wrong row."""
 
 import random
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ ONE_ROW = dict.fromkeys((*KEYS, *SUMMED), "select ctid from {} limit 1") | {
 
 
 def acted_out(context: Context, seed: int) -> list[Cell]:
-    """Do what a load would, undisturbed, and return its cells."""
+    """Run the operations of a load without faults; return its cells."""
     author = Author(0, random.Random(seed), load.ticking(), most_facts=12)
     cells = []
     for place in range(CELLS):

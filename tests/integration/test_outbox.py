@@ -1,4 +1,4 @@
-"""The outbox: when what was accepted is sent again, and how much of it there may be."""
+"""The outbox: when accepted writes are sent again, and its limits."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A client that reads all pages of a listing gets each row once and in order, however long the pages are."""
+"""All pages of a listing have each row once and in order, for any page size."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,7 +29,7 @@ Page = tuple[list[Any], Any]
 
 
 def turned(page: Callable[[Any], Page], kind: type[Any]) -> Iterator[Any]:
-    """Yield what all pages have, by cursors as doors hand them out."""
+    """Yield the rows of all pages, by the cursors of the answers."""
     place = None
     while True:
         rows, rest = page(place)

@@ -1,4 +1,4 @@
-"""Passages of long facts: found where the question's words stand together, and shown with the result."""
+"""Passages of long facts: found where the question's words occur together, and returned with the result."""
 
 import pytest
 from memory import Memory
@@ -14,7 +14,7 @@ def _others(memory: Memory) -> None:
 
 
 def passage_of(memory: Memory, query: str) -> str:
-    """Return the passage of the best result, which stands where it says."""
+    """Return the passage of the best result, and check its position."""
     best = memory.ask(query).results[0]
     assert best.passage is not None
     assert best.passage.text == best.text[best.passage.start : best.passage.end]

@@ -1,4 +1,4 @@
-"""The past of a curve is what an export showed at each instant when that was the present; it is bounded, and kept."""
+"""The past of a curve equals the exports at each instant; it is bounded and stored."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def salience(memory: Memory, id_: UUID, at: float) -> float:
 
 
 def height(found: dict[str, Any], at: float) -> float:
-    """Return the height of a curve at an instant, read off between its points."""
+    """Return the interpolated value of a curve at an instant."""
     instants, heights, instant = found["at"], found["salience"], day(at).timestamp()
     after = next(i for i, one in enumerate(instants) if one >= instant)
     if after == 0:

@@ -1,4 +1,4 @@
-"""A pinned fact stays as it is, and fades on from where its pin ends."""
+"""A pinned fact does not decay; decay continues at the end of its pin."""
 
 from math import inf
 from uuid import uuid4

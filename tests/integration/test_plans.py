@@ -1,4 +1,4 @@
-"""The hot statements use the indexes that were made for them, as PostgreSQL itself says."""
+"""Hot statements use their indexes, by PostgreSQL's plans."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +45,7 @@ from workers.storage.connection import close_pools, connect
 TENANTS = 20
 FACTS = 20_000
 LARGE = 10_000
-"""Facts of the first tenant; the others share the rest."""
+"""Number of facts of the first tenant; the others share the rest."""
 
 FILL = """
     insert into namespaces (name) select 'tenant ' || i from generate_series(1, %(tenants)s) as i;
@@ -84,12 +84,12 @@ FILL = """
     from facts;
 """
 
-# The plan must not depend on what this machine is tuned to: statistics are fresh, and pages all-visible.
+# Plans must not depend on the machine: statistics are fresh, and pages all-visible.
 SETTLE = "vacuum (analyze)"
 
 
 def clustered(count: int) -> Bytes:
-    """Return signatures that lie around 200 centres, as those of real texts do."""
+    """Return signatures around 200 centres, like those of real texts."""
     generator = np.random.default_rng(7)
     centres = generator.integers(0, 2, (200, 1024), dtype=np.uint8)
     noise = (generator.random((count, 1024)) < 0.15).astype(np.uint8)
@@ -99,7 +99,7 @@ def clustered(count: int) -> Bytes:
 
 @pytest.fixture(scope="module")
 def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
-    """A memory of twenty thousand facts, written by PostgreSQL itself; the tests only read it."""
+    """Return a memory of twenty thousand facts, generated in PostgreSQL; tests only read it."""
     with new_database(postgres, template) as url:
         memory = Memory(Context(Settings(database_url=url, ann_threshold=LARGE)))
         values = {"tenants": TENANTS, "facts": FACTS, "large": LARGE, "now": day(0)}
@@ -116,7 +116,7 @@ def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
 
 
 def bound(statements: str, values: dict[str, Any]) -> str:
-    """Return several statements as one text, which takes no parameters of its own."""
+    """Return several statements as one, without parameters."""
     literals = {name: sql.quote(value) for name, value in values.items()}
     return statements % literals
 
@@ -128,7 +128,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def indexes(memory: Memory, statement: str, values: dict[str, Any]) -> dict[str, str]:
-    """Return the indexes that the plan of a statement uses, and how."""
+    """Return the indexes in the plan of a statement, and how they are used."""
     with connect(memory.context.database_url) as db:
         (plan,) = db.execute("explain (format json) " + statement, values).fetchone()[0]  # type: ignore[index]
     used = [node for node in nodes(plan["Plan"]) if "Index Name" in node]

@@ -1,4 +1,4 @@
-"""Prunes end what has had its time: hard what has expired, soft what has lost its confidence, each counted once."""
+"""Prunes: hard ones forget expired facts, soft ones halve or forget facts near their expiry, each counted once."""
 
 import logging
 import random
@@ -22,7 +22,7 @@ from workers.storage.due import Work
 
 HOUR = 1 / 24
 SOFT = 0.75 * 14
-"""Days after which soft decay begins to halve a `normal` fact."""
+"""Day on which soft decay of a `normal` fact begins."""
 
 WORKS = ["decay", "prune", "hard prune", "soft prune", "startup prune"]
 STATE = """
@@ -51,13 +51,13 @@ def normal(memory: Memory, text: str = "Tea at four.", **fields: Any) -> UUID:
 
 
 def counts(memory: Memory, at: float, work: str = "prune", **plan: Any) -> tuple[int, int, int]:
-    """Do a whole pass; return how many it found expired, decayed, and deleted of the latter."""
+    """Run a pass; return its counts of expired, decayed and deleted facts."""
     done = memory.decay(at, work=work, **plan).counters
     return done.expired, done.decayed, done.faded + done.culled
 
 
 def belief(memory: Memory, at: float) -> float:
-    """Return the confidence of the one fact there is, apart from its age."""
+    """Return the stored confidence of the only fact."""
     (line,) = export.export(memory.context, "default", day(at))
     return float(line["effective_confidence"]) / 0.5 ** ((at - memory.row(line["id"])["confirmed"]) / 180)
 

@@ -1,4 +1,4 @@
-"""Purge: what was forgotten long ago leaves no trace of its text, and stays forgotten all the same."""
+"""Purge: old tombstones are erased without a trace of their text, and stay forgotten."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'p
 
 
 def traces(memory: Memory, id_: UUID) -> set[str]:
-    """Return the tables in which a word of the secret, its hash or its id stands."""
+    """Return the tables that contain a word of the secret, its hash or its id."""
     found = set()
     for (table,) in memory.rows(TABLES):
         rows = " ".join(row for (row,) in memory.rows(f"select one::text from {table} as one")).lower()

@@ -1,4 +1,4 @@
-"""What recall finds in three short conversations: the order of magnitude that the benchmark `quality` measures."""
+"""The quality of recall in three short conversations: a lower bound of the benchmark `quality`."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How long tasks have waited in a queue, as workers are scaled by."""
+"""The age of queues, by which workers are scaled."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Recalling from real indexes: by words, by meaning, by neighbourhood, and never what must not be seen."""
+"""Recall from real indexes: by words, meaning and neighbourhood, and only visible facts."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ def rules(found: Recalled) -> dict[str, str]:
 
 
 def supersede(memory: Memory, id_: UUID, at: float, valid_until: float | None = None) -> None:
-    """Close a fact's validity, as a later fact about the same does."""
+    """End a fact's validity, as a later fact does."""
     until = day(at if valid_until is None else valid_until)
     memory.rows("update facts set superseded_at = %s, valid_until = %s where id = %s", day(at), until, id_)
     memory.rows("update signatures set live = false where fact = %s", id_)

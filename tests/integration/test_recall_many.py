@@ -1,4 +1,4 @@
-"""Several questions are answered together as each by itself, and one question by several namespaces in one order."""
+"""Batches of questions have the same answers as single ones; one question to several namespaces has one order."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ KEY = "Where is the spare key?"
 
 @pytest.fixture
 def households(memory: Memory) -> Memory:
-    """Return a memory of two namespaces in which other facts fit the question."""
+    """Return a memory with different matching facts in two namespaces."""
     for number in range(30):
         memory.add(f"Anselm bakes bread of kind {number}", namespace="bakery")
         memory.add(f"Mira sails to harbour {number}", namespace="boat")

@@ -1,4 +1,4 @@
-"""A Redis that takes no more: every caller learns it in one sentence, and workers can still work off what it holds."""
+"""A full Redis: callers get a clear error, and workers can still process its messages."""
 
 import signal
 import time
@@ -34,7 +34,7 @@ def server(server_folder: Path) -> Iterator[servers.Redis]:
 
 @pytest.fixture
 def small(server: servers.Redis) -> Iterator[Redis]:
-    """Return connections to a server that may use two megabytes more than it does when empty."""
+    """Return connections to a server with a limit of two megabytes."""
     with Redis.from_url(server.url()) as client:
         client.flushall()
         client.config_set("maxmemory", client.info("memory")["used_memory"] + 2 * MIB)
@@ -44,7 +44,7 @@ def small(server: servers.Redis) -> Iterator[Redis]:
 
 
 def fill(client: Redis, most: float = 1.0) -> None:
-    """Fill it up to a share of what it may use."""
+    """Fill it up to a share of its limit."""
     limit = int(client.config_get("maxmemory")["maxmemory"])
     try:
         while client.info("memory")["used_memory"] < limit * most:
@@ -86,7 +86,7 @@ def test_a_nearly_full_redis_accepts_nothing_without_waiting_so_that_workers_hav
         client.store("An otter.", wait=False)
     assert small.llen("store") == 0
     small.delete("ballast")
-    while redis.condition(small).is_nearly_full():  # what is deleted is freed in the background
+    while redis.condition(small).is_nearly_full():  # memory is freed in the background
         time.sleep(0.01)
     client.store("An otter.", wait=False)
     assert small.llen("store") == 1

@@ -1,4 +1,4 @@
-"""Which Redis or Valkey runs: by its version, and by what the data of the home need."""
+"""The choice of a Redis or Valkey program by version and by the format of existing data."""
 
 import shutil
 import signal
@@ -39,7 +39,7 @@ def old_program() -> str:
 
 
 def on_the_path(folder: Path, monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
-    """Put programs on the PATH that say these versions of themselves, and nothing else."""
+    """Put programs on the PATH that only print these versions."""
     folder.mkdir()
     for product, version in versions.items():
         file = folder / f"{product}-server"

@@ -1,4 +1,4 @@
-"""What had faded comes back whole from its text when it is used again."""
+"""Vectors of faded facts are computed again from their texts when they are used."""
 
 import logging
 from concurrent.futures import ThreadPoolExecutor

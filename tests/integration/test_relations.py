@@ -1,4 +1,4 @@
-"""Relations weigh what their last observation and the instant say, are hidden when they fade, and are never lost."""
+"""Weights of relations follow from the last observation and the instant; faded ones are hidden but not deleted."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Repeats: what is delivered twice, late, or while another transaction is at work, undoes nothing and skips nothing."""
+"""Redeliveries, late or concurrent with other transactions, neither undo nor skip changes."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def tenant(memory: Memory) -> int:
 
 @contextmanager
 def meanwhile(memory: Memory, act: Callable[[], Any], done: list[Any]) -> Any:
-    """Give an open transaction; when the block has written, let `act` wait for it, and add what that returned."""
+    """Yield an open transaction; after the block, run `act` until it waits for it, and add its result."""
     with ThreadPoolExecutor(1) as pool:
         with connect(memory.context.database_url) as db:
             yield db

@@ -1,4 +1,4 @@
-"""Undoing: what was forgotten is listed, comes back by time, reason or run, and so does what was superseded."""
+"""Restore: forgotten facts are listed and restored by ids, time, reason or run; superseded ones are reopened."""
 
 from datetime import timedelta
 from typing import Any
@@ -27,11 +27,11 @@ LIFETIME = {
     *FADING, "last_seen_at", "last_confirmed_at", "expires_at", "recall_count", "access_count", "last_accessed",
     "last_accessed_at", "confidence", "decay_summary", "dims", "fidelity",
 }  # fmt: skip
-"""Fields of a fact that say how it fades; restoring renews these."""
+"""Fields of the decay state, which a restore renews."""
 
 
 def shown(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
-    """Return what a fact says at every door, without how it fades."""
+    """Return a fact without its decay state."""
     fact = show.show(memory.context, "default", id_, day(at))
     return {name: value for name, value in fact.items() if name not in LIFETIME}
 
@@ -122,7 +122,7 @@ def test_a_restored_fact_keeps_the_reason_for_which_it_had_been_forgotten(memory
 
 @pytest.fixture
 def cities(memory: Memory) -> tuple[UUID, UUID]:
-    """Return a superseded fact and the one that took its place on day 2."""
+    """Return a superseded fact and the one that superseded it on day 2."""
     city = {"entity": "Ana", "key": "city"}
     old = memory.add("Ana lives in Rome.", value="Rome", **city)
     (new,) = memory.store({"text": "Ana lives in Bonn.", "value": "Bonn", "supersedes": str(old), **city}, at=2)

@@ -1,4 +1,4 @@
-"""An LLM may name facts that others make needless; only those are forgotten, only so many, and never by mistake."""
+"""Reviews by an LLM: only redundant facts are forgotten, within limits."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
 
 
 def naming(pairs: Pairs) -> Reply:
-    """Return a reply that names facts as needless, each because of another, as `pairs` says of those shown."""
+    """Return a reply that names redundant facts by `pairs` of the shown ones."""
     return answering(
         lambda asked: {
             "forget": [{"id": gone, "because_of": other, "why": "repeats"} for gone, other in pairs(asked["facts"])]
@@ -56,7 +56,7 @@ def llm() -> Iterator[StandIn]:
 
 @pytest.fixture
 def tidy(memory: Memory, llm: StandIn, request: pytest.FixtureRequest) -> Iterator[Memory]:
-    """The same memory in a process that has an LLM review it, and makes no pauses between attempts or for a fault."""
+    """Return the same memory with reviews by an LLM, without pauses."""
     seconds = 0.5 if "fault" in request.fixturenames else 30
     tidy = memory.having(prune_by_llm=True, prune_threshold=3, prune_limit=1.0, llm_url=llm.url, llm_timeout=seconds)
     with closing(Chat(tidy.context.settings, sleep=lambda _: None)) as chat:
@@ -254,7 +254,7 @@ def test_whatever_the_llm_says_only_so_many_go_and_none_that_must_stay(
 
 
 def anything(rng: random.Random, facts: list[dict[str, Any]]) -> Any:
-    """Return a judgement of any kind: sound, about facts that must stay or were never shown, or nonsense."""
+    """Return any answer: valid, about facts that must stay or were not shown, or nonsense."""
     ids = [fact["id"] for fact in facts]
     foreign = [str(uuid4()), "the second", ""]
     pairs = {
@@ -271,7 +271,7 @@ def anything(rng: random.Random, facts: list[dict[str, Any]]) -> Any:
 
 
 def gone_of(memory: Memory, namespace: str) -> list[UUID]:
-    """Return what reviews have forgotten in a namespace and is still so."""
+    """Return the facts that reviews have forgotten in a namespace."""
     of = "(select id from namespaces where name = %s)"
     gone = memory.rows(f"select id from facts where forgotten_reason = 'pruned' and namespace = {of}", namespace)
     return [id_ for (id_,) in gone]

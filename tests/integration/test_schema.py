@@ -1,4 +1,4 @@
-"""The schema is made once, verified at every start, and never applied onto what a newer version made."""
+"""The schema is created once, verified at every start, and never applied to that of a newer version."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ NEXT = "insert into schema_migrations (number, name) values (%s, 'of a newer ver
 
 @pytest.fixture
 def empty_url(postgres: servers.Postgres) -> Iterator[str]:
-    """The address of a database without a single table."""
+    """Return the URL of an empty database."""
     with new_database(postgres) as url:
         yield url
 

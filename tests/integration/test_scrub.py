@@ -1,4 +1,4 @@
-"""Scrub and cleaning: what they may not do is reported, and what they cannot do now is done later."""
+"""Scrub and clean-up: what they may not do is reported, and what they cannot do now is done later."""
 
 from collections.abc import Callable
 from typing import Any
@@ -111,7 +111,7 @@ def statistics(memory: Memory) -> str:
 
 @pytest.fixture
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for locks no longer than a moment."""
+    """Reduce the lock timeout."""
     monkeypatch.setitem(connection.CONFIGURATION, "lock_timeout", "50ms")
 
 

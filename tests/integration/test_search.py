@@ -1,4 +1,4 @@
-"""The indexes' upkeep: words are counted as they stand, large namespaces get a graph of their own."""
+"""Maintenance of indexes: words are counted, and large namespaces get a vector index."""
 
 import pytest
 from memory import Memory, day
@@ -13,7 +13,7 @@ INDEXES = "select indexrelid::regclass::text from pg_index where indrelid = 'sig
 
 @pytest.fixture
 def small(memory: Memory) -> Memory:
-    """A memory to which 40 facts are many."""
+    """Return a memory where a namespace of 40 facts is large."""
     return memory.having(ann_threshold=40)
 
 

@@ -1,4 +1,4 @@
-"""The embedded servers as the tests and `ebb up` run them, and a disk without room."""
+"""The embedded servers of the tests and `ebb up`, and a full disk."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Shares: which class the messages of a namespace have, and when its requests are refused."""
+"""Shares: the priority of a namespace's messages, and when its requests are refused."""
 
 from collections.abc import Iterator
 

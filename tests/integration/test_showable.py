@@ -1,4 +1,4 @@
-"""Whatever is stored can be listed, shown, exported and imported; and what an earlier version let in can be shown."""
+"""Stored facts can be listed, shown, exported and imported, including values that earlier versions accepted."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -57,7 +57,7 @@ def _stored(memory: Memory, fact: dict[str, Any]) -> Stored | None:
 
 
 def _sendable(value: Any) -> Any:
-    """Return a value as it comes out of a door, which writes it as UTF-8."""
+    """Return a value after encoding as JSON in UTF-8."""
     return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
 
 

@@ -1,4 +1,4 @@
-"""What a namespace holds is counted without a pass, and what is over is said."""
+"""Statistics need no pass and include ended facts."""
 
 from memory import Memory
 

@@ -38,7 +38,7 @@ def actions(answers: list[Stored | InvalidInputError]) -> list[str]:
 
 
 def store_shuffled(database_url: str, seed: int) -> list[tuple[str, UUID]]:
-    """Store all texts in an order of its own, in batches; return what became of each in the order of `TEXTS`."""
+    """Store all texts in a random order and in batches; return the outcomes in the order of `TEXTS`."""
     memory = Memory(Context(Settings(database_url=database_url)))
     order = random.Random(seed).sample(range(len(TEXTS)), len(TEXTS))
     became: dict[int, tuple[str, UUID]] = {}
@@ -219,7 +219,7 @@ def test_the_longest_session_fits_its_index_and_a_longer_one_is_refused(memory: 
 
 
 class Failing(BaseHTTPRequestHandler):
-    """An embedding endpoint that answers every request with an error of its own."""
+    """An embedding endpoint that answers every request with an error."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
@@ -230,7 +230,7 @@ class Failing(BaseHTTPRequestHandler):
 
 
 class Tiring(BaseHTTPRequestHandler):
-    """An embedding endpoint that answers as the API does twice, and then refuses."""
+    """An embedding endpoint that refuses requests after the second one."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
@@ -267,7 +267,7 @@ def failing_url() -> Iterator[str]:
 
 @pytest.fixture
 def broken(memory: Memory, failing_url: str) -> Iterator[Memory]:
-    """The same memory in a process whose embedding endpoint fails, and does so without pauses between attempts."""
+    """Return the same memory with a failing embedding endpoint, without pauses between attempts."""
     broken = memory.having(embedder="openai", embedding_url=failing_url, embedding_model="never-asked-before")
     with closing(OpenAIEmbedder(broken.context.settings, sleep=lambda _: None)) as embedder:
         broken.context.embedder = embedder

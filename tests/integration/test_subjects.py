@@ -1,4 +1,4 @@
-"""Forgetting by subject reaches all that is about it, whatever became of it, and nothing else."""
+"""Forgetting by subject covers all facts about it, live or not, and no others."""
 
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,7 @@ def forget(memory: Memory, *, at: float, until: float = float("inf"), **asked: A
 
 
 def texts(memory: Memory) -> list[str]:
-    """Return what a table still holds that no request has hidden."""
+    """Return the rows of a table that no request has hidden."""
     hidden = "coalesce(forgotten_reason in ('asked', 'retracted'), false)"
     return [text for (text,) in memory.rows(f"select text from facts where not {hidden} order by text")]
 

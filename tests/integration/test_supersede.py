@@ -1,4 +1,4 @@
-"""A newer fact takes an older one's place: in every search at once, in one transaction, and readable as history."""
+"""A newer fact supersedes an older one in every search, in one transaction, with its history."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ def replaced(memory: Memory, text: str, old: UUID | str, at: float = 10, **field
 
 
 def refused(memory: Memory, old: UUID | str, **fields: Any) -> str:
-    """Return why a fact cannot supersede another, having seen that it left no trace."""
+    """Return the error of a refused supersession, and check that nothing changed."""
     before = memory.rows("select id, superseded_at from facts order by id")
     (refusal,) = memory.store({"text": BRAGA, "supersedes": str(old), **fields}, at=20)
     assert isinstance(refusal, InvalidInputError)

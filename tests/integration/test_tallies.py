@@ -1,4 +1,4 @@
-"""Counters equal a count under concurrent writes, and never make a writer wait."""
+"""Tallies equal a count under concurrent writes, and never block a writer."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +48,7 @@ MOMENTS = st.tuples(
 
 
 def assert_counted(memory: Memory) -> None:
-    """Make sure that the counters of all namespaces are what counting gives."""
+    """Check the tallies of all namespaces against a count."""
     assert sorted(memory.rows(TALLIED), key=str) == sorted(memory.rows(COUNTED), key=str)
 
 
@@ -69,7 +69,7 @@ def test_counters_are_what_counting_gives_whatever_happens(
 
 
 def happen(memory: Memory, what: str, number: int, namespace: str, now: float) -> None:
-    """Do one thing with the facts that say one text, or with all."""
+    """Apply one operation to the facts with one text, or to all."""
     text = TEXTS[number]
     rows = memory.rows(
         "select facts.id from facts join namespaces on namespaces.id = namespace where text = %s and name = %s",

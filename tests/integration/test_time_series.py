@@ -1,4 +1,4 @@
-"""Time series of a namespace and of the system: noted as its tallies are settled, listed, and thinned with age."""
+"""Time series of a namespace and of the system: recorded with the tallies, listed, and thinned with age."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Timeline: what a property was, in order, with who said so; deep memory is part of it, requests are honoured."""
+"""Timeline: the values of a property in order with their speakers, including deep memory, without deleted facts."""
 
 from ebb.contract.reports import ShowTimeline, Statement
 from memory import Memory, day

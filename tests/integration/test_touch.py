@@ -1,4 +1,4 @@
-"""Use keeps a fact alive: strength, expiry and counters move once for each use, and never backwards."""
+"""Touches: strength, expiry and counters change once for each use, and never decrease."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -22,7 +22,7 @@ bounded = examples(15)
 
 
 def strength_of(memory: Memory, id_: UUID, at: float) -> float:
-    """Return the salience of a fact just used, which is its strength; a reinforcement by nothing reads it."""
+    """Return the strength of a fact just used, read by a reinforcement of 0."""
     done = touch.reinforce(memory.context, "default", id_, 0.0, day(at))
     assert done is not None
     return done.salience

@@ -1,4 +1,4 @@
-"""A channel keeps its client; one whose connection is closed says so as Redis' own errors do."""
+"""A channel keeps its client; a closed connection raises Redis' error."""
 
 import pytest
 from kombu import Connection

@@ -1,4 +1,4 @@
-"""Since when and until when a fact is true can be given, is shown, and decides which questions find it."""
+"""The period of validity of a fact can be given, is shown, and decides which questions find it."""
 
 import pytest
 from ebb.contract.facts import Edit

@@ -1,4 +1,4 @@
-"""Value in the database: the same number as in the core, written whenever what it follows from changes."""
+"""The value rank in the database equals the core's, and is updated when its inputs change."""
 
 import math
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Words: stems, words as written, scripts without blanks, fields, and queries of every kind find what they should."""
+"""Words: stems, written forms, scripts without blanks, fields, and queries of every kind."""
 
 import bm25s
 import numpy as np
@@ -18,14 +18,14 @@ from workers.storage import namespaces, words
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 
-# hypothesis runs many examples on one database, which is what these want
+# Hypothesis runs many examples on one database on purpose.
 many = examples(60)
 
 WORDS = "select word, cardinality(positions) from facts, unnest(search) as one (word, positions, weights) where id = %s"
 
 
 def by_words(memory: Memory, query: str, *, tag: str | None = None, namespace: str = "default") -> list[str]:
-    """Return what the text arm alone finds, best first."""
+    """Return the results of the text arm, best first."""
     return list(scored(memory, query, tag=tag, namespace=namespace))
 
 
@@ -173,7 +173,7 @@ def test_of_a_long_query_the_words_that_say_most_are_looked_for(memory: Memory) 
 
 
 def test_scores_and_order_are_those_of_a_published_implementation(memory: Memory) -> None:
-    """bm25s' variant `lucene` has our idf; it leaves out the constant factor k1 + 1 of every gain."""
+    """The variant `lucene` of bm25s has the same idf, without the constant factor k1 + 1."""
     rng = np.random.default_rng(3)
     vocabulary = [f"word{number}" for number in range(60)]
     said = [" ".join(rng.choice(vocabulary, size=rng.integers(1, 40)).tolist()) for _ in range(300)]
