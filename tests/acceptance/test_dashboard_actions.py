@@ -104,8 +104,7 @@ def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts
         signed_in(tab, key, "/dashboard/contexts")
         assert "No agent asked" in tab.locator("main").inner_text()
         memory.context("Where is the spare key?")
-        asked = httpx2.Client(base_url=url, headers={"x-api-key": key})
-        eventually(lambda: "Where is the spare key?" in asked.get("/dashboard/contexts").text, "it is noted")
+        eventually(lambda: "Where is the spare key?" in shown(url, key), "it is noted")
 
         requests: list[str] = []
         tab.on("request", lambda sent: requests.append(sent.url))
@@ -120,6 +119,11 @@ def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts
         memory.forget([id_])
         tab.reload()
         assert "No agent asked" in tab.locator("main").inner_text()
+
+
+def shown(url: str, key: str) -> str:
+    """Return the page of the last contexts."""
+    return httpx2.get(f"{url}/dashboard/contexts", headers={"x-api-key": key}).text
 
 
 def seen(tab: Page, *, hidden: bool) -> None:
