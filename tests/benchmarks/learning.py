@@ -128,7 +128,14 @@ class _Memory:
         similarities = (self._vectors @ self._embedder.embed_queries([question])[0]).astype(np.float64)
         meaning = ranking.by_length(self._embedder.weights, found.mean_words)
         order = np.argsort(-ranking.fuse(found.scores, similarities, meaning), kind="stable")[:CANDIDATES]
-        seen = relevance.Question(found.document_frequencies, len(self._texts), found.mean_words)
+        frequencies = dict(zip(found.words, found.document_frequencies.tolist(), strict=True))
+        seen = relevance.Question(
+            found.document_frequencies,
+            len(self._texts),
+            found.mean_words,
+            found.words,
+            relevance.names_unknown(question, frequencies),
+        )
         return [self._texts[i] for i in order], relevance.features(seen, found.held[order], similarities[order])
 
 

@@ -97,6 +97,21 @@ def test_a_word_that_none_of_two_facts_has_finds_nothing(memory: Memory) -> None
     assert texts(memory, "Where is the spare key?")[0] == "The spare key is in the shed."
 
 
+def test_of_a_few_facts_what_may_answer_is_found_without_a_word_in_common(memory: Memory) -> None:
+    memory.store("I moved to Leipzig.")
+    assert texts(memory, "Where does she live?") == ["I moved to Leipzig."]
+    memory.store("The cat is called Minka.", "My sister works at the bank.")
+    assert texts(memory, "Where does she live?")[0] == "I moved to Leipzig."
+    assert texts(memory, "oboe") == []
+
+
+def test_what_is_known_of_one_person_is_less_relevant_to_a_question_about_a_stranger(memory: Memory) -> None:
+    memory.store(*KNOWN.values(), *OTHERS)
+    known, strange = (memory.ask(f"Which instrument does {name} play?").results[0] for name in ("Jonas", "Olga"))
+    assert known.id == strange.id
+    assert (strange.relevance or 0) < (known.relevance or 0) / 2
+
+
 def test_a_question_of_unknown_words_finds_no_fingerprints(memory: Memory) -> None:
     memory.store(*OTHERS)
     memory.decay(60)

@@ -44,4 +44,4 @@ def test_the_default_floor_keeps_most_evidence_and_answers_few_questions_of_othe
     found = outcomes(filled(Ebb(context), conversations), conversations)
     assert mean(measures.recall, found) >= 0.9
     unanswerable = [not one.found for one in found if not one.asked.evidence]
-    assert sum(unanswerable) / len(unanswerable) >= 0.6
+    assert sum(unanswerable) / len(unanswerable) >= 0.5

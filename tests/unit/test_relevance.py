@@ -1,19 +1,33 @@
 """Relevance: it grows with the share of the question covered, and falls with words unknown to the namespace."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.relevance import HASHING, STATIC, Question, Weights, floor_of_embedder, of_embedder, relevance
+from workers.core.relevance import (
+    FLOOR_OF_FEW,
+    HASHING,
+    STATIC,
+    Question,
+    Weights,
+    floor_of_embedder,
+    names_unknown,
+    of_embedder,
+    relevance,
+)  # fmt: skip
 
 
-def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0) -> Question:
-    return Question(np.array(frequencies, np.int64), facts, mean_words)
+def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0, **more: Any) -> Question:
+    return Question(np.array(frequencies, np.int64), facts, mean_words, **more)
 
 
 def of(question: Question, held: int, similarity: float) -> float:
-    found = relevance(question, np.array([held]), np.array([similarity]))
+    """Return the relevance of a fact that holds so many stems of a question, the last ones."""
+    stems = np.arange(len(question.document_frequencies))[::-1] < held
+    found = relevance(question, stems[None, :], np.array([similarity]))
     return float(found[0])
 
 
@@ -52,5 +66,47 @@ def test_weights_belong_to_an_embedder() -> None:
 
 
 def test_the_default_floor_is_higher_where_facts_are_long() -> None:
-    assert [floor_of_embedder("static:x:256", words) for words in (10, 1_000)] == [0.2, 0.3]
-    assert [floor_of_embedder("hashing:256", words) for words in (10, 1_000)] == [0.1, 0.2]
+    assert [floor_of_embedder("static:x:256", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.15, 0.2])
+    assert [floor_of_embedder("hashing:256", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.1, 0.2])
+
+
+def test_the_default_floor_is_low_where_facts_are_few_and_rises_with_them() -> None:
+    floors = [floor_of_embedder("static:x:256", 20, facts) for facts in (0, 3, 20, 100, 200, 600, 10**6)]
+    assert floors[:3] == [FLOOR_OF_FEW] * 3
+    assert floors == sorted(floors)
+    assert floors[5] == floors[6]
+
+
+def test_dates_that_no_text_has_count_for_nothing_and_others_do() -> None:
+    words = ["juli", "2022", "visit"]
+    assert asked(0, 0, 3, words=words).unknown == 0
+    assert of(asked(0, 0, 3, words=words), 1, 0.3) == of(asked(3, words=["visit"]), 1, 0.3)
+    assert asked(2, 0, 3, words=words).counted.tolist() == [True, False, True]
+    assert asked(0, 0, 3, words=["oboe", "reed", "visit"]).unknown > 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "frequencies", "unknown"),
+    [
+        ("Where does Joanna live?", {"joanna": 0, "live": 4}, True),
+        ("Where does Joanna live?", {"joanna": 7, "live": 0}, False),
+        ("When did Caroline meet Nate's sister?", {"carolin": 0, "caroline": 0, "nate": 3, "meet": 2}, False),
+        ("Which dog do the Hendersons have?", {"henderson": 3, "hendersons": 0, "dog": 0}, False),
+        ("What did Mary say in July?", {"mari": 2, "mary": 0, "say": 1, "juli": 0, "july": 0}, False),
+        ("What happened in July?", {"happen": 0, "juli": 0, "july": 0}, False),
+        ("Would she like it?", {"would": 0, "like": 3}, False),
+        ("How long is the CV?", {"cv": 0, "long": 2}, False),
+        ("WHERE DOES JOANNA LIVE?", {"joanna": 0, "live": 4}, False),
+        ("Wo steht das Fahrrad?", {"fahrrad": 0, "steht": 2}, False),
+        ("Does Will know?", {"know": 2}, False),
+    ],
+)
+def test_a_question_whose_names_no_fact_holds_is_about_strangers(
+    question: str, frequencies: dict[str, int], *, unknown: bool
+) -> None:
+    assert names_unknown(question, frequencies) is unknown
+
+
+def test_what_is_asked_about_strangers_is_less_relevant() -> None:
+    about = [asked(0, 10, 40, names_unknown=one) for one in (False, True)]
+    assert of(about[1], 2, 0.3) < of(about[0], 2, 0.3) / 2

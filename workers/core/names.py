@@ -20,6 +20,13 @@ MOST_ENDS = 8
 
 CHUNK = re.compile(r"\S+")
 WORD = re.compile(r"\w+")
+WITHIN = re.compile(r"(?<![.?!:])\s[^\w\s]*([^\W\d_]{2,})")
+"""A word that does not begin a sentence."""
+
+ENGLISH_QUESTION = re.compile(
+    r"\W*(?:what|when|where|which|who|whom|whose|how|why|is|are|were|do|does|did|has|have|had|can|could|would|should)\b",
+    re.IGNORECASE,
+)
 
 
 def phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
@@ -44,6 +51,15 @@ def mentioned(text: str, names: Iterable[str]) -> list[str]:
 def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
     """Return those of some words, in the form of `plain`, that a text writes with a capital: possibly names."""
     return frozenset(plain(word) for word in WORD.findall(text) if word[0].isupper()).intersection(words)
+
+
+def named(question: str) -> frozenset[str]:
+    """Return the words within an English question that are written as names are, as `plain` writes them.
+
+    Other languages write more than names with a capital, and what is all in capitals is a term rather than a name.
+    """
+    inside = WITHIN.findall(question) if ENGLISH_QUESTION.match(question) else []
+    return frozenset(plain(word) for word in inside if word[0].isupper() and not word.isupper())
 
 
 def plain(word: str) -> str:

@@ -2,17 +2,20 @@
 
 A score only orders the results of one question; relevance is absolute. It is a logistic regression over the share of
 the question's words in the fact's best passage, their similarity, and the part of the question unknown to the
-namespace. Weights belong to an embedder, since embedders differ in the similarity of unrelated texts. They were trained
-on questions about their own and other conversations (`python -m tests.benchmarks.learning relevance`).
+namespace: its words, and above all its names. Weights belong to an embedder, since embedders differ in the similarity
+of unrelated texts. They were trained on questions about their own and other conversations
+(`python -m tests.benchmarks.learning relevance`).
 """
 
 import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from workers.core import ranking
-from workers.core.arrays import Floats, Ints
+from workers.core import names, ranking
+from workers.core.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +26,43 @@ class Weights:
     held: float
     similarity: float
     unknown: float
+    names_unknown: float
     question_words: float
     fact_words: float
 
 
 HASHING = Weights(
-    start=-3.854,
-    held=4.505,
-    similarity=4.689,
-    unknown=-3.445,
-    question_words=0.944,
-    fact_words=-0.174,
+    start=-3.596,
+    held=4.175,
+    similarity=4.537,
+    unknown=-3.975,
+    names_unknown=-2.960,
+    question_words=0.833,
+    fact_words=-0.126,
 )
 """Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora with the hashing embedder."""
 
 
 STATIC = Weights(
-    start=-2.789,
-    held=3.587,
-    similarity=3.194,
-    unknown=-2.663,
-    question_words=0.566,
-    fact_words=-0.100,
+    start=-3.764,
+    held=3.244,
+    similarity=4.402,
+    unknown=-3.033,
+    names_unknown=-2.895,
+    question_words=0.549,
+    fact_words=-0.027,
 )
 """The same for static vectors; also the closest for models."""
 
 
-FLOORS_OF_HASHING, FLOORS = (0.1, 0.2), (0.2, 0.3)
+FLOORS_OF_HASHING, FLOORS = (0.1, 0.2), (0.15, 0.2)
 """Default floor of the best result's relevance, where facts are short and where they are long and hold words of any
 question. It leaves out the answers to most questions about other conversations and costs at most one point of
 recall@10."""
+
+FEW_FACTS, MANY_FACTS = 20, 600
+FLOOR_OF_FEW = 0.03
+"""Default floor of small namespaces: the best of fewer irrelevant facts is less relevant, and an error costs less."""
 
 FEW_WORDS, ENOUGH_WORDS = 20, 10_000
 """Words in a namespace at which the absence of a word begins to count, and at which it counts fully.
@@ -66,9 +76,19 @@ def of_embedder(name: str) -> Weights:
     return HASHING if name.startswith("hashing:") else STATIC
 
 
-def floor_of_embedder(name: str, mean_words: float) -> float:
-    """Return the default floor for an embedder by its name and the mean number of words per fact."""
-    return ranking.by_length(FLOORS_OF_HASHING if name.startswith("hashing:") else FLOORS, mean_words)
+def floor_of_embedder(name: str, mean_words: float, facts: int) -> float:
+    """Return the default floor for an embedder by its name, the mean number of words per fact, and the facts."""
+    many = (max(facts, FEW_FACTS) - FEW_FACTS) / (MANY_FACTS - FEW_FACTS)
+    full = ranking.by_length(FLOORS_OF_HASHING if name.startswith("hashing:") else FLOORS, mean_words)
+    return FLOOR_OF_FEW + (full - FLOOR_OF_FEW) * min(many, 1.0)
+
+
+DATE = re.compile(
+    r"(?:19|20)\d\d|[0-3]?\d(?:st|nd|rd|th)?|(?:janu|febru)ar[yi]|march|april|may|june?|jul[yi]|august"
+    r"|(?:sept|nov|dec)emb(?:er)?|octob(?:er)?|jan|feb|mar|apr|jul|aug|sept?|oct|nov|dec"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+)
+"""Words of dates. Facts have a date beside their text, so the absence of such a word says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +96,18 @@ class Question:
     """A question as seen from a namespace.
 
     Attributes:
-        document_frequencies: number of facts that contain each stem of the question.
+        document_frequencies: number of facts that contain each of k stems of the question.
         facts: number of facts in the namespace.
         mean_words: their mean number of words.
+        words: the k stems.
+        names_unknown: whether the question contains names, none of which occurs in a fact.
     """
 
     document_frequencies: Ints
     facts: int
     mean_words: float
+    words: Sequence[str] = ()
+    names_unknown: bool = False
 
     def among(self, facts: int) -> "Question":
         """Return the same question for a namespace of at least that many facts."""
@@ -96,19 +120,44 @@ class Question:
         return min(math.log(words / FEW_WORDS) / math.log(ENOUGH_WORDS / FEW_WORDS), 1.0)
 
     @property
+    def counted(self) -> Bools:
+        """Return which of the k stems count, (k,): all but words of dates that occur in no fact."""
+        dates = np.array([DATE.fullmatch(word) is not None for word in self.words], np.bool_)
+        known: Bools = self.document_frequencies > 0
+        return known | ~dates if len(dates) else np.ones(len(known), np.bool_)
+
+    @property
     def unknown(self) -> float:
         """Return the share of the question's information that occurs in no fact of the namespace, in [0, 1]."""
-        information = ranking.inverse_document_frequency(self.document_frequencies, max(self.facts, 1))
+        frequencies = self.document_frequencies[self.counted]
+        information = ranking.inverse_document_frequency(frequencies, max(self.facts, 1))
         total = float(information.sum())
-        return float(information[self.document_frequencies == 0].sum()) / total if total > 0 else 0.0
+        return float(information[frequencies == 0].sum()) / total if total > 0 else 0.0
 
 
-def relevance(question: Question, held: Ints, similarities: Floats, weights: Weights = HASHING) -> Floats:
+def names_unknown(question: str, frequencies: Mapping[str, int]) -> bool:
+    """Return whether a question contains names, none of which occurs in a fact.
+
+    Args:
+        question: its text.
+        frequencies: number of facts that contain each of its words, stems and written forms.
+    """
+    asked = [one for one in names.named(question) if not DATE.fullmatch(one)]
+    found = [[facts for word, facts in frequencies.items() if one.startswith(_stem(word))] for one in asked]
+    return any(found) and not any(map(any, found))
+
+
+def _stem(word: str) -> str:
+    """Return the common beginning of a word and its stem: all but the last letter, which some stems change."""
+    return word[: max(len(word) - 1, 3)]
+
+
+def relevance(question: Question, held: Bools, similarities: Floats, weights: Weights = HASHING) -> Floats:
     """Return n relevances in [0, 1].
 
     Args:
         question: the question as seen from the namespace.
-        held: number of the question's stems in each fact's best passage.
+        held: which of the k stems of the question each fact's best passage contains, (n, k).
         similarities: cosine of the question and each fact; 0 where there is none.
         weights: those of the embedder.
     """
@@ -116,9 +165,12 @@ def relevance(question: Question, held: Ints, similarities: Floats, weights: Wei
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 
-def features(question: Question, held: Ints, similarities: Floats) -> Floats:
-    """Return (n, 6) features, in the order of `Weights`."""
-    terms = max(len(question.document_frequencies), 1)
-    of_question = (question.trust * question.unknown, np.log(terms), np.log(max(question.mean_words, 1.0)))
-    columns = [np.ones(len(held)), held / terms, similarities, *(np.full(len(held), one) for one in of_question)]
+def features(question: Question, held: Bools, similarities: Floats) -> Floats:
+    """Return (n, 7) features, in the order of `Weights`."""
+    counted = question.counted
+    terms = max(int(counted.sum()), 1)
+    share = held[:, counted].sum(axis=1) / terms
+    unknown = (question.trust * question.unknown, question.trust * question.names_unknown)
+    of_question = (*unknown, np.log(terms), np.log(max(question.mean_words, 1.0)))
+    columns = [np.ones(len(held)), share, similarities, *(np.full(len(held), one) for one in of_question)]
     return np.stack(columns, axis=1)

@@ -9,7 +9,7 @@ import snowballstemmer
 from scipy.sparse import csr_array
 
 from workers.core import ranking
-from workers.core.arrays import Floats, Ints
+from workers.core.arrays import Bools, Floats, Ints
 from workers.core.summary import ENGLISH_STOP_WORDS
 
 WORD = re.compile(r"\w+")
@@ -19,10 +19,11 @@ OVERLAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Scores of n texts, how many of a query's k words the best passage of each holds, and how many texts hold each."""
+    """Scores of n texts, which of a query's k words the best passage of each holds, (n, k), and how many hold each."""
 
     scores: Floats
-    held: Ints
+    held: Bools
+    words: list[str]
     document_frequencies: Ints
     mean_words: float
 
@@ -54,10 +55,11 @@ class Bm25:
         counts, lengths = index.counts(words), np.bincount(index.places, weights=index.lengths, minlength=len(texts))
         by_text = np.zeros((len(texts), len(words)), np.bool_)
         np.logical_or.at(by_text, index.places, counts > 0)
-        held, scores = np.zeros(len(texts), np.int64), np.zeros(len(texts))
-        np.maximum.at(held, index.places, (counts > 0).sum(axis=1))
+        scores = np.zeros(len(texts))
         np.maximum.at(scores, index.places, index.scores(words))
-        return Terms(scores, held, by_text.sum(axis=0), float(lengths.mean()))
+        most_first = np.lexsort((-(counts > 0).sum(axis=1), index.places))
+        best = most_first[np.unique(index.places[most_first], return_index=True)[1]]
+        return Terms(scores, counts[best] > 0, words, by_text.sum(axis=0), float(lengths.mean()))
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
         """Return the texts of the best scores, none that shares no word with the query."""

@@ -95,11 +95,13 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
             return 0
         holding = np.array(deep.holding(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
     known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
-    asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words)
+    strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
+    asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words, found.stems, strangers)
     similar = np.nan_to_num(np.array(found.similarities))
     weights = relevance.of_embedder(context.embedder.name)
-    least = floor.usual_least(context, context.embedder.name, question, found.mean_words)
-    fitting = relevance.relevance(asked, holding.sum(axis=1), similar, weights) >= least
+    # A hint is worth more than it costs only if it is sure, also where facts are few.
+    least = floor.usual_least(context, context.embedder.name, question, found.mean_words, relevance.MANY_FACTS)
+    fitting = relevance.relevance(asked, holding > 0, similar, weights) >= least
     return min(int(fitting.sum()), question.limit)
 
 

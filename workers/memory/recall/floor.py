@@ -11,13 +11,13 @@ from workers.memory.recall.question import Question
 from workers.storage.candidates import Candidates
 from workers.storage.namespaces import Namespace
 
-BY_WORDS = 0.05
+BY_WORDS = 0.02
 """The default floor without vectors: relevance by words alone is lower."""
 
 BESIDE = 1 / 3
 """Share of the floor that further results need if one reaches it: additional evidence often matches less well."""
 
-OF_BEST = 0.2
+OF_BEST = 0.25
 """Share of the best result's relevance that further results need."""
 
 FIRST = 10
@@ -29,21 +29,22 @@ TOO_IRRELEVANT = "not relevant enough"
 def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) -> Floats:
     """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
     asked = found.text.stems.question.among(len(found.near))
-    return relevance.relevance(asked, held.sum(axis=1), cosines, relevance.of_embedder(tenant.embedder or ""))
+    return relevance.relevance(asked, held, cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
 def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
     """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
-    usual = usual_least(context, tenant.embedder or "", question, found.text.stems.question.mean_words)
+    known = found.text.stems.question.among(len(found.near))
+    usual = usual_least(context, tenant.embedder or "", question, known.mean_words, known.facts)
     if question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
 
 
-def usual_least(context: Context, embedder: str, question: Question, mean_words: float) -> float:
+def usual_least(context: Context, embedder: str, question: Question, mean_words: float, facts: int) -> float:
     """Return the floor with both arms: that of the question, else of the settings, else of the embedder."""
     chosen = context.settings.min_relevance if question.min_relevance is None else question.min_relevance
-    return relevance.floor_of_embedder(embedder, mean_words) if chosen is None else chosen
+    return relevance.floor_of_embedder(embedder, mean_words, facts) if chosen is None else chosen
 
 
 def fitting(

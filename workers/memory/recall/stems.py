@@ -21,11 +21,15 @@ class Stems:
     `complete`, facts that it did not match contain none.
     """
 
-    lexemes: Sequence[str] = ()
     question: Question = field(default_factory=lambda: Question(np.zeros(0, np.int64), 0, 1.0))
     held: dict[UUID, Bools] = field(default_factory=dict)
     matched: frozenset[UUID] = frozenset()
     complete: bool = True
+
+    @property
+    def lexemes(self) -> Sequence[str]:
+        """Return the stems."""
+        return self.question.words
 
 
 def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Sequence[str]) -> Ints:

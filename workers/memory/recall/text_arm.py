@@ -10,7 +10,7 @@ from workers.core import ranking
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.names import capitalised
 from workers.core.passages import CUT
-from workers.core.relevance import Question
+from workers.core.relevance import Question, names_unknown
 from workers.memory.recall.stems import Stems, in_passages, most_held
 from workers.storage import candidates, words
 from workers.storage.candidates import Matches, Scope
@@ -41,6 +41,9 @@ WRITTEN_WEIGHT = 0.25
 
 LONG = 90
 """Length of a long text in lexemes: stems and written forms of about 120 words, without stop words."""
+
+USUAL_LENGTH = 10.0
+"""Assumed length of facts in words where none has been counted."""
 
 PAIR = 2
 UNSPACED = "\u0e00"
@@ -76,8 +79,8 @@ class _Found:
 
     @property
     def mean_length(self) -> float:
-        """Return the mean length in words; 1 if there are no facts."""
-        return float(self.lengths.mean()) if len(self.lengths) else 1.0
+        """Return the mean length in words; the usual one if there are no facts."""
+        return float(self.lengths.mean()) if len(self.lengths) else USUAL_LENGTH
 
     def only(self, places: Ints) -> "_Found":
         return _Found([self.ids[place] for place in places], self.times[places], self.lengths[places])
@@ -109,7 +112,7 @@ def _scored(
     names = capitalised(query, {term.lexeme for term in terms})
     found = _read(matches, len(terms))
     all_read = all_chosen and len(found.ids) < MOST_MATCHES
-    asked = _question(found, terms, namespace, all_read=all_read)
+    asked = _question(found, query, terms, namespace, all_read=all_read)
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
     weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
     scores = ranking.scores(found.times, found.lengths, weights, asked.mean_words)
@@ -159,13 +162,18 @@ def _read(matches: Matches, terms: int) -> _Found:
     return _Found(matches.ids, times, np.rint(np.array(matches.lengths, dtype=np.float64)).astype(np.int64))
 
 
-def _question(found: _Found, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Question:
+def _question(found: _Found, query: str, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Question:
     """Return the statistics of all terms, including written forms."""
     frequencies = (found.times > 0).sum(axis=0)
     if not all_read:
         frequencies = np.maximum(frequencies, [term.facts for term in terms])
+    words = [term.lexeme for term in terms]
     return Question(
-        frequencies, max(namespace.counted_facts, len(found.ids)), namespace.mean_words or found.mean_length
+        frequencies,
+        max(namespace.counted_facts, len(found.ids)),
+        namespace.mean_words or found.mean_length,
+        words,
+        names_unknown(query, dict(zip(words, frequencies.tolist(), strict=True))),
     )
 
 
@@ -174,10 +182,12 @@ def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[UUI
     stems = np.array([term.stem for term in terms], np.bool_)
     short = np.flatnonzero(found.lengths <= LONG)
     held = dict(zip([found.ids[place] for place in short], (found.times[short] > 0)[:, stems], strict=True))
-    question = replace(asked, document_frequencies=asked.document_frequencies[stems])
-    return Stems(
-        [term.lexeme for term in terms if term.stem], question, held | long, frozenset(found.ids), complete=complete
+    question = replace(
+        asked,
+        document_frequencies=asked.document_frequencies[stems],
+        words=[term.lexeme for term in terms if term.stem],
     )
+    return Stems(question, held | long, frozenset(found.ids), complete=complete)
 
 
 def _by_passage(
