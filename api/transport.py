@@ -14,6 +14,7 @@ from celery.result import AsyncResult
 from celery.states import REVOKED
 from ebb import tracing
 from ebb.contract.operation import Operation
+from ebb.position import Position
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
@@ -25,7 +26,7 @@ from workers.coordination import idempotency, outbox, shares, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
-from workers.queues import SENT_AT, configuration
+from workers.queues import LSN, SENT_AT, configuration
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -47,6 +48,7 @@ class Sender:
     def __init__(self, redis_url: str, namespace: str = "default", *, deadline: float | None = None) -> None:
         self.namespace = namespace
         self.deadline = deadline
+        self.written = Position()
         self._redis_url = redis_url
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
@@ -130,7 +132,8 @@ class Sender:
         Raises:
             UnavailableError: Redis does not answer.
         """
-        options["headers"] = {SENT_AT: self._sent_at()} | tracing.headers() | options.get("headers", {})
+        own = {SENT_AT: self._sent_at()} | ({LSN: self.written.lsn} if self.written.lsn else {})
+        options["headers"] = own | tracing.headers() | options.get("headers", {})
         options |= with_deadline(options, self._clock)
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
@@ -166,6 +169,11 @@ class Sender:
             ) from error
         finally:
             _forget(result)
+        return self.noted(answer)
+
+    def noted(self, answer: Answer) -> Answer:
+        """Return an answer without up to where was written for it, which later reads of this client have to know of."""
+        self.written.note(answer.pop(LSN, None) if isinstance(answer, dict) else None)
         return answer
 
     def state(self, task_id: str) -> Answer | None:
@@ -182,7 +190,7 @@ class Sender:
             return None
         done = self._app.AsyncResult(task_id)
         if done.successful():
-            return {"state": "done", "result": done.result}
+            return {"state": "done", "result": self.noted(done.result)}
         if outbox.holds(self._own_keys, self.namespace, task_id):  # failed writes in the outbox are retried
             return {"state": "waiting"}
         if not done.ready() or done.state == REVOKED:  # any worker other than the one running it reports this

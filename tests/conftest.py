@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from databases import new_database, new_schema, wait_until_dropped
+from databases import UNSYNCED, new_database, new_schema, wait_until_dropped
 from hypothesis import settings
 from made_up import examples
 
@@ -17,16 +17,6 @@ from api.up import servers
 
 settings.register_profile("ebb", examples(100))
 settings.load_profile("ebb")
-
-FOR_TESTS = {
-    "fsync": "off",
-    "full_page_writes": "off",
-    "shared_buffers": "128MB",
-    "max_wal_size": "256MB",
-}
-"""Settings of the tests' PostgreSQL: safe against crashes of processes, which tests cause, but not of the machine."""
-
-UNSYNCED = tuple(part for name, value in FOR_TESTS.items() for part in ("-c", f"{name}={value}"))
 
 CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 

@@ -11,6 +11,16 @@ from psycopg.conninfo import make_conninfo
 
 from api.up.servers import Postgres
 
+FOR_TESTS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "128MB",
+    "max_wal_size": "256MB",
+}
+"""Settings of the tests' PostgreSQL: it survives the crash of a process, which tests cause, not that of the machine."""
+
+UNSYNCED = tuple(part for name, value in FOR_TESTS.items() for part in ("-c", f"{name}={value}"))
+
 _thread = ThreadPoolExecutor(1)
 _drops: list[Future[None]] = []
 

@@ -12,9 +12,11 @@ from workers.coordination.redis import own_keys
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, by_passes, effective, numbers
-from workers.settings import Settings
-from workers.storage import server, vectors
+from workers.errors import UnavailableError
+from workers.settings import Settings, split_addresses
+from workers.storage import replicas, server, vectors
 from workers.storage.connection import close_pools, transaction
+from workers.storage.replicas import Replicas
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -40,9 +42,29 @@ class Context:
         """Return the URL of PostgreSQL itself, for work that needs a session of its own."""
         return self.settings.direct_database_url or self.settings.database_url
 
+    @property
+    def replicas(self) -> Replicas | None:
+        """Return the replicas to read from, if there are any."""
+        urls = split_addresses(self.settings.read_database_url)
+        return replicas.of(self.database_url, urls, self.settings.max_read_lag) if urls else None
+
+    @property
+    def read_url(self) -> str:
+        """Return the address that the current task reads from: that of a replica, or of the primary."""
+        return replicas.chosen() or self.database_url
+
     @cached_property
     def _clock(self) -> Clock:
-        return Clock(lambda: server.read_clock(self.settings.database_url))
+        return Clock(self._read_clock)
+
+    def _read_clock(self) -> datetime:
+        """Return what the primary's clock shows; a read goes by the clock of its replica where the primary is away."""
+        try:
+            return server.read_clock(self.database_url)
+        except UnavailableError:
+            if self.read_url == self.database_url:
+                raise
+        return server.read_clock(self.read_url)
 
     def now(self) -> datetime:
         """Return the current time by the database's clock; called at the start of a task or command.
@@ -75,7 +97,7 @@ class Context:
         return PausingEmbedder(embedder, EmbedderPause(self.redis))
 
     def _stored_embedder(self) -> str | None:
-        with transaction(self.database_url) as db:
+        with transaction(self.read_url) as db:
             stored = vectors.embedder(db)
         return stored.name if stored else None
 
@@ -109,7 +131,7 @@ class Context:
 
         The dimensions come from the database, so a process that only decays loads no embedder.
         """
-        with transaction(self.database_url) as db:
+        with transaction(self.read_url) as db:
             stored = vectors.embedder(db)
         dims = self.embedder.dims if stored is None else stored.dims
         hygiene = by_passes(self.hygiene)
@@ -125,6 +147,7 @@ class Context:
 
     def close(self) -> None:
         """Close what a fork must not inherit: connections to the database and to model endpoints."""
+        replicas.stop()
         close_pools()
         for name in ("embedder", "chat"):
             close = getattr(self.__dict__.get(name), "close", None)

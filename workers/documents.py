@@ -30,7 +30,7 @@ ALONE_SECONDS = 29.0
 
 def known(context: Context, asked: ListDocuments) -> Documents:
     """Return the indexed files of a folder."""
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         found = [] if tenant is None else documents.known(db, tenant.id, asked.name)
     return Documents(

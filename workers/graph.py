@@ -142,7 +142,7 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
 
     The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out.
     """
-    with reading(context.database_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.find(db, namespace)
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         if tenant is None or account is None:
@@ -209,7 +209,7 @@ def relations(context: Context, asked: ListRelations, now: datetime) -> Relation
     """
     after, by = cursors.place(asked.cursor, Cursor), fading(context)
     at = now if after is None else after.at
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return Relations(edges=[], total=0, next=None)

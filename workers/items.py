@@ -159,7 +159,7 @@ def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> t
 
 def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now: datetime) -> list[Row]:
     most = asked.offset + asked.limit
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return []
@@ -177,7 +177,7 @@ def _search(
     All are compared, by words and by similarity, except those stored without text.
     """
     vector = _embedded(context, query)
-    with reading(context.database_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return []
@@ -206,7 +206,7 @@ def _shown(item: Row, score: float | None) -> Item:
 
 def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
     """Return every path of a namespace that has items."""
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         found = [] if tenant is None else documents.item_paths(db, tenant.id, now)
     return ItemPaths(paths=[labels(path) for path in found])

@@ -17,6 +17,9 @@ SEPARATOR = "\x06\x16"
 SENT_AT = "ebb_sent_at"
 """Header with the time at which a task was sent, in epoch seconds."""
 
+LSN = "ebb_lsn"
+"""The header, and the field of a write's answer, that says up to where a replica must have replayed to show it."""
+
 INTERNAL = {
     "memory.publish_keys": RECALL,
     "memory.health": RECALL,

@@ -1,6 +1,7 @@
 """All settings of an operator, read once from the environment variables `EBB_*`."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -26,6 +27,14 @@ LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
 
+BETWEEN_ADDRESSES = re.compile(r"[,\s]+(?=postgres(?:ql)?://)")
+
+
+def split_addresses(given: str) -> list[str]:
+    """Return the addresses in a setting, which are separated by commas or spaces; one may name several hosts."""
+    return [one for one in BETWEEN_ADDRESSES.split(given.strip()) if one]
+
+
 class Settings(BaseModel):
     """The settings of a process; every field `name` is the variable `EBB_NAME`."""
 
@@ -36,6 +45,12 @@ class Settings(BaseModel):
     direct_database_url: str = Field(
         "",
         description="PostgreSQL itself, where that leads to PgBouncer; for migrations, indexes, cleaning",
+    )
+    read_database_url: str = Field(
+        "", description="replicas of that PostgreSQL to read from, separated by commas or spaces; empty: none"
+    )
+    max_read_lag: float = Field(
+        10.0, gt=0, le=86_400, description="seconds that a replica may be behind; past that the primary is read"
     )
     redis_url: str = Field("", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own")
     redis_fsync: Literal["everysec", "always"] = Field(
@@ -272,8 +287,10 @@ class Settings(BaseModel):
         """Validate the URLs without quoting them, since they may contain passwords."""
         if self.redis_url:
             _check_broker(self.redis_url)
-        for name in ("database_url", "direct_database_url"):
-            if (given := getattr(self, name)) and not _is_read_by_libpq(given):
+        for name in ("database_url", "direct_database_url", "read_database_url"):
+            given = getattr(self, name)
+            every = split_addresses(given) if name == "read_database_url" else [given] * bool(given)
+            if not all(map(_is_read_by_libpq, every)):
                 raise ValueError(
                     f"{PREFIX}{name.upper()} cannot be read; give postgresql://user:password@host:5432/database"
                 )

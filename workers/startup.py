@@ -24,7 +24,7 @@ from workers.decay import forget_limit
 from workers.errors import EbbError, EmbeddingError
 from workers.memory.embed import check_embedder
 from workers.queues import MAINTENANCE, RECALL, STORE
-from workers.storage import schema
+from workers.storage import replicas, schema
 from workers.storage.connection import close_pools, transaction
 from workers.tasks.bulk import send_slices
 from workers.tasks.decay import prune
@@ -47,6 +47,7 @@ def check_worker(**_: Any) -> None:
     """
     try:
         schema.verify_at(context.database_url)
+        _check_replicas()
         _check_llm()
         check_language(context)
         _publish_limits()
@@ -161,6 +162,12 @@ def _publish_limits() -> None:
     """Write the forget limits to the table that readers use, so that they apply before the first pass."""
     with transaction(context.database_url) as db:
         forget_limit.publish(context, db)
+
+
+def _check_replicas() -> None:
+    """Raise `SettingsError` if what is to be read from is a copy of another database."""
+    if context.replicas:
+        replicas.verify(context.replicas)
 
 
 def _check_llm() -> None:

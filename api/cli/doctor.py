@@ -50,7 +50,8 @@ def doctor(
 
 
 def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
-    return [_checked(name, lambda look=look: look(settings, memory)) for name, look in CHECKS.items()]  # type: ignore[misc]
+    wanted = {name: look for name, look in CHECKS.items() if name != "replicas" or settings.read_database_url}
+    return [_checked(name, lambda look=look: look(settings, memory)) for name, look in wanted.items()]  # type: ignore[misc]
 
 
 def _examined(memory: "Client", checks: list[dict[str, Any]], *, everywhere: bool, mend: bool) -> dict[str, Any] | None:
@@ -92,6 +93,20 @@ def _schema(settings: "Settings", _: "Client") -> str:
     if found:
         raise SchemaError(f"differs from what this version of Ebb works with: {'; '.join(found)}.")
     return f"version {schema.version()}, as this version of Ebb needs it"
+
+
+def _replicas(settings: "Settings", _: "Client") -> str:
+    from workers.context import Context  # noqa: PLC0415 - see _database
+
+    context = Context(settings)
+    try:
+        found = context.replicas.look() if context.replicas else []
+    finally:
+        context.close()
+    said = "; ".join(map(str, found))
+    if any(one.fault for one in found):
+        raise UnavailableError(f"{said}. The primary answers instead.")
+    return said
 
 
 def _embedder(settings: "Settings", _: "Client") -> str:
@@ -221,8 +236,8 @@ def _held(settings: "Settings", _: "Client") -> str:
 
 
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
-    "database": _database, "schema": _schema, "Redis": _redis, "workers": _workers, "embedder": _embedder,
-    "outbox": _outbox, "clock": _clock, "held": _held,
+    "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
+    "embedder": _embedder, "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
+from ebb import position
 from ebb.contract.operation import Accepted
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
@@ -18,6 +19,7 @@ from api.http.door import Door, door_of
 from workers.coordination import idempotency, shares
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, LateError
+from workers.queues import LSN
 
 KEYED = UUID("5f0c2f3e-6a0b-5d59-8a5e-2d8f1ad0c0de")
 LONGEST_WAIT = 300.0
@@ -35,6 +37,16 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=256,
         description="Your id of this write: sent again within a day, it is done once and answered as before.",
+    ),
+]
+
+
+Written = Annotated[
+    str | None,
+    Header(
+        alias=position.HEADER,
+        pattern=r"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$",
+        description="The same header of an answer to a write: what that wrote is read, whichever replica answers.",
     ),
 ]
 
@@ -89,7 +101,7 @@ class Session(Client):
             arguments = self._reach(lambda: self._as_first(task, arguments))
             known = self._reach(lambda: idempotency.kept_answer(self._own_keys, self.task_id))
             if known is not None:
-                return dict(known)
+                return self.noted(dict(known))
         if not self._waits:
             raise WriteAccepted(self.accept(task, arguments, own_id), self.new_fact)
         try:
@@ -98,7 +110,8 @@ class Session(Client):
             self._give_up(late)
             raise
         if self._key:
-            answer = self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, answer))
+            known = answer | ({LSN: self.written.lsn} if self.written.lsn else {})
+            answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))
         return answer
 
     def admit(self, task: str, others: int) -> None:
@@ -144,10 +157,14 @@ def reading(scope: Scope) -> Any:
     """Return the dependency of routes that only read: a session for callers with this scope."""
 
     def session(
-        request: Request, caller: Annotated[Caller, Depends(allowed(scope))], timeout: Timeout = None
+        request: Request,
+        caller: Annotated[Caller, Depends(allowed(scope))],
+        timeout: Timeout = None,
+        written: Written = None,
     ) -> Session:
         own = Session(door_of(request), caller, timeout=timeout)
-        request.state.task, own.url = own.task_id, request.url
+        own.written.note(written)
+        request.state.task, own.url, request.state.written = own.task_id, request.url, own.written
         return own
 
     return Depends(session)
@@ -164,7 +181,7 @@ def writing(scope: Scope) -> Any:
         idempotency_key: IdempotencyKey = None,
     ) -> Session:
         own = Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key)
-        request.state.task, own.url = own.task_id, request.url
+        request.state.task, own.url, request.state.written = own.task_id, request.url, own.written
         return own
 
     return Depends(session)

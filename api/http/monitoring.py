@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
 
+from ebb import position
 from fastapi import APIRouter, Request, Response
 from prometheus_client import Histogram
 from pydantic import BaseModel
@@ -45,6 +46,8 @@ class Watch:
         async def noted(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
+            if message["type"] == "http.response.start" and (lsn := _written(scope)) is not None:
+                message["headers"] = [*message["headers"], (position.HEADER.lower().encode(), lsn.encode())]
             await send(message)
 
         with _span(scope) as span:
@@ -74,6 +77,12 @@ def _describe(span: "Span | None", scope: Scope, status: int) -> None:
         )
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             tracing.fail(span, str(status))
+
+
+def _written(scope: Scope) -> str | None:
+    """Return up to where a reader must have replayed to see what the client of a request has written."""
+    written = scope.get("state", {}).get("written")
+    return None if written is None else written.lsn
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:

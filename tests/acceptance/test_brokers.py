@@ -8,21 +8,18 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 from urllib.parse import quote
-from uuid import uuid4
 
 import pytest
 import redis
 import trustme
 from kombu import pools
 from live_system import LiveSystem, eventually
+from load import Load, stored, swept
 
 from api.up import redis_programs, servers
-from workers.coordination import outbox
-from workers.errors import EbbError
 
 pytestmark = pytest.mark.acceptance
 
@@ -130,40 +127,6 @@ def system_at(database: str, redis_url: str, folder: Path) -> Iterator[LiveSyste
         system.stop()
 
 
-class Load:
-    """A client that stores facts continuously and records which were answered or accepted."""
-
-    def __init__(self, system: LiveSystem, wait: bool) -> None:
-        self.system, self.wait = system, wait
-        self.sent: list[str] = []
-        self.acknowledged: set[str] = set()
-        self.done = threading.Event()
-        self.thread = threading.Thread(target=self._store)
-
-    def _store(self) -> None:
-        with self.system.client() as client:
-            while not self.done.wait(0.05):
-                fact = str(uuid4())
-                self.sent.append(fact)
-                try:
-                    client.store(f"Fact {fact} stands in the book.", id=fact, wait=self.wait)
-                except EbbError:
-                    continue
-                self.acknowledged.add(fact)
-
-    def __enter__(self) -> Self:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-
-def stored(system: LiveSystem) -> list[str]:
-    return [fact for fact, _ in system.facts("default")]
-
-
 def test_what_is_acknowledged_survives_a_failover_in_the_middle_of_load(
     database_url: str, group: Group, tmp_path: Path
 ) -> None:
@@ -197,17 +160,6 @@ def forget_connections(system: LiveSystem) -> None:
     for group in (pools.connections, pools.producers):
         with suppress(KeyError):
             del group[connection]
-
-
-def swept(system: LiveSystem) -> bool:
-    """Return whether the outbox is empty; resend what is left, as beat does after some minutes."""
-    system.settle()
-    left = list(outbox.entries(system.own_keys))
-    for entry in left:
-        outbox.renew(system.own_keys, replace(entry, sent_at=0.0))
-    if left:
-        system.send("memory.sweep_outbox", {})
-    return not left
 
 
 # TLS --------------------------------------------------------------------------------------------------------------

@@ -14,13 +14,19 @@ from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 from workers.storage import due, schema, server, time_series
 from workers.storage.connection import connect, transaction
+from workers.storage.replicas import Replicas
 
 OK = "ok"
 
 
 def health(context: Context) -> dict[str, str]:
-    """Return `ok` or the error, of the database and of the embedder."""
-    return {"database": _database(context), "embedder": _embedder(context)}
+    """Return `ok` or the error, of the database, of its replicas and of the embedder."""
+    known = {"database": _database(context), "embedder": _embedder(context)}
+    return known | ({"replicas": _replicas(context.replicas)} if context.replicas else {})
+
+
+def _replicas(known: Replicas) -> str:
+    return "; ".join(str(one) for one in known.look() if one.fault) or OK
 
 
 def _database(context: Context) -> str:

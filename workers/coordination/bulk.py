@@ -46,7 +46,7 @@ AT_ONCE_SECONDS = 2.0
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
 PARTS = "parts"
-FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "outbox", "tries")
+FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "outbox", "lsn", "tries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class Batch:
     """A batch: its task, id, namespace, and arguments without the sliced content.
 
     `sent_at` is in epoch seconds. After `until` (ISO 8601) no caller waits for a batch that has not started. `outbox`
-    is the namespace whose outbox holds the write: that of the client, which may write to others.
+    is the namespace whose outbox holds the write: that of the client, which may write to others. `lsn` is
+    the position in the log that a replica must have replayed for a recall.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Batch:
     sent_at: float | None = None
     until: str | None = None
     outbox: str | None = None
+    lsn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
         "sent_at": json.dumps(batch.sent_at),
         "until": json.dumps(batch.until),
         "outbox": json.dumps(batch.outbox),
+        "lsn": json.dumps(batch.lsn),
         PARTS: str(len(parts)),
     }
     flat = [one for pair in (fields | parts).items() for one in pair]
@@ -215,7 +218,7 @@ def whole(redis: Redis, batch: str) -> Slice | None:
 
 
 def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
-    known = [json.loads(found[name] or b"null") for name in ("arguments", "sent_at", "until", "outbox")]
+    known = [json.loads(found[name] or b"null") for name in ("arguments", "sent_at", "until", "outbox", "lsn")]
     return Batch(id_, found["task"].decode(), found["namespace"].decode(), *known)
 
 

@@ -53,7 +53,7 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str
     Raises:
         NotFoundError: the namespace has no such live fact.
     """
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         row = exports.shown(db, namespace, [id_], now).get(id_)
     if row is None:
         raise NotFoundError(
@@ -74,7 +74,7 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
     scope = Scope(now, asked)
     if asked.ids is not None and scope.selects:
         raise InvalidInputError("ids: these facts alone are shown; leave out the filters, or the ids.")
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         tenant = tenants.find(db, asked.namespace)
         found = asked.ids if asked.ids is not None else _page(db, tenant.id, asked, scope) if tenant else []
         ids = found if asked.ids is not None else found[: asked.limit]
@@ -92,7 +92,7 @@ def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[U
 
 def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
     """Return the names of namespaces that begin with a prefix, in order."""
-    with transaction(context.database_url) as db:
+    with transaction(context.read_url) as db:
         return tenants.beginning(db, prefix, limit)
 
 
@@ -182,7 +182,7 @@ def forgotten(
     context: Context, namespace: str, selection: Selection, limit: int, behind: ForgottenCursor | None = None
 ) -> Forgotten:
     """Return a page of the selected tombstones with the end of their restorability, None if unlimited."""
-    with reading(context.database_url) as db:
+    with reading(context.read_url) as db:
         tenant = tenants.find(db, namespace)
         found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
     shown = found[:limit]

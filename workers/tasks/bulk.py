@@ -20,10 +20,10 @@ from workers.coordination import bulk, outbox, timings
 from workers.coordination.bulk import Batch, Slice
 from workers.coordination.redis import RefusedError, explain
 from workers.errors import TaskFailedError, UnavailableError
-from workers.queues import SENT_AT, STORE
+from workers.queues import LSN, SENT_AT, STORE
 from workers.tasks.decay import leave_answer_to_others
 from workers.tasks.operation import internal
-from workers.tasks.task import EbbTask, context, uuid_of
+from workers.tasks.task import EbbTask, context, uuid_of, with_lsn
 
 SLICE = 200
 """Facts in a slice, which takes some tenths of a second."""
@@ -161,6 +161,7 @@ def slice_of_batch(self: Task, asked: OneSlice) -> None:
 
 def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
     """Answer the caller of a finished batch, and drop the batch after that."""
+    answer = with_lsn(answer)
     SLICED[batch.task].done(batch.id, answer)
     app.backend.mark_as_done(batch.id, answer)
     with suppress(RedisError):  # metrics are optional
@@ -194,7 +195,8 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
     """Take a slot of the lane, or end this task and leave its work to a later message with a slot."""
     if not task.request.id or task.request.get(LANE):
         return
-    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, task.request.get(UNTIL))
+    waits = task.request.get(UNTIL), None, task.request.get(LSN)
+    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, *waits)
     with suppress(RedisError):  # then it runs without a slot
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):
@@ -224,7 +226,8 @@ def _send_whole(id_: str) -> bool:
         bulk.drop(context.redis, batch)
         send_slices()
     else:
-        headers = {LANE: True} | ({UNTIL: batch.until} if batch.until else {})
+        waits = {UNTIL: batch.until, LSN: batch.lsn}
+        headers = {LANE: True} | {name: value for name, value in waits.items() if value}
         app.send_task(batch.task, kwargs=batch.arguments, task_id=batch.id, headers=headers)
     return True
 

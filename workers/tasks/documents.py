@@ -18,7 +18,7 @@ from workers.tasks.recall import touch
 from workers.tasks.task import context, uuid_of, write_instant
 
 
-@task_of(contract.DOCUMENTS, contract.ListDocuments)
+@task_of(contract.DOCUMENTS, contract.ListDocuments, from_replica=True)
 def documents(_: Task, asked: contract.ListDocuments) -> Answer:
     """Return the indexed files of a folder with their digests."""
     return files.known(context, asked)
@@ -61,13 +61,13 @@ def _put(task: Task, namespace: str, given: Sequence[contract.NewItem], at: date
     return ids
 
 
-@task_of(contract.ITEMS, contract.ListItems)
+@task_of(contract.ITEMS, contract.ListItems, from_replica=True)
 def items(_: Task, asked: contract.ListItems) -> Answer:
     """Return items below a path, and send their touch, as by a recall."""
     return _find(asked.namespace, asked, asked.now or context.now())
 
 
-@task_of(contract.MANY_ITEMS, contract.ListManyItems, soft_time_limit=35, time_limit=40)
+@task_of(contract.MANY_ITEMS, contract.ListManyItems, from_replica=True, soft_time_limit=35, time_limit=40)
 def many_items(_: Task, asked: contract.ListManyItems) -> Answer:
     """Return the items for each of many queries, and send their touch."""
     at = asked.now or context.now()
@@ -90,7 +90,7 @@ def drop_item(self: Task, asked: contract.DropItem) -> Answer:
     return dropped
 
 
-@task_of(contract.ITEM_PATHS, contract.ListItemPaths)
+@task_of(contract.ITEM_PATHS, contract.ListItemPaths, from_replica=True)
 def item_paths(_: Task, asked: contract.ListItemPaths) -> Answer:
     """Return every path that has items."""
     return kept.paths(context, asked, asked.now or context.now())

@@ -63,7 +63,7 @@ def unrelate(_: Task, asked: contract.Unrelate) -> Answer:
     return graph.unrelate(context, asked)
 
 
-@task_of(contract.RELATIONS, contract.ListRelations)
+@task_of(contract.RELATIONS, contract.ListRelations, from_replica=True)
 def relations(_: Task, asked: contract.ListRelations) -> Answer:
     """Return relations with their current weights: those in use, those below the minimum, or all."""
     return graph.relations(context, asked, asked.now or context.now())

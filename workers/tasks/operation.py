@@ -14,7 +14,9 @@ from pydantic import Field, ValidationError
 
 from workers.celery import app
 from workers.errors import InvalidInputError
-from workers.tasks.task import EbbTask
+from workers.queues import LSN
+from workers.storage import replicas
+from workers.tasks.task import EbbTask, context, with_lsn
 
 Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
 """The position of an iteration over facts: namespace and fact."""
@@ -36,33 +38,60 @@ class Facts(Params):
 
 P = TypeVar("P", bound=Params)
 Body = Callable[[Any, P], Answer | dict[str, Any] | None]
+Done = dict[str, Any] | None
 
 
 def task_of(
-    operation: Operation, params: type[P], *, base: type[Task] = EbbTask, **options: Any
+    operation: Operation,
+    params: type[P],
+    *,
+    base: type[Task] = EbbTask,
+    from_replica: bool = False,
+    **options: Any,
 ) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function the task of an operation.
 
     The function gets the task and its parameters. `params` is the operation's class, or a subclass with fields for
-    successors.
+    successors. A task that reads `from_replica` may run a second time, on the primary.
     """
-    return _declared(operation.name, params, operation.parameters, base=base, **options)
+    run = _on_replica if from_replica else _writing if operation.writes else _directly
+    return _declared(operation.name, params, operation.parameters, run, base=base, **options)
 
 
 def internal(name: str, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function an internal task, sent by another task or beat."""
-    return _declared(name, params, (), base=base, **options)
+    return _declared(name, params, (), _directly, base=base, **options)
 
 
-def _declared(name: str, params: type[P], first: Sequence[str], **options: Any) -> Callable[[Body[P]], Any]:
+def _directly(_: Task, act: Callable[[], Done]) -> Done:
+    return act()
+
+
+def _writing(_: Task, act: Callable[[], Done]) -> Done:
+    answer = act()
+    return answer if answer is None else with_lsn(answer)
+
+
+def _on_replica(task: Task, act: Callable[[], Done]) -> Done:
+    return replicas.read(context.replicas, task.request.get(LSN), act) if context.replicas else act()
+
+
+def _declared(
+    name: str, params: type[P], first: Sequence[str], act: Callable[[Task, Callable[[], Done]], Done], **options: Any
+) -> Callable[[Body[P]], Any]:
     own = [one for one in first if one not in SHARED]
     names = tuple(dict.fromkeys([*own, *parameters(params)]))
 
     def decorate(body: Body[P]) -> Any:
         @functools.wraps(body)
         def run(self: Task, *positional: Any, **named: Any) -> dict[str, Any] | None:
-            answer = body(self, validated(name, params, names, positional, named))
-            return plain(answer) if isinstance(answer, Answer) else answer
+            asked = validated(name, params, names, positional, named)
+
+            def done() -> Done:
+                answer = body(self, asked)
+                return plain(answer) if isinstance(answer, Answer) else answer
+
+            return act(self, done)
 
         run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # for Celery's argument check
         return app.task(bind=True, name=name, **options)(run)

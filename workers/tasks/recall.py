@@ -109,7 +109,13 @@ def _too_costly(asked: contract.Recall | contract.Context, own: int, most: int) 
     )
 
 
-LIMITS: dict[str, Any] = {"base": RecallTask, "soft_time_limit": 8, "time_limit": 12, "max_retries": 2}
+LIMITS: dict[str, Any] = {
+    "from_replica": True,
+    "base": RecallTask,
+    "soft_time_limit": 8,
+    "time_limit": 12,
+    "max_retries": 2,
+}
 """Options of tasks with a waiting caller."""
 
 

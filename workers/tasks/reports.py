@@ -37,19 +37,19 @@ def course(_: Task, asked: contract.ShowTimeSeries) -> dict[str, Any]:
     return counting.course(context, asked.namespace, asked.days, asked.now or context.now())
 
 
-@task_of(contract.NAMESPACES, contract.ListNamespaces)
+@task_of(contract.NAMESPACES, contract.ListNamespaces, from_replica=True)
 def namespaces(_: Task, asked: contract.ListNamespaces) -> dict[str, Any]:
     """Return the names of namespaces that begin with a prefix, in order."""
     return {"namespaces": showing.namespaces(context, asked.prefix, asked.limit)}
 
 
-@task_of(contract.FACT, contract.ShowFact)
+@task_of(contract.FACT, contract.ShowFact, from_replica=True)
 def fact(_: Task, asked: contract.ShowFact) -> dict[str, Any]:
     """Return one fact."""
     return answers.fact(showing.show(context, asked.namespace, asked.id, asked.now or context.now()))
 
 
-@task_of(contract.FACTS, contract.ListFacts)
+@task_of(contract.FACTS, contract.ListFacts, from_replica=True)
 def facts(_: Task, asked: contract.ListFacts) -> dict[str, Any]:
     """Return the facts of `ids`, or a page of those that match the filters, newest first."""
     at = asked.now or context.now()
@@ -62,7 +62,7 @@ def curve(_: Task, asked: contract.ShowCurve) -> dict[str, Any]:
     return curves.curve(context, asked.namespace, asked.id, asked.now or context.now())
 
 
-@task_of(contract.NEIGHBOURS, contract.ShowNeighbours)
+@task_of(contract.NEIGHBOURS, contract.ShowNeighbours, from_replica=True)
 def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
     """Return the facts with the strongest links to a fact, and the links among them."""
     return graph.neighbours(context, asked.namespace, asked.id, asked.most, asked.now or context.now())

@@ -139,7 +139,7 @@ def history(_: Task, asked: contract.ShowHistory) -> contract.History:
     return past.history(context, asked, asked.now or context.now())
 
 
-@task_of(contract.FORGOTTEN, contract.ListForgotten)
+@task_of(contract.FORGOTTEN, contract.ListForgotten, from_replica=True)
 def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
     """Return restorable facts, newest first; without `asked` only those forgotten by decay."""
     shown = EVERY_REASON if asked.asked else BY_ITSELF

@@ -21,7 +21,8 @@ from workers.coordination import outbox, signals, timings
 from workers.coordination.redis import explain
 from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, UnavailableError
-from workers.queues import SENT_AT
+from workers.queues import LSN, SENT_AT
+from workers.storage import replicas
 
 MOST_FACTS = 10_000
 MOST_RESULTS = 1_000
@@ -128,6 +129,11 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         if laps:
             with suppress(RedisError):  # metrics are optional
                 timings.observe(context.redis, laps)
+
+
+def with_lsn(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a write; where there are replicas, with where in the log it is that a reader sees it."""
+    return answer | {LSN: replicas.token(context.database_url)} if context.replicas else answer
 
 
 def write_instant(task: Task, now: datetime | None, *, refuse: bool = True) -> datetime:

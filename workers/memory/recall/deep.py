@@ -16,7 +16,7 @@ from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.recall import floor, pipeline, text_arm
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
-from workers.storage import deep, namespaces, tombstones, words
+from workers.storage import deep, namespaces, replicas, tombstones, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
 
@@ -66,7 +66,7 @@ def _counted(context: Context, namespace: str, question: Question, found: Recall
 def _tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
     """Return the number of matching facts that decay forgot and that are not packed, or unpacked again."""
     names = question.namespaces or (namespace,)
-    with transaction(context.database_url, wait=READ_WAIT_SECONDS) as db:
+    with transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
         owners = [owner for name in names if (owner := namespaces.find(db, name))]
         if not any(tombstones.any_ended(db, owner.id) for owner in owners):
             return 0
@@ -78,6 +78,7 @@ def come_up(context: Context, namespace: str, question: Question, now: datetime)
     """Unpack promising facts if a question includes deep memory or is as of before `now`."""
     if not (question.deep or question.looks_before(now)):
         return
+    replicas.leave()
     with _searched(context, namespace, question) as (db, tenant, found):
         if found.ids:
             by_words = np.array(found.words)
@@ -127,7 +128,7 @@ def _searched(context: Context, namespace: str, question: Question) -> Iterator[
     query = None
     with suppress(EmbeddingError):
         query = context.queries.embed(question.text)
-    with transaction(context.database_url, wait=READ_WAIT_SECONDS) as db:
+    with transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None or not deep.any_in(db, tenant.id):
             yield db, 0, Promising()

@@ -48,7 +48,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     began = after.at if after else now
     named = Question(f"{asked.entity} {asked.key or ''}", as_of=asked.as_of, known_as_of=asked.known_as_of)
     deep.come_up(context, asked.namespace, named, now)
-    with reading(context.database_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return [], None

@@ -61,7 +61,7 @@ def recall_many(
     """
     with timed("recall embed"):
         vectors = _embed(context, questions)
-    with reader(context.database_url) as db:
+    with reader(context.read_url) as db:
         return [
             _answered(context, db, namespace, question, query, now)
             for question, query in zip(questions, vectors, strict=True)
@@ -134,7 +134,7 @@ def _search(
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
     large = query is not None and tenant.counted_facts >= LARGE
     custom_plans(db)
-    with beside(context.database_url) if large else nullcontext(db) as other:
+    with beside(context.read_url) if large else nullcontext(db) as other:
         near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
         text = text_arm.begin(db, tenant, question.text, terms, scope)
         by_words = text()

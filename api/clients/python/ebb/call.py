@@ -14,6 +14,7 @@ from pydantic_core import to_jsonable_python
 from ebb import tracing
 from ebb.contract.operation import Operation, Params
 from ebb.errors import EbbError, LateError, UnavailableError, kind_of
+from ebb.position import HEADER, Position
 
 MARGIN_SECONDS = 10.0
 """Seconds to wait beyond the timeout that the server applies itself."""
@@ -35,10 +36,15 @@ class Server:
     namespace: str | None = None
     timeout: float | None = None
     retries: int = 2
+    written: Position = field(default_factory=Position, compare=False)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers for key and namespace."""
-        own = {"X-Ebb-Namespace": self.namespace, "Authorization": f"Bearer {self.key}" if self.key else None}
+        """Return the headers for key, namespace and position in the log."""
+        own = {
+            "X-Ebb-Namespace": self.namespace,
+            "Authorization": f"Bearer {self.key}" if self.key else None,
+            HEADER: self.written.lsn,
+        }
         return {name: value for name, value in own.items() if value is not None}
 
 
@@ -149,12 +155,13 @@ def _without_defaults(value: Any) -> Any:
     return [_without_defaults(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def answer(response: httpx.Response, kind: type[Parsed]) -> Parsed:
-    """Return the answer of a response.
+def answer(response: httpx.Response, kind: type[Parsed], written: Position) -> Parsed:
+    """Return the answer of a response, and note its position in the log.
 
     Raises:
         EbbError: the response is an error.
     """
+    written.note(response.headers.get(HEADER))
     if response.is_success:
         return kind.model_validate_json(response.content)
     raise error_of(response)

@@ -93,7 +93,7 @@ class Memory(Operations):
     def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
         while True:
             try:
-                return answer(self._http.request(**request.arguments()), kind)
+                return answer(self._http.request(**request.arguments()), kind, self._server.written)
             except AWAY as error:
                 time.sleep(request.pause(error))
 
@@ -153,7 +153,7 @@ class AsyncMemory(AsyncOperations):
     async def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
         while True:
             try:
-                return answer(await self._http.request(**request.arguments()), kind)
+                return answer(await self._http.request(**request.arguments()), kind, self._server.written)
             except AWAY as error:
                 await asyncio.sleep(request.pause(error))
 

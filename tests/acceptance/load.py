@@ -1,0 +1,57 @@
+"""Load for the tests of failures: a client that stores facts while servers end and come back."""
+
+import threading
+from dataclasses import replace
+from typing import Self
+from uuid import uuid4
+
+from live_system import LiveSystem
+
+from workers.coordination import outbox
+from workers.errors import EbbError
+
+
+class Load:
+    """A client that stores one fact after the other, and remembers which were answered or accepted."""
+
+    def __init__(self, system: LiveSystem, wait: bool) -> None:
+        self.system, self.wait = system, wait
+        self.sent: list[str] = []
+        self.acknowledged: set[str] = set()
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._store)
+
+    def _store(self) -> None:
+        with self.system.client() as client:
+            while not self.done.wait(0.05):
+                fact = str(uuid4())
+                self.sent.append(fact)
+                try:
+                    client.store(f"Fact {fact} stands in the book.", id=fact, wait=self.wait)
+                except EbbError:
+                    continue
+                self.acknowledged.add(fact)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+
+def stored(system: LiveSystem) -> list[str]:
+    """Return the ids of the live facts of the default namespace."""
+    return [fact for fact, _ in system.facts("default")]
+
+
+def swept(system: LiveSystem) -> bool:
+    """Return whether the outbox is empty; have what is left sent again, as beat has after some minutes."""
+    system.settle()
+    left = list(outbox.entries(system.own_keys))
+    for entry in left:
+        outbox.renew(system.own_keys, replace(entry, sent_at=0.0))
+    if left:
+        system.send("memory.sweep_outbox", {})
+    return not left

@@ -1,0 +1,111 @@
+"""A PostgreSQL of a test's own that is replicated: a primary, and a replica that follows it by streaming."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+from databases import UNSYNCED
+
+from api.up import servers
+from api.up.privileges import admit, launched, system_user
+from workers.storage import replicas, schema
+from workers.storage.connection import close_pools
+
+DATABASE = "ebb"
+
+
+@dataclass
+class Replicated:
+    """The two servers, by name; `primary` is the one that was so at first."""
+
+    folder: Path
+    wait: Callable[[Callable[[], object], str], object]
+    known: dict[str, servers.Postgres] = field(default_factory=dict)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Start a primary with Ebb's tables, and a replica made of it."""
+        primary = self.known["primary"] = self._server("primary")
+        servers.prepare_postgres(primary, report=print)
+        self.start("primary")
+        schema.apply(servers.ensure_database(primary, DATABASE))
+        replica = self.known["replica"] = self._server("replica")
+        self._copy(primary, replica)
+        self.start("replica")
+
+    def _server(self, name: str) -> servers.Postgres:
+        return servers.Postgres(data=self.folder / name, sockets=self.folder / f"{name}-sockets")
+
+    def _copy(self, primary: servers.Postgres, replica: servers.Postgres) -> None:
+        copy = [str(servers.postgres_programs() / "pg_basebackup"), "--host", str(primary.sockets), "--user=postgres"]
+        copy += ["--pgdata", str(replica.data), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+        replica.sockets.mkdir(mode=0o700)
+        replica.data.mkdir(mode=0o700)
+        user = system_user()
+        if user is not None:
+            admit(user, [replica.data, replica.sockets], servers.postgres_programs(), print)
+        subprocess.run(launched("TERM", copy, user), check=True, cwd="/")
+
+    def start(self, name: str) -> None:
+        """Start a server and return when it answers."""
+        server = self.known[name]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [*server.command(), *UNSYNCED, "-c", "hot_standby_feedback=on", "-c", "wal_receiver_timeout=5s"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.wait(lambda: servers.postgres_fault(server.url("postgres")) is None, f"{name} answers")
+
+    def end(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
+        """End a server, with SIGKILL as if its host were gone."""
+        process = self.running.pop(name)
+        process.send_signal(how)
+        process.wait()
+
+    def stop(self) -> None:
+        """End what runs."""
+        for name in [*self.running]:
+            self.end(name, signal.SIGINT)
+
+    def url(self, name: str) -> str:
+        """Return the address of the database on a server."""
+        return self.known[name].url(DATABASE)
+
+    def both(self) -> str:
+        """Return the address that leads to the one of them that accepts writes."""
+        hosts = ",".join(str(server.sockets) for server in self.known.values())
+        return f"postgresql://postgres@/{DATABASE}?host={hosts}&target_session_attrs=read-write"
+
+    def do(self, name: str, statement: str) -> tuple[object, ...]:
+        """Have a server do something, and return the row that it answers."""
+        with psycopg.connect(self.url(name), autocommit=True) as db:
+            cursor = db.execute(statement.encode())
+            return (cursor.fetchone() if cursor.description else None) or ()
+
+    def catch_up(self) -> None:
+        """Return when the replica has replayed what the primary has written by now."""
+        (written,) = self.do("primary", "select pg_current_wal_flush_lsn()::text")
+        self.wait(
+            lambda: self.do("replica", f"select pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")[0],
+            "the replica has everything",
+        )
+
+
+@contextmanager
+def replicated(folder: Path, wait: Callable[[Callable[[], object], str], object]) -> Iterator[Replicated]:
+    """Give a primary and its replica, which run while the block does; `wait` returns when what it looks for is so."""
+    folder.mkdir()
+    both = Replicated(folder, wait)
+    try:
+        both.prepare()
+        yield both
+    finally:
+        replicas.stop()
+        close_pools()
+        both.stop()

@@ -1,0 +1,273 @@
+"""Replicas: a read goes to one that has what its caller wrote and is not far behind, or else to the primary."""
+
+import logging
+import os
+import random
+import re
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import class_row
+
+from workers.errors import InvalidInputError, SettingsError, UnavailableError
+from workers.storage.connection import transaction
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 2.0
+"""How often each process looks how far the replicas are; one that failed is tried again then."""
+
+ANSWER_SECONDS = 2.0
+ALIVE = {
+    "connect_timeout": 2, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 2,
+    "tcp_user_timeout": 3_000,
+}  # fmt: skip
+"""By these a read notices that the host of a replica is gone while the primary can still answer in time."""
+
+LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
+AWAY = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
+
+STATE = """
+    select system_identifier || '/' || oid as database, pg_is_in_recovery() as replays, clock_timestamp() as at,
+        (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end
+            - '0/0')::bigint as position,
+        pg_last_xact_replay_timestamp() as last_commit
+    from pg_control_system(), pg_database
+    where datname = current_database()
+"""
+POSITION = "select pg_current_wal_flush_lsn()::text"
+REPLAYED = "select (pg_last_wal_replay_lsn() - '0/0')::bigint"
+
+ANOTHER = (
+    "is no copy of EBB_DATABASE_URL, but another database: make a replica from the primary with pg_basebackup, or "
+    "correct EBB_READ_DATABASE_URL"
+)
+A_PRIMARY = "replays nothing, so it is a primary: it is not read from unless it follows EBB_DATABASE_URL again"
+
+T = TypeVar("T")
+
+_chosen: ContextVar[str] = ContextVar("chosen", default="")
+_known: dict[tuple[object, ...], "Replicas"] = {}
+_databases: dict[str, str] = {}
+"""Which database each primary is; a child of a worker that starts while the primary is away has it from its parent."""
+
+_starting = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a server says: which database it has, whether it replays, its clock, and how far it is in the log.
+
+    `last_commit` is the primary's instant of the last transaction that it has replayed.
+    """
+
+    database: str
+    replays: bool
+    at: datetime
+    position: int
+    last_commit: datetime | None
+
+
+@dataclass(slots=True)
+class Replica:
+    """A replica as it was at the last look; `fault` is empty where it may be read from."""
+
+    url: str
+    fault: str = "was not asked yet"
+    position: int = 0
+    behind: int = 0
+    seconds: float = 0.0
+    is_another: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return its host and port, without a password."""
+        given = conninfo_to_dict(self.url)
+        return f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}"
+
+    def __str__(self) -> str:
+        """Return how it is, in words."""
+        return f"{self.name} {self.fault or f'is {self.behind:,} bytes and {self.seconds:.1f} s behind'}"
+
+    def judge(self, own: State, primary: State | None, database: str, most_seconds: float) -> None:
+        """Note how it is, compared with what its primary was a moment ago, or had been before that went away."""
+        self.position, self.is_another = own.position, bool(database) and own.database != database
+        self.behind = max(primary.position - own.position, 0) if primary else 0
+        late = primary is not None and self.behind > 0 and own.last_commit is not None
+        self.seconds = (primary.at - own.last_commit).total_seconds() if late else 0.0  # type: ignore[union-attr, operator]
+        if self.is_another:
+            self.fault = ANOTHER
+        elif not own.replays:
+            self.fault = A_PRIMARY
+        elif self.seconds > most_seconds:
+            self.fault = f"is {self.seconds:.0f} s behind; past {most_seconds:g} s the primary is read"
+        else:
+            self.fault = ""
+
+
+@dataclass(slots=True)
+class Replicas:
+    """The replicas of a primary, which a thread of this process looks at as soon as one is asked for."""
+
+    primary: str
+    urls: Sequence[str]
+    most_seconds: float
+    all: list[Replica] = field(init=False)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        """List them, each with an address that gives up soon."""
+        self.all = [Replica(with_limits(url)) for url in self.urls]
+
+    def look(self) -> list[Replica]:
+        """Ask all of them how they are now, and return them."""
+        primary = None
+        try:
+            primary = ask(self.primary)
+            _databases[self.primary] = primary.database
+        except AWAY as error:
+            log.warning("The primary does not answer; replicas are read as far as they are: %s", error)
+        for one in self.all:
+            try:
+                one.judge(ask(one.url), primary, _databases.get(self.primary, ""), self.most_seconds)
+            except AWAY as error:
+                self.fail(one, error)
+        return self.all
+
+    def choose(self, least: int) -> Replica | None:
+        """Return a replica that has replayed the log up to `least` and may be read from, if there is one."""
+        self._watch()
+        for one in random.sample(self.all, len(self.all)):
+            if not one.fault and (one.position >= least or self._has_replayed(one, least)):
+                return one
+        return None
+
+    def fail(self, one: Replica, error: Exception) -> None:
+        """Note that a replica failed: it is left out until it answers again."""
+        if not one.fault:
+            log.warning("replica %s failed; the primary is read: %s", one.name, error)
+        one.fault = f"does not answer: {' '.join(str(error).split())}"
+
+    def _has_replayed(self, one: Replica, least: int) -> bool:
+        try:
+            with transaction(one.url, wait=ANSWER_SECONDS) as db:
+                row = db.execute(REPLAYED).fetchone()
+        except AWAY as error:
+            self.fail(one, error)
+            return False
+        one.position = max(one.position, row[0] or 0) if row else one.position
+        return one.position >= least
+
+    def _watch(self) -> None:
+        with _starting:
+            if self.thread is None:
+                self.look()
+                self.thread = threading.Thread(target=self._keep_looking, name="replicas", daemon=True)
+                self.thread.start()
+
+    def _keep_looking(self) -> None:
+        while not self.stopped.wait(CHECK_SECONDS):
+            self.look()
+
+
+def with_limits(url: str) -> str:
+    """Return an address by which a connection notices soon that its host is gone, unless it says otherwise itself."""
+    given = conninfo_to_dict(url)
+    return make_conninfo(url, **{name: value for name, value in ALIVE.items() if name not in given})
+
+
+def of(primary: str, urls: Sequence[str], most_seconds: float) -> Replicas:
+    """Return this process's replicas of a primary; a thread does not survive Celery's fork."""
+    key = (os.getpid(), primary, *urls)
+    if key not in _known:
+        _known[key] = Replicas(primary, urls, most_seconds)
+    return _known[key]
+
+
+def stop() -> None:
+    """End this process's looking at replicas."""
+    for key in [key for key in _known if key[0] == os.getpid()]:
+        _known.pop(key).stopped.set()
+
+
+def chosen() -> str:
+    """Return the address that the current `read` goes to; empty for the primary."""
+    return _chosen.get()
+
+
+def leave() -> None:
+    """Have the rest of the current `read` go to the primary, because it has written there what it goes on with."""
+    _chosen.set("")
+
+
+def read(replicas: Replicas, token: str | None, act: Callable[[], T]) -> T:
+    """Do what only reads, on a replica that has replayed what `token` stands for, or else on the primary.
+
+    A replica that fails meanwhile is left out for a while, and it is done again on the primary.
+
+    Raises:
+        InvalidInputError: the token is no position in PostgreSQL's log.
+    """
+    one = replicas.choose(position_of(token) if token else 0)
+    if one is None:
+        return act()
+    before = _chosen.set(one.url)
+    try:
+        return act()
+    except AWAY as error:
+        if not chosen():
+            raise
+        replicas.fail(one, error)
+    finally:
+        _chosen.reset(before)
+    return act()
+
+
+def position_of(token: str) -> int:
+    """Return how many bytes of the log a position such as `0/16B3748` stands for."""
+    found = LSN.fullmatch(token)
+    if found is None:
+        raise InvalidInputError(
+            f"lsn: {token[:40]!r} is no position in PostgreSQL's log; give it as an answer gave it."
+        )
+    return int(found[1], 16) << 32 | int(found[2], 16)
+
+
+def token(primary: str) -> str:
+    """Return the position that has all that is committed by now: what a reader has to give to see it."""
+    with transaction(primary) as db:
+        row = db.execute(POSITION).fetchone()
+    return str(row[0]) if row else ""
+
+
+def ask(url: str) -> State:
+    """Return what a server says of itself.
+
+    Raises:
+        UnavailableError: it does not answer.
+    """
+    with transaction(url, wait=ANSWER_SECONDS) as db:
+        found = db.cursor(row_factory=class_row(State)).execute(STATE).fetchone()
+    if found is None:
+        raise UnavailableError("it does not say which database it has")
+    return found
+
+
+def verify(replicas: Replicas) -> None:
+    """Check before any work is taken that the replicas are replicas; one that is away may come back.
+
+    Raises:
+        SettingsError: an address leads to another database.
+    """
+    for one in replicas.look():
+        if one.is_another:
+            raise SettingsError(f"EBB_READ_DATABASE_URL: {one}.")
+        if one.fault:
+            log.warning("replica %s", one)
