@@ -45,12 +45,14 @@ soak: $(INSTALLED) ## half an hour of mixed load in which nothing may grow; SOAK
 	$(INSTALL) '.[bench]'
 	$(VENV)/bin/python -m tests.soak $(SOAK)
 
-lint: $(INSTALLED) ## ruff, mypy, the rules of imports, and words that do not come back
+lint: $(INSTALLED) ## ruff, mypy, the rules of imports, words that do not come back, the image and compose.yaml
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/python tests/words.py
+	$(VENV)/bin/hadolint api/deploy/Dockerfile
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
 format: $(INSTALLED) ## put the code into the house's form
 	$(VENV)/bin/ruff format .

@@ -23,6 +23,9 @@ from workers.core.hygiene import Defaults
 from workers.errors import SettingsError
 
 PREFIX = "EBB_"
+FILE = "_FILE"
+"""What the name of a variable ends with whose value is a file that contains the setting, such as a secret."""
+
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
@@ -334,7 +337,7 @@ class Settings(BaseModel):
             SettingsError: a variable is unknown or its value not allowed; the message names all of them.
         """
         environment = os.environ if environment is None else environment
-        given = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+        given = _with_files({name: value for name, value in environment.items() if name.startswith(PREFIX)})
         try:
             return cls.model_validate(_fields(given, environment))
         except ValidationError as error:
@@ -371,6 +374,22 @@ def _check_cron(given: str) -> None:
         raise ValueError(
             f"{fault}; give minute, hour, day, month and weekday (0 and 7 are Sunday), such as 30 4 * * 0"
         ) from None
+
+
+def _with_files(given: dict[str, str]) -> dict[str, str]:
+    """Return the variables, and for each `EBB_NAME_FILE` without an `EBB_NAME` what that file contains.
+
+    Raises:
+        SettingsError: a file cannot be read.
+    """
+    files = {name.removesuffix(FILE): path for name, path in given.items() if name.endswith(FILE)}
+    found = {name: value for name, value in given.items() if not name.endswith(FILE)}
+    for name in [name for name, path in files.items() if path and name not in found]:
+        try:
+            found[name] = Path(files[name]).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{name}{FILE}={files[name]!r} cannot be read: {error}.") from None
+    return found
 
 
 def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -54,10 +54,16 @@ def flower(
     port: Annotated[int, typer.Option(min=1, max=65535, help="At which port.")] = 5555,
     home: output.HomeFolder = None,
 ) -> None:
-    """Start Flower, which shows workers and tasks; set FLOWER_BASIC_AUTH=user:password in its environment."""
+    """Start Flower, which shows workers and tasks; FLOWER_BASIC_AUTH=user:password protects it.
+
+    FLOWER_BASIC_AUTH_FILE may name a file that contains this.
+    """
     from api import processes  # noqa: PLC0415
 
     settings = configured(home)  # Flower only needs Redis
+    login = os.environ.get("FLOWER_BASIC_AUTH_FILE")
+    if login:
+        os.environ.setdefault("FLOWER_BASIC_AUTH", Path(login).read_text(encoding="utf-8").strip())
     _become(processes.flower(address, port), settings if settings.redis_url else located(home))
 
 

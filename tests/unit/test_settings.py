@@ -217,3 +217,13 @@ def test_another_schedule_is_refused_with_what_is_wrong_and_an_example(when: str
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc", "/etc/passwd"])
 def test_a_time_zone_that_does_not_exist_is_refused(zone: str) -> None:
     assert "Europe/Berlin" in refused(EBB_TIMEZONE=zone)
+
+
+def test_a_variable_that_ends_in_file_names_a_file_with_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("redis://:secret@redis:6379/0\n")
+    given = {"EBB_REDIS_URL_FILE": str(tmp_path / "url")}
+    assert Settings.from_environment(given).redis_url == "redis://:secret@redis:6379/0"
+    for plain in ("redis://other:6379/0", ""):
+        assert Settings.from_environment(given | {"EBB_REDIS_URL": plain}).redis_url == plain
+    with pytest.raises(SettingsError, match="EBB_LLM_KEY_FILE='/nowhere/key' cannot be read"):
+        Settings.from_environment({"EBB_LLM_KEY_FILE": "/nowhere/key"})
