@@ -225,5 +225,5 @@ def test_a_variable_that_ends_in_file_names_a_file_with_the_setting(tmp_path: Pa
     assert Settings.from_environment(given).redis_url == "redis://:secret@redis:6379/0"
     for plain in ("redis://other:6379/0", ""):
         assert Settings.from_environment(given | {"EBB_REDIS_URL": plain}).redis_url == plain
-    with pytest.raises(SettingsError, match="EBB_LLM_KEY_FILE='/nowhere/key' cannot be read"):
-        Settings.from_environment({"EBB_LLM_KEY_FILE": "/nowhere/key"})
+    with pytest.raises(SettingsError, match="EBB_LLM_KEY_FILE='/missing/key' cannot be read"):
+        Settings.from_environment({"EBB_LLM_KEY_FILE": "/missing/key"})
