@@ -184,7 +184,7 @@ def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[
     if line == BEGINS:
         window.begun = number
         return None
-    fault, window.begun = lost(line, window.begun, number), 0
+    fault, window.begun = line_count_fault(line, window.begun, number), 0
     if fault is not None:
         raise InvalidInputError(fault)
     return None
@@ -325,7 +325,7 @@ NAME = "archive"
 BEGINS = {NAME: "begins"}
 
 
-def framed(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def with_frame(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the lines of an archive between a first line and a last one with their number."""
     yield BEGINS
     count = 0
@@ -339,7 +339,7 @@ def is_frame(line: Mapping[str, Any]) -> bool:
     return NAME in line and "text" not in line
 
 
-def lost(end: Mapping[str, Any], begun: int, number: int) -> str | None:
+def line_count_fault(end: Mapping[str, Any], begun: int, number: int) -> str | None:
     """Return what is wrong with the number of lines of an archive, or None."""
     there = number - begun - 1
     if not begun or end.get("lines") == there:

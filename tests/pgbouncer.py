@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from api.up import servers
-from api.up.privileges import admit, launched, system_user
+from api.up.privileges import grant_access, launched, system_user
 
 PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin:/usr/local/sbin")
 CONFIGURATION = """
@@ -35,7 +35,7 @@ def pgbouncer(postgres: servers.Postgres, folder: Path) -> Iterator[int]:
     path.write_text(CONFIGURATION.format(sockets=postgres.sockets, port=port))
     user = system_user()
     if user is not None:
-        admit(user, [folder], Path(PROGRAM).parent, lambda _: None)
+        grant_access(user, [folder], Path(PROGRAM).parent, lambda _: None)
         shutil.chown(path, user, user)
     log = folder / "pgbouncer.log"
 

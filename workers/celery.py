@@ -203,4 +203,4 @@ def _show_no_banner(instance: Any, **_: Any) -> None:
     if settings.log_format == "json":
         from celery.apps import worker  # noqa: PLC0415 - only a worker has loaded it
 
-        instance.quiet, worker.safe_say = True, logs.say
+        instance.quiet, worker.safe_say = True, logs.write_json

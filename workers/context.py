@@ -11,7 +11,7 @@ from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
-from workers.core.hygiene import Hygiene, by_passes, effective, numbers
+from workers.core.hygiene import Hygiene, effective, for_passes, parameters
 from workers.errors import UnavailableError
 from workers.settings import Settings, split_addresses
 from workers.storage import replicas, server, vectors
@@ -123,7 +123,7 @@ class Context:
     @cached_property
     def hygiene(self) -> Hygiene:
         """Return the hygiene parameters of namespaces without settings of their own."""
-        return numbers(effective(self.settings.hygiene_defaults, {}))
+        return parameters(effective(self.settings.hygiene_defaults, {}))
 
     @cached_property
     def rules(self) -> FadingRules:
@@ -134,7 +134,7 @@ class Context:
         with transaction(self.read_url) as db:
             stored = vectors.embedder(db)
         dims = self.embedder.dims if stored is None else stored.dims
-        hygiene = by_passes(self.hygiene)
+        hygiene = for_passes(self.hygiene)
         return FadingRules(
             widest_bucket=largest_bucket(dims, self.settings.min_vector_dim),
             cold_threshold=self.settings.cold_threshold,

@@ -56,7 +56,7 @@ def configure(settings: Settings) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def say(message: str, *_: object) -> None:
+def write_json(message: str, *_: object) -> None:
     """Write a message of Celery's signal handlers as JSON, bypassing locks that the interrupted code may hold."""
     fields = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": "WARNING", "logger": "celery"}
     os.write(2, f"{json.dumps(fields | {'message': message.strip()})}\n".encode())

@@ -17,7 +17,7 @@ WORDLESS = ("result", "exception", "traceback")
 """Fields of an event, besides arguments, that may quote a fact."""
 
 
-def described(value: Any, name: str = "") -> str:
+def describe(value: Any, name: str = "") -> str:
     """Return the display text of one argument: its value if it cannot quote a fact, else its type and size."""
     if value is None or isinstance(value, bool):
         return str(value)
@@ -35,12 +35,12 @@ def arguments(positional: Any, named: Any) -> tuple[str, str]:
     first = positional if isinstance(positional, list | tuple) else ()
     rest = named if isinstance(named, Mapping) else {}
     shown = [
-        f"{name}={described(value, name)}"
+        f"{name}={describe(value, name)}"
         for name, value in rest.items()
         if isinstance(name, str) and ARGUMENT.fullmatch(name)
     ][:MOST_SHOWN]
     more = [] if len(shown) == len(rest) else [f"<{len(rest) - len(shown)} more>"]
-    return f"({', '.join(map(described, first[:MOST_SHOWN]))})", f"({', '.join(shown + more)})"
+    return f"({', '.join(map(describe, first[:MOST_SHOWN]))})", f"({', '.join(shown + more)})"
 
 
 def headers(positional: Any, named: Any) -> dict[str, str]:

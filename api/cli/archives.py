@@ -94,7 +94,7 @@ def export(
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
         lines = exporting(context, name, at)
-        for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.framed(lines):
+        for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.with_frame(lines):
             target.write(output.json_line(line, _plain) + "\n")
 
 

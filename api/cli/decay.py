@@ -37,7 +37,7 @@ def decay(call: Call) -> None:
         return
     output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
     if held:
-        output.say_held(held)
+        output.warn_held(held)
 
 
 @command_of(PRUNE, also=("now",), own={"hard": (Hard, False), "soft": (Soft, False)}, words=ANY_INSTANT)
@@ -54,7 +54,7 @@ def prune(call: Call) -> None:
     if done["deleted"]:
         output.console().print(f"{done['deleted']} of those that decayed {'would be' if dry_run else 'are'} forgotten")
     if done["held"]:
-        output.say_held(done["held"])
+        output.warn_held(done["held"])
 
 
 @command_of(BACKFILL)

@@ -63,7 +63,9 @@ def _print_life(answer: dict[str, Any]) -> None:
     given = f"{answer['decay_class'] or 'no class'} ({answer['class_reason']})" if answer["class_reason"] else ""
     ignored = f"ignored: {', '.join(answer['ignored'])}" if answer.get("ignored") else ""
     over = "[yellow]it has ended already[/yellow]" if answer.get("ended_at_once") else ends
-    output.console().print(", ".join(part for part in (output.as_it_is(given), over, ignored) if part), style="dim")
+    output.console().print(
+        ", ".join(part for part in (output.escape_markup(given), over, ignored) if part), style="dim"
+    )
 
 
 @command(FACTS, left_out=("before", "offset", "ids"))

@@ -43,7 +43,7 @@ def unlink(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
 def relate(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     """Record that an entity is related to another; unless observed again, the weight halves after 90 days."""
     how = "pinned" if done["pinned"] else f"last observed {done['lastObserved']}"
-    related = output.as_it_is(f"{done['from']} {done['type']} {done['to']}")
+    related = output.escape_markup(f"{done['from']} {done['type']} {done['to']}")
     output.console().print(f"[green]observed[/green] {related}, weight {done['weight']:g}, {how}")
 
 

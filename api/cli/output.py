@@ -54,7 +54,7 @@ def _discard(screen: "Console") -> None:
 
 
 @contextlib.contextmanager
-def reader_may_leave() -> Iterator[None]:
+def tolerating_closed_stdout() -> Iterator[None]:
     """Print on stdout while there is a reader, unlike after `| head`; continue without one."""
     try:
         yield
@@ -97,7 +97,7 @@ def ending(fact: dict[str, Any]) -> str | None:
     return f"{at[:10]} {fact['ends_for']}" if at else None
 
 
-def as_it_is(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Return text with Rich's markup escaped."""
     from rich.markup import escape  # noqa: PLC0415  see console
 
@@ -132,7 +132,7 @@ def spinner(text: str) -> Any:
     return console(stderr=True).status(text)
 
 
-def say_words_alone(answer: dict[str, Any]) -> None:
+def warn_words_only(answer: dict[str, Any]) -> None:
     """Warn on stderr if an answer was found by words alone; older workers do not report it."""
     if answer.get("by_meaning") is False:
         console(stderr=True).print(
@@ -141,7 +141,7 @@ def say_words_alone(answer: dict[str, Any]) -> None:
         )
 
 
-def say_held(facts: int) -> None:
+def warn_held(facts: int) -> None:
     """Print a warning that the forget limit holds back facts that have ended."""
     console().print(
         f"[bold red]Forget limit met:[/bold red] {facts} facts are over but stay visible. "

@@ -49,7 +49,7 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
         output.console().print(f"Nothing in {namespace!r} fits. {hint}")
     _say_deep(answer)
     if "tag" not in asked:
-        output.say_words_alone(answer)
+        output.warn_words_only(answer)
     if asked["explain"]:
         _print_parts(answer["results"])
         _print_left_out(answer["left_out"])
@@ -77,7 +77,7 @@ def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None
     if not found["results"]:
         about = f"{asked['key']!r} of {asked['entity']!r}" if "key" in asked else asked["entity"]
         output.console().print(
-            f"Nothing in {namespace!r} is about {output.as_it_is(about)}. Ask in words with `ebb recall`."
+            f"Nothing in {namespace!r} is about {output.escape_markup(about)}. Ask in words with `ebb recall`."
         )
         return
     output.print_table(COLUMNS, [_row(one) for one in found["results"]])
@@ -92,7 +92,7 @@ def _row(one: dict[str, Any]) -> list[Any]:
 def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Show what a property of an entity was, from when to when, and who said so, the earliest first."""
     if not found["statements"]:
-        about = output.as_it_is(f"{asked['key']!r} of {asked['entity']!r}")
+        about = output.escape_markup(f"{asked['key']!r} of {asked['entity']!r}")
         output.console().print(f"Nothing in {namespace!r} says anything of {about}.")
         return
     headings = ["from", "until", "value", "said by", "on", "state", "text"]
@@ -115,7 +115,7 @@ def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
         typer.echo(answer["context"])
     _say_deep(answer)
     if "tag" not in asked:
-        output.say_words_alone(answer)
+        output.warn_words_only(answer)
     if asked["explain"]:
         _print_parts(answer["facts"])
         _print_left_out(answer["left_out"])
@@ -130,7 +130,7 @@ def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None
     ]
     output.print_table(["", namespace], rows)
     if found["held"]:
-        output.say_held(found["held"])
+        output.warn_held(found["held"])
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -72,7 +72,7 @@ def up(
         reindex=reindex,
         report=output.progress,
     )
-    with output.reader_may_leave():
+    with output.tolerating_closed_stdout():
         if as_json:
             output.print_json(_status(settings, place))
         else:
@@ -190,9 +190,9 @@ def _print_guide(system: "System", *, moved: bool) -> None:
         "API": system.state.api_url,
         "Logs": system.home.logs,
     }
-    screen.print(f"\n[bold]Ebb is up[/bold] at {output.as_it_is(str(system.home.folder))}\n")
+    screen.print(f"\n[bold]Ebb is up[/bold] at {output.escape_markup(str(system.home.folder))}\n")
     for name, place in places.items():
-        screen.print(f"  [dim]{name:<11}[/dim] {output.as_it_is(str(place))}")
+        screen.print(f"  [dim]{name:<11}[/dim] {output.escape_markup(str(place))}")
     screen.print("\n[bold]Next[/bold]\n")
     if moved:
         screen.print(f"  export EBB_HOME={system.home.folder}", markup=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, cast
 
 from api.contrib.records import records
-from workers.core.conversation import pieces, said
+from workers.core.conversation import split, utterances
 from workers.errors import InvalidInputError
 
 Record = Mapping[str, Any]
@@ -62,7 +62,7 @@ def _block(block: Record, agent: str | None) -> dict[str, Any]:
 
 def _passage(record: Record, text: Any, metadata: Record) -> Iterator[dict[str, Any]]:
     """Yield the facts of a passage, split if it is too long."""
-    parts = list(pieces(text, LONGEST)) if isinstance(text, str) else [text]
+    parts = list(split(text, LONGEST)) if isinstance(text, str) else [text]
     own = record.get("id") or record.get("external_id")
     for place, part in enumerate(parts):
         id_ = f"{own}:{place}" if own and len(parts) > 1 else own
@@ -106,7 +106,7 @@ def _argument(call: Record) -> str:
 
 
 def _turns(messages: Sequence[Any], session: str) -> Iterator[dict[str, Any]]:
-    for turn, one in enumerate(said(messages, LONGEST)):
+    for turn, one in enumerate(utterances(messages, LONGEST)):
         yield {
             "id": f"{session}:{turn}:{one.name}", "text": one.text, "role": one.role, "session": session, "turn": turn,
             "source_date": one.at,

@@ -24,7 +24,7 @@ def system_user() -> str | None:
     return POSTGRES_USER if os.geteuid() == 0 else None
 
 
-def admit(user: str, owned: Sequence[Path], programs: Path, report: Callable[[str], None]) -> None:
+def grant_access(user: str, owned: Sequence[Path], programs: Path, report: Callable[[str], None]) -> None:
     """Give the user the owned folders, and traversal (not listing) of every folder above its files."""
     entry = _ensured(user)
     for folder in owned:

@@ -23,7 +23,7 @@ from redis import RedisError
 
 from api.up import redis_programs
 from api.up.home import explain_full
-from api.up.privileges import admit, launched, system_user, write_private
+from api.up.privileges import grant_access, launched, system_user, write_private
 from workers.coordination.redis import open_redis
 from workers.errors import SystemStateError, UnavailableError
 
@@ -138,7 +138,7 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     user = system_user()
     if user is not None:
-        admit(user, [server.data, server.sockets], postgres_programs(), report)
+        grant_access(user, [server.data, server.sockets], postgres_programs(), report)
     if not any(server.data.iterdir()):
         _initialise(server.data, user)
     version = server.data / "PG_VERSION"

@@ -102,9 +102,9 @@ def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> 
     refuse_running(home)
     new = not settings.database_url and not home.postgres.exists()
     refuse_full(home.folder, NEW_HOME_MIB if new else KNOWN_HOME_MIB)
-    refuse_taken(port, "Flower", "--port")
+    refuse_used_port(port, "Flower", "--port")
     if api_port is not None:
-        refuse_taken(api_port, "the API", "--api-port")
+        refuse_used_port(api_port, "the API", "--api-port")
 
 
 def _supervised(home: Home, state: State, every: Sequence[supervision.Program], *, detached: bool) -> System:
@@ -118,14 +118,14 @@ def _supervised(home: Home, state: State, every: Sequence[supervision.Program], 
 
 def stop(system: System) -> None:
     """Stop everything and wait until it has ended, ignoring further signals."""
-    with undisturbed():
+    with ignoring_signals():
         system.process.terminate()
         system.process.wait()
         stopping.end_leftovers(system.home)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def ignoring_signals() -> Iterator[None]:
     """Ignore Ctrl-C and SIGTERM for the duration of the block, which is limited in time."""
     before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -145,7 +145,7 @@ def refuse_running(home: Home) -> None:
         )
 
 
-def refuse_taken(port: int, who: str, option: str) -> None:
+def refuse_used_port(port: int, who: str, option: str) -> None:
     """Refuse a port that is in use, before anything is started."""
     if not servers.port_is_free(port):
         raise SystemStateError(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
-from workers.core.forget_limit import Limit, room
+from workers.core.forget_limit import Limit, remaining
 from workers.decay import forecast, passes
 from workers.memory.add import Stored
 from workers.storage.connection import transaction
@@ -139,7 +139,7 @@ def test_what_is_left_is_the_same_in_sql_and_in_python(
         stored = db.execute("select forget_room(1, %s)", (now,)).fetchone()
         db.execute("update forget_limits set a_day = 0.2, a_week = 0.5")
     endings = [(day(20 + days).timestamp(), *counts) for days, *counts in spent]
-    assert stored == (room(Limit(*shares), live, endings, now.timestamp()),)
+    assert stored == (remaining(Limit(*shares), live, endings, now.timestamp()),)
 
 
 @pytest.mark.parametrize("count", [30, 300])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_up import examples
 
 from workers.core import tokens
-from workers.core.chunks import CHUNK_TOKENS, OVERLAP_TOKENS, Chunk, chunks, cuts, sections
+from workers.core.chunks import CHUNK_TOKENS, OVERLAP_TOKENS, Chunk, chunk_bounds, chunks, sections
 from workers.core.tokens import Count
 
 COUNTS = {"characters": tokens.counter("characters"), "o200k_base": tokens.counter("o200k_base")}
@@ -33,7 +33,7 @@ def test_chunks_cover_the_text_and_none_is_too_long(name: str, text: str) -> Non
     count, text = COUNTS[name], re.sub("\r\n?", "\n", text)
     covered = [False] * len(text)
     for section in sections(text):
-        places = list(cuts(text, section, count))
+        places = list(chunk_bounds(text, section, count))
         for start, end in places:
             assert count(text[start:end].strip()) <= CHUNK_TOKENS
             covered[start:end] = [True] * (end - start)

@@ -53,7 +53,7 @@ def test_no_text_of_a_memory_reaches_the_terminal_as_a_command(
     output.console.cache_clear()
     output.print_table([EVIL, "text"], [[EVIL, None]])
     output.console().print(EVIL, markup=False)
-    output.console().print(f"[bold]{output.as_it_is(EVIL)}[/bold]")
+    output.console().print(f"[bold]{output.escape_markup(EVIL)}[/bold]")
     output.console(stderr=True).print(EVIL, markup=False)
     output.print_json({"text": EVIL})
     shown = capsys.readouterr()

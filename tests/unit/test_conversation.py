@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from workers.core.conversation import left_out, pieces, said
+from workers.core.conversation import skipped, split, utterances
 
 CALL = {"function": {"name": "search", "arguments": '{"q": "tea"}'}, "type": "function", "id": "call_1"}
 
@@ -37,7 +37,7 @@ CALL = {"function": {"name": "search", "arguments": '{"q": "tea"}'}, "type": "fu
     ],
 )  # fmt: skip
 def test_a_message_of_a_provider_says_its_words(message: Any, role: str, text: str) -> None:
-    (found,) = said([message])
+    (found,) = utterances([message])
 
     assert (found.role, found.text) == (role, text)
 
@@ -45,7 +45,10 @@ def test_a_message_of_a_provider_says_its_words(message: Any, role: str, text: s
 def test_text_and_tool_call_of_one_message_are_two_turns() -> None:
     message = {"role": "assistant", "content": "Let me look.", "tool_calls": [CALL], "created_at": 1_700_000_000}
 
-    assert [(one.role, one.at) for one in said([message])] == [("assistant", 1_700_000_000), ("tool", 1_700_000_000)]
+    assert [(one.role, one.at) for one in utterances([message])] == [
+        ("assistant", 1_700_000_000),
+        ("tool", 1_700_000_000),
+    ]
 
 
 def test_messages_without_words_or_to_the_system_are_left_out() -> None:
@@ -58,7 +61,7 @@ def test_messages_without_words_or_to_the_system_are_left_out() -> None:
         {"role": "user", "content": "Hello"},
     ]
 
-    assert left_out(messages, said(messages)) == [0, 1, 2, 3, 4]
+    assert skipped(messages, utterances(messages)) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -73,4 +76,4 @@ def test_messages_without_words_or_to_the_system_are_left_out() -> None:
     ],
 )
 def test_a_long_text_is_cut_where_something_ends(text: str, parts: list[str]) -> None:
-    assert list(pieces(text, 12 if " " in text else 10)) == parts
+    assert list(split(text, 12 if " " in text else 10)) == parts

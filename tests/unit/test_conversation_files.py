@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api.contrib.conversations import conversations
-from workers.core.conversation import said
+from workers.core.conversation import utterances
 
 CHATGPT = {
     "title": "Tea",
@@ -49,7 +49,10 @@ def test_a_file_of_any_form_has_its_conversations(form: Any, content: Any, sessi
     (found,) = conversations(io.BytesIO(form(json.dumps(content).encode())))
 
     assert found.session == session
-    assert [(one.role, one.text) for one in said(found.messages)] == [("user", "Which tea?"), ("assistant", "Sencha.")]
+    assert [(one.role, one.text) for one in utterances(found.messages)] == [
+        ("user", "Which tea?"),
+        ("assistant", "Sencha."),
+    ]
 
 
 def test_messages_as_lines_are_one_conversation() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.episodes import Branch, branch, durability, outrun
+from workers.core.episodes import Branch, branch, durability, past_turn_limit
 
 turns = st.integers(0, 2**40)
 
@@ -30,13 +30,13 @@ def test_only_episodes_have_a_durability() -> None:
 
 @pytest.mark.parametrize(("passed", "expected"), [(0, False), (499, False), (500, False), (501, True)])
 def test_an_episode_outlives_five_hundred_turns_and_not_one_more(passed: int, expected: bool) -> None:
-    assert outrun(np.array([7]), np.array([7 + passed]), 500.0).tolist() == [expected]
+    assert past_turn_limit(np.array([7]), np.array([7 + passed]), 500.0).tolist() == [expected]
 
 
 @given(turns, turns, st.integers(1, 10**9))
 def test_a_counter_behind_an_episode_outruns_nothing(occurred: int, now: int, most: int) -> None:
-    assert outrun(np.array([occurred]), np.array([now]), float(most)).tolist() == [now - occurred > most]
+    assert past_turn_limit(np.array([occurred]), np.array([now]), float(most)).tolist() == [now - occurred > most]
 
 
 def test_what_is_switched_off_is_never_outrun() -> None:
-    assert outrun(np.array([0]), np.array([2**62]), np.inf).tolist() == [False]
+    assert past_turn_limit(np.array([0]), np.array([2**62]), np.inf).tolist() == [False]

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import TEXTS, examples
 
-from workers.core.extraction import LONGEST, Drawn, Pointed, drawn
+from workers.core.extraction import LONGEST, Extracted, Pointed, extracted
 
 TEXT = "Hello! I do not live in Porto any more.  I moved to Leipzig in May. My cat is called Ada."
 HOME = Pointed("moved to Leipzig", "user", "home", "Leipzig", single=True)
 
 
-def found(pointed: Pointed, text: str = TEXT) -> Drawn | None:
-    return drawn(pointed, text, [text, "Mira: yes, the cat."])
+def found(pointed: Pointed, text: str = TEXT) -> Extracted | None:
+    return extracted(pointed, text, [text, "Mira: yes, the cat."])
 
 
 def test_a_fact_is_the_sentence_that_was_pointed_at() -> None:

@@ -20,12 +20,12 @@ from workers.core.fading import (
     Anchors,
     Faded,
     FadingRules,
+    as_written,
     ends,
     fade,
     lifetimes,
     pin,
-    sustained,
-    written,
+    with_pins,
 )
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
@@ -123,7 +123,7 @@ def after_pass(one: Anchors, faded: Faded) -> Anchors:
 
 def passes(one: Anchors, instants: Sequence[float], rules: FadingRules) -> Faded:
     """Return the state of a fact after passes at those instants, each only if it is due."""
-    known = written(one, NOW, rules)
+    known = as_written(one, NOW, rules)
     for now in instants:
         if known.due_at[0] <= now:
             known = fade(after_pass(one, known), now, rules)
@@ -227,7 +227,7 @@ def test_what_was_just_written_and_should_be_smaller_or_halved_is_due_at_once(
     one: Anchors, rules: FadingRules, wait: float
 ) -> None:
     now = NOW + wait
-    faded, new = fade(one, now, rules), written(one, now, rules)
+    faded, new = fade(one, now, rules), as_written(one, now, rules)
 
     assert (new.fidelity, new.halvings, new.stale) == (one.fidelity, one.halvings, one.stale)
     if faded.fidelity > one.fidelity or faded.halvings > one.halvings or faded.stale:
@@ -237,7 +237,7 @@ def test_what_was_just_written_and_should_be_smaller_or_halved_is_due_at_once(
 
 
 def test_a_year_old_fact_that_is_imported_is_due_at_once_and_keeps_its_vector_until_then() -> None:
-    new = written(fact(seen_at=NOW - 365 * DAY, confirmed_at=NOW), NOW, RULES)
+    new = as_written(fact(seen_at=NOW - 365 * DAY, confirmed_at=NOW), NOW, RULES)
 
     assert new.fidelity == FULL
     assert new.tier == Tier.COLD
@@ -245,7 +245,7 @@ def test_a_year_old_fact_that_is_imported_is_due_at_once_and_keeps_its_vector_un
 
 
 def test_a_fact_that_is_seen_now_keeps_its_vector_and_is_due_when_it_cools() -> None:
-    new = written(fact(0.5), NOW, RULES)
+    new = as_written(fact(0.5), NOW, RULES)
 
     assert state(new)[:2] == (Tier.WARM, FULL)
     assert new.due_at == pytest.approx(NOW + 6.69 * DAY, abs=0.01 * DAY)
@@ -448,7 +448,7 @@ def test_pinning_again_and_again_keeps_the_lifetime(one: Anchors, ends_of_pins: 
     for until in ends_of_pins:
         again = pin(one, lifetimes(one), until)
         assert lifetimes(again) == pytest.approx(own, abs=1e-3)
-        assert state(fade(sustained(again), until, RULES)) == state(fade(again, until, RULES))
+        assert state(fade(with_pins(again), until, RULES)) == state(fade(again, until, RULES))
         one = again
 
 
@@ -525,12 +525,12 @@ def test_a_permanent_episode_never_ends_and_is_stale_when_it_was_silent_for_long
 
 def test_only_a_pass_marks_an_episode_stale_and_its_next_use_ends_that() -> None:
     one = fact(branch=Branch.PERMANENT)
-    assert not written(one, NOW + 181 * DAY, RULES).stale
-    assert written(one, NOW + 181 * DAY, RULES).due_at == NOW + 181 * DAY
+    assert not as_written(one, NOW + 181 * DAY, RULES).stale
+    assert as_written(one, NOW + 181 * DAY, RULES).due_at == NOW + 181 * DAY
 
     stale = replace(one, stale=np.array([True]))
-    assert written(stale, NOW + 181 * DAY, RULES).stale
-    assert not written(replace(stale, silent_since=np.array([NOW + DAY])), NOW + 181 * DAY, RULES).stale
+    assert as_written(stale, NOW + 181 * DAY, RULES).stale
+    assert not as_written(replace(stale, silent_since=np.array([NOW + DAY])), NOW + 181 * DAY, RULES).stale
 
 
 def test_what_is_switched_off_never_happens() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 
-from workers.core.graph import HOPS, begin_with, factors, lift
+from workers.core.graph import HOPS, begins_with_name, hop_factors, link_gains
 
 properties = examples(100)
 shares = st.floats(0, 1)
@@ -16,7 +16,7 @@ walks = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 
 def lifted(relevance: list[float], walked: list[tuple[int, int, int, float]]) -> list[float]:
     reached, seeds, hops = (np.array([walk[i] for walk in walked], dtype=np.int64) for i in range(3))
     strengths = np.array([walk[3] for walk in walked], dtype=np.float64)
-    gained = lift(np.array(relevance), reached, seeds, factors(hops, strengths))
+    gained = link_gains(np.array(relevance), reached, seeds, hop_factors(hops, strengths))
     return list((np.array(relevance) + gained).tolist())
 
 
@@ -43,5 +43,5 @@ def test_without_walks_nothing_is_gained() -> None:
 
 
 def test_only_what_begins_with_a_name_does() -> None:
-    assert begin_with(["Zoë", "zoe", "Zoes", ""], {"zoe"}).tolist() == [1, 1, 0, 0]
-    assert begin_with(["Zoe", ""], frozenset()).tolist() == [0, 0]
+    assert begins_with_name(["Zoë", "zoe", "Zoes", ""], {"zoe"}).tolist() == [1, 1, 0, 0]
+    assert begins_with_name(["Zoe", ""], frozenset()).tolist() == [0, 0]

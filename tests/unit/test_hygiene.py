@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.hygiene import Hygiene, changed, effective, merged, numbers, without
+from workers.core.hygiene import Hygiene, changed, effective, merged, parameters, without
 from workers.errors import InvalidInputError
 from workers.settings import Settings
 
@@ -31,7 +31,7 @@ def refused(given: Any = None, unset: Any = None) -> str:
 
 def test_nothing_set_gives_the_documented_defaults() -> None:
     assert chosen({}) == DOCUMENTED
-    assert numbers(chosen({})) == Hygiene(180, 0.1, 500, 90, both_limits=False, stale_days=180)
+    assert parameters(chosen({})) == Hygiene(180, 0.1, 500, 90, both_limits=False, stale_days=180)
 
 
 def test_the_documents_partial_example_is_merged_over_the_defaults() -> None:
@@ -75,9 +75,9 @@ def test_hygiene_can_be_switched_off_as_a_whole_everywhere_or_in_one_namespace()
 
 
 def test_what_is_off_comes_to_numbers_that_never_do_anything() -> None:
-    assert numbers(False) == Hygiene(math.inf, 0.0, math.inf, math.inf, both_limits=True, stale_days=math.inf)
-    assert numbers(chosen({"hygiene": {"confidenceDecay": False}})).persistent_days == 90
-    assert numbers(chosen({"hygiene": {"episodicTTL": False}})).half_life == 180
+    assert parameters(False) == Hygiene(math.inf, 0.0, math.inf, math.inf, both_limits=True, stale_days=math.inf)
+    assert parameters(chosen({"hygiene": {"confidenceDecay": False}})).persistent_days == 90
+    assert parameters(chosen({"hygiene": {"episodicTTL": False}})).half_life == 180
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.core import tokens
-from workers.core.injection import CLOSING, OPENING, Format, block, escaped, fitting, line, summary
+from workers.core.injection import CLOSING, OPENING, Format, block, count_fitting, escaped, line, summary
 from workers.core.text import strip_injected
 
 TEXT = "User prefers dark mode"
@@ -58,7 +58,7 @@ def test_what_was_injected_is_stripped_when_it_is_stored_again(texts: list[str])
 
 @given(texts=st.lists(st.text(max_size=60), max_size=12), most=st.integers(1, 200))
 def test_the_budget_counts_the_whole_block_and_the_first_overflow_ends_it(texts: list[str], most: int) -> None:
-    taken = fitting(len(texts), most, lambda first: tokens.estimate(block(texts[:first])))
+    taken = count_fitting(len(texts), most, lambda first: tokens.estimate(block(texts[:first])))
     assert not taken or tokens.estimate(block(texts[:taken])) <= most
     assert taken == len(texts) or tokens.estimate(block(texts[: taken + 1])) > most
 

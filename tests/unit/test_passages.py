@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.passages import CUT, Cut, best, counts
+from workers.core.passages import CUT, Cut, passage_at, term_counts
 
 SMALL = Cut(step=5, longest=15)
 
@@ -14,13 +14,13 @@ def counted(places: list[list[int]]) -> list[list[int]]:
     terms = [term for term, own in enumerate(places) for _ in own]
     flat = [place for own in places for place in own]
     arrays = [np.array(one, np.int64) for one in ([0] * len(flat), terms, flat)]
-    found: list[list[int]] = counts(*arrays, (1, len(places)), SMALL)[0].tolist()
+    found: list[list[int]] = term_counts(*arrays, (1, len(places)), SMALL)[0].tolist()
     return found
 
 
 def test_a_short_text_has_no_passage() -> None:
-    assert best("Just a few words.", 0) is None
-    assert best("word " * CUT.longest, 0) is None
+    assert passage_at("Just a few words.", 0) is None
+    assert passage_at("word " * CUT.longest, 0) is None
 
 
 def test_terms_are_counted_where_they_stand() -> None:
@@ -33,7 +33,7 @@ def test_what_stands_before_the_text_counts_in_each_passage() -> None:
 
 def test_texts_without_any_of_the_terms_have_one_passage_of_nothing() -> None:
     nothing = np.zeros(0, np.int64)
-    assert counts(nothing, nothing, nothing, (2, 1)).tolist() == [[[0]], [[0]]]
+    assert term_counts(nothing, nothing, nothing, (2, 1)).tolist() == [[[0]], [[0]]]
 
 
 @given(st.lists(st.integers(0, 5_000), max_size=20))
@@ -44,13 +44,13 @@ def test_every_word_but_the_first_ones_is_in_two_passages(places: list[int]) -> 
 
 def test_a_passage_has_its_words() -> None:
     text = " ".join(f"word{i}," for i in range(30))
-    found = best(text, 5, SMALL)
+    found = passage_at(text, 5, SMALL)
     assert found is not None
     assert found.text == text[found.start : found.end] == ", ".join(f"word{i}" for i in range(5, 15))
 
 
 def test_the_last_passage_ends_with_the_text() -> None:
     text = " ".join(f"word{i}" for i in range(30))
-    found = best(text, 99, SMALL)
+    found = passage_at(text, 99, SMALL)
     assert found is not None
     assert found.end == len(text)

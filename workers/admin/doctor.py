@@ -11,7 +11,7 @@ import numpy as np
 from workers.context import Context
 from workers.coordination import signals
 from workers.core.arrays import Bools
-from workers.core.fading import Faded, FadingRules, fade, written
+from workers.core.fading import Faded, FadingRules, as_written, fade
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.memory.embed import Position
@@ -208,7 +208,7 @@ def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: dat
     Due facts, held facts, and facts that a pass has processed as of a later instant are no fault.
     """
     instant = now.timestamp()
-    faded, current = written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
+    faded, current = as_written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
     due_at = np.array([parts[id_].due_at for id_ in rows.ids], dtype=np.float64)
     ends_at = np.array([parts[id_].ends_at for id_ in rows.ids], dtype=np.float64)
     ahead = rows.tier > current.tier

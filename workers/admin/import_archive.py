@@ -11,7 +11,7 @@ from ebb.contract.retention import Outcome
 
 from workers.context import Context
 from workers.core.arrays import Vectors
-from workers.core.fading import written
+from workers.core.fading import as_written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.core.text import same_record
@@ -195,7 +195,7 @@ def _write(
     live = [one for one, _ in there if not one.past.ended]
     rows = activity.lock(db, tenant, [one.id for one in live])
     due.write_faded(
-        db, rows, written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces)), rows.held
+        db, rows, as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces)), rows.held
     )
     return set(having)
 

@@ -45,7 +45,7 @@ def _embedder(context: Context) -> str:
     pause = embedder_pause.state(context.redis)
     if pause.seconds:
         return embedder_pause.describe(pause)
-    known = signals.embedder_said(context.redis)
+    known = signals.embedder_state(context.redis)
     if known is not None:
         return known
     try:

@@ -193,7 +193,7 @@ def note_first(redis: Redis, batch: str) -> None:
     redis.hset(BATCH + batch, "first", 1)
 
 
-def does_first(redis: Redis, batch: str) -> bool:
+def runs_first(redis: Redis, batch: str) -> bool:
     """Return whether the batch's task runs the first slice itself."""
     return bool(redis.hexists(BATCH + batch, "first"))
 
@@ -210,7 +210,7 @@ def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
     return Slice(_batch(batch, found), place, content, int(found["tries"]), len(contents))
 
 
-def whole(redis: Redis, batch: str) -> Slice | None:
+def find_unsliced(redis: Redis, batch: str) -> Slice | None:
     """Return a batch that has no slices and runs as a whole; None if it has slices or is done."""
     named = (*FIELDS, PARTS)
     found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
@@ -278,14 +278,14 @@ def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) ->
     redis.hset(SLOTS, node, f"{children} {kept} {now}")
 
 
-def known_to_all(redis: Redis, queue: str, now: float) -> bool:
+def all_workers_support_slices(redis: Redis, queue: str, now: float) -> bool:
     """Return whether all workers of a queue support slices; earlier versions offer no slots."""
     nodes = {node for name, node in signals.live_workers(redis, now) if name == queue}
     offering: Any = redis.hkeys(SLOTS)
     return nodes <= {node.decode() for node in offering}
 
 
-def note_asked(redis: Redis) -> None:
+def note_interactive(redis: Redis) -> None:
     """Record that a caller waits for interactive work."""
     redis.set(ASKED, 1, px=ASKED_MS)
 

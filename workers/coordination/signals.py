@@ -210,7 +210,7 @@ def note_embedder(redis: Redis, said: str) -> None:
     redis.set(EMBEDDER, said, ex=EMBEDDER_SECONDS)
 
 
-def embedder_said(redis: Redis) -> str | None:
+def embedder_state(redis: Redis) -> str | None:
     """Return the state of the embedder, if it was recorded recently."""
     found = redis.get(EMBEDDER)
     return found.decode() if isinstance(found, bytes) else None

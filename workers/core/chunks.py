@@ -55,7 +55,7 @@ def chunks(text: str, count: Count) -> list[Chunk]:
     found = [
         Chunk(section.path, text[start:end].strip())
         for section in sections(text)
-        for start, end in cuts(text, section, count)
+        for start, end in chunk_bounds(text, section, count)
     ]
     return list(dict.fromkeys(chunk for chunk in found if chunk.text))
 
@@ -117,7 +117,7 @@ def _with_bare_headings(found: Sequence[Section], text: str) -> list[Section]:
     return kept
 
 
-def cuts(text: str, section: Section, count: Count) -> Iterator[tuple[int, int]]:
+def chunk_bounds(text: str, section: Section, count: Count) -> Iterator[tuple[int, int]]:
     """Yield start and end of the chunks of a section."""
     bounds = _bounds(text, section, count)
     first, last = 0, len(bounds) - 1

@@ -28,7 +28,7 @@ TIMES = ("created_at", "timestamp", "create_time", "time")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """A text from a message: index of the message, role, text, and time if known.
 
     `name` is the provider's id of the message, since messages may repeat each other.
@@ -41,16 +41,16 @@ class Said:
     name: str = ""
 
 
-def said(messages: Sequence[Any], longest: int = LONGEST) -> list[Said]:
+def utterances(messages: Sequence[Any], longest: int = LONGEST) -> list[Utterance]:
     """Return the texts of messages in order; a bare string is the user's, and messages without words are skipped.
 
     A text of more than `longest` bytes is split into several.
     """
     every = [one for place, message in enumerate(messages) for one in _of_message(place, message)]
-    return [replace(one, text=part) for one in every for part in pieces(one.text, longest)]
+    return [replace(one, text=part) for one in every for part in split(one.text, longest)]
 
 
-def pieces(text: str, longest: int) -> Iterator[str]:
+def split(text: str, longest: int) -> Iterator[str]:
     """Yield a text in parts of at most `longest` bytes of UTF-8, cut at a paragraph, line, sentence or word."""
     while len(text.encode()) > longest:
         start = text.encode()[:longest].decode(errors="ignore") or text[0]
@@ -62,14 +62,14 @@ def pieces(text: str, longest: int) -> Iterator[str]:
         yield text
 
 
-def _of_message(place: int, message: Any) -> Iterator[Said]:
+def _of_message(place: int, message: Any) -> Iterator[Utterance]:
     given = message if isinstance(message, Mapping) else {"role": "user", "content": message}
     role = ROLES.get(str(_role(given)).lower())
     at = next((given[name] for name in TIMES if given.get(name)), None)
     for kind, text in _parts(given):
         own, words = "tool" if kind == "tool" else role, INJECTED.sub("\n", text).strip()
         if own and words:
-            yield Said(place, own, words, at, str(given.get("id") or given.get("uuid") or ""))
+            yield Utterance(place, own, words, at, str(given.get("id") or given.get("uuid") or ""))
 
 
 def _role(message: Mapping[str, Any]) -> Any:
@@ -121,7 +121,7 @@ def _plain(value: Any) -> str:
     return "\n".join(texts) if texts and all(texts) else json.dumps(value, ensure_ascii=False)
 
 
-def left_out(messages: Sequence[Any], found: Iterable[Said]) -> list[int]:
+def skipped(messages: Sequence[Any], found: Iterable[Utterance]) -> list[int]:
     """Return the indexes of messages without text."""
     places = {one.message for one in found}
     return [place for place in range(len(messages)) if place not in places]

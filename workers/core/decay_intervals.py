@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
-from workers.core.fading import Anchors, sustained
+from workers.core.fading import Anchors, with_pins
 from workers.core.tiers import strength
 
 MOST = 16
@@ -46,7 +46,7 @@ def over(before: Anchors, after: Anchors) -> list[bytes]:
     ended = after.last_seen_at > before.last_seen_at
     columns = (
         _seconds(before.last_seen_at),
-        _seconds(sustained(before).last_seen_at),
+        _seconds(with_pins(before).last_seen_at),
         np.rint(strength(before.base, before.coactivations) * STEPS).astype(np.int64),
         np.clip(before.coactivations, 0, MANY),
     )

@@ -34,7 +34,7 @@ def durability(code: int) -> str | None:
     return {int(number): name for name, number in DURABILITIES.items()}.get(code)
 
 
-def outrun(occurred: Ints, turns: Ints, limit: Each) -> Bools:
+def past_turn_limit(occurred: Ints, turns: Ints, limit: Each) -> Bools:
     """Return which episodes lie more than `limit` turns before turn `turns`."""
     passed: Bools = np.maximum(turns - occurred, 0) > limit
     return passed

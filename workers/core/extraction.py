@@ -36,7 +36,7 @@ class Pointed:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Extracted:
     """An extracted fact: the sentence from `start` (inclusive) to `end` (exclusive), and what it is about."""
 
     start: int
@@ -52,7 +52,7 @@ class Drawn:
         return f"{self.entity}, {self.key}: {self.quote}"
 
 
-def drawn(pointed: Pointed, text: str, names: Sequence[str]) -> Drawn | None:
+def extracted(pointed: Pointed, text: str, names: Sequence[str]) -> Extracted | None:
     """Return the fact that was pointed at in a text; None if its words, name or value are not there.
 
     The name may occur in any of the texts `names`, which are those of the conversation.
@@ -67,7 +67,7 @@ def drawn(pointed: Pointed, text: str, names: Sequence[str]) -> Drawn | None:
     if end - start > LONGEST or value is None:
         return None
     name = SPEAKER if entity.lower() == SPEAKER else entity
-    return Drawn(start, end, quote, name, key, quote[slice(*value)] if pointed.single else None)
+    return Extracted(start, end, quote, name, key, quote[slice(*value)] if pointed.single else None)
 
 
 def _found(words: str, text: str) -> tuple[int, int] | None:

@@ -96,14 +96,14 @@ class Faded:
         return Faded(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
 
-def chosen(facts: Anchors, which: Bools | Ints) -> Anchors:
+def select(facts: Anchors, which: Bools | Ints) -> Anchors:
     """Return the anchors of the facts selected by a mask or by indexes."""
     return Anchors(**{field.name: getattr(facts, field.name)[which] for field in fields(facts)})
 
 
 def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     """Return the state of facts at `now`; fidelity that was already coarser stays, since only an access restores it."""
-    facts = sustained(facts)
+    facts = with_pins(facts)
     bends = curve(strength(facts.base, facts.coactivations), facts.coactivations)
     age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
     fidelity, next_fidelity = _fidelity(facts, bends, age, rules)
@@ -124,13 +124,13 @@ def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     )
 
 
-def over(faded: Faded, now: float) -> Bools:
+def have_ended(faded: Faded, now: float) -> Bools:
     """Return which facts have ended by `now`; a lifetime includes the instant at which it expires."""
     ended: Bools = (faded.ends_at < now) | ((faded.ends_at == now) & (faded.end_reason != REASONS.index("expired")))
     return ended
 
 
-def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
+def as_written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     """Return the state of facts as just written, due at once where a pass has work to do on them."""
     faded = fade(facts, now, rules)
     behind = (faded.fidelity > facts.fidelity) | (faded.halvings > facts.halvings) | (faded.stale & ~facts.stale)
@@ -139,7 +139,7 @@ def written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
     return replace(faded, fidelity=facts.fidelity, halvings=facts.halvings, stale=stale, due_at=due_at)
 
 
-def sustained(facts: Anchors) -> Anchors:
+def with_pins(facts: Anchors) -> Anchors:
     """Return facts with pins applied: a pin counts as use until it ends, and permanence is a pin without end.
 
     After the pin, a fact fades from its strength as if it had last been seen and confirmed when the pin ended. The
@@ -159,7 +159,7 @@ def sustained(facts: Anchors) -> Anchors:
 
 def lifetimes(facts: Anchors) -> Floats:
     """Return how many seconds each fact lives from its confirmation, or from the end of its pin."""
-    return facts.expires_at - sustained(facts).confirmed_at
+    return facts.expires_at - with_pins(facts).confirmed_at
 
 
 def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
@@ -177,7 +177,7 @@ def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
 
     No fact ends before its pin; permanent ones never end.
     """
-    instants = _end_instants(sustained(facts), rules)
+    instants = _end_instants(with_pins(facts), rules)
     return instants.min(axis=0), instants.argmin(axis=0)
 
 

@@ -22,7 +22,7 @@ class Limit:
     a_week: float = 0.5
 
 
-def room(limit: Limit, live: int, spent: Sequence[Ending], now: float) -> int | None:
+def remaining(limit: Limit, live: int, spent: Sequence[Ending], now: float) -> int | None:
     """Return how many more facts may end at `now` (epoch seconds) with `live` ones left; None without a limit.
 
     The shares refer to what was live when the day or week began, so they stay the same while facts end.

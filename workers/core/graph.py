@@ -20,7 +20,7 @@ the first ten, and two fewer in first place.
 """
 
 
-def lift(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floats:
+def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floats:
     """Return what each fact gains from its links: at least a share of the relevance of the facts it is linked with.
 
     No fact overtakes the one that it was reached from, and mutual links do not add up.
@@ -37,12 +37,12 @@ def lift(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floa
     return gain
 
 
-def begin_with(first: Sequence[str], names: Collection[str]) -> Floats:
+def begins_with_name(first: Sequence[str], names: Collection[str]) -> Floats:
     """Return 1 for each text whose first word, in the form of `names.plain`, is one of the names, else 0."""
     return np.array([float(plain(word) in names) for word in first]) if names else np.zeros(len(first))
 
 
-def factors(hops: Ints, strengths: Floats) -> Floats:
+def hop_factors(hops: Ints, strengths: Floats) -> Floats:
     """Return the share of relevance that counts at the end of walks of that many hops and link strengths."""
     shares: Floats = np.array(HOPS)[hops] * strengths
     return shares

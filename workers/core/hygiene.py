@@ -81,7 +81,7 @@ def _section(defaults: Defaults, given: Document, name: str) -> Document | Liter
     return complete
 
 
-def numbers(whole: Document | Literal[False]) -> Hygiene:
+def parameters(whole: Document | Literal[False]) -> Hygiene:
     """Return the parameters of a complete document."""
     belief, episodes = (whole.get(name) if whole else None for name in SECTIONS)
     chosen: dict[str, Any] = {"by_hand": whole["schedule"] == "manual"} if whole else {}
@@ -97,7 +97,7 @@ def numbers(whole: Document | Literal[False]) -> Hygiene:
     return Hygiene(**chosen)
 
 
-def by_passes(own: Hygiene) -> Hygiene:
+def for_passes(own: Hygiene) -> Hygiene:
     """Return the parameters for decay passes and readers: no culling or aging where the janitor is called by hand.
 
     The schedule `onCapture` only calls the janitor more often; passes run in between.

@@ -45,7 +45,7 @@ def block(lines: Sequence[str]) -> str:
     return "\n".join([OPENING, *lines, CLOSING]) if lines else ""
 
 
-def fitting(lines: int, most: int, size: Callable[[int], int]) -> int:
+def count_fitting(lines: int, most: int, size: Callable[[int], int]) -> int:
     """Return how many of the first lines fit into `most` tokens.
 
     `size` returns the tokens of the block of that many lines.

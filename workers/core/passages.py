@@ -45,7 +45,7 @@ class Passage:
     text: str
 
 
-def counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], cut: Cut = CUT) -> Ints:
+def term_counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], cut: Cut = CUT) -> Ints:
     """Return how often each of k terms occurs in each passage of n texts, as (n, passages, k).
 
     Args:
@@ -64,7 +64,7 @@ def counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], cut: 
     return passages
 
 
-def best(text: str, place: int, cut: Cut = CUT) -> Passage | None:
+def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
     """Return the passage that starts at word `place` of a long text; None where the text is not long."""
     words = [match.span() for match in WORD.finditer(text)]
     if len(words) <= cut.longest:

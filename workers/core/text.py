@@ -43,7 +43,7 @@ def statement_digest(text: str, entity: str | None, key: str | None, value: str 
     return digest(text) + marks if any(marks) else digest(text)
 
 
-def stem(identity: bytes) -> bytes:
+def text_digest(identity: bytes) -> bytes:
     """Return the digest of a statement's text alone, without case, entity, key and value."""
     return identity[:STEM]
 
@@ -54,7 +54,7 @@ def same_record(one: bytes, other: bytes) -> bool:
     Case-sensitive words are compared if both identities have marks; those of earlier versions have none.
     """
     known = STEM not in (len(one), len(other))
-    return stem(one) == stem(other) and (not known or _marks(one)[0] == _marks(other)[0])
+    return text_digest(one) == text_digest(other) and (not known or _marks(one)[0] == _marks(other)[0])
 
 
 def same_statement(one: bytes, other: bytes) -> bool:
@@ -64,21 +64,23 @@ def same_statement(one: bytes, other: bytes) -> bool:
     """
     case, *about = zip(_marks(one), _marks(other), strict=True)
     return (
-        stem(one) == stem(other) and case[0] == case[1] and all(NO_MARK in pair or pair[0] == pair[1] for pair in about)
+        text_digest(one) == text_digest(other)
+        and case[0] == case[1]
+        and all(NO_MARK in pair or pair[0] == pair[1] for pair in about)
     )
 
 
-def says_less(identity: bytes) -> list[bytes]:
+def less_specific(identity: bytes) -> list[bytes]:
     """Return the identities of all statements with this text that leave more fields empty, itself first."""
     marks = _marks(identity)
     choices = itertools.product(*((mark, NO_MARK) if mark != NO_MARK else (mark,) for mark in marks[1:]))
-    said = [stem(identity) + marks[0] + b"".join(choice) for choice in choices]
+    said = [text_digest(identity) + marks[0] + b"".join(choice) for choice in choices]
     return [one if any(one[STEM:]) else one[:STEM] for one in said]
 
 
-def bare(identity: bytes) -> bytes:
+def least_specific(identity: bytes) -> bytes:
     """Return the identity of the statement with this text and without entity, key and value."""
-    return says_less(identity)[-1]
+    return less_specific(identity)[-1]
 
 
 def cased(text: str) -> str:

@@ -57,7 +57,7 @@ def outdates(newer: str, older: str) -> bool:
     return all(figures) and figures[0] != figures[1] and SAYS_A_CHANGE.search(newer) is not None
 
 
-def raised(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
+def with_newer_above(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
     """Return n scores where the newer statement of each (newer, older) pair of indexes ranks above the older one.
 
     If several make the same one outdated, the newest ranks highest. `stated_at` are n instants in seconds.

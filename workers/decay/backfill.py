@@ -10,7 +10,7 @@ from ebb.contract.values import DecayClass
 
 from workers.context import Context
 from workers.core.arrays import Bools
-from workers.core.fading import written
+from workers.core.fading import as_written
 from workers.core.lifetime import classify_decay, expiry
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import careful, rules_for
@@ -73,12 +73,12 @@ def _classify(
     new = _with_classes(rows, chosen)
     moved = _differ(rows, new)
     rules = rules_for(context, db, new.namespaces)
-    overdue = moved & (written(new.anchors, now.timestamp(), rules).lifetime_ends_at < now.timestamp())
+    overdue = moved & (as_written(new.anchors, now.timestamp(), rules).lifetime_ends_at < now.timestamp())
     moving = moved if prune else moved & ~overdue
     if moving.any() and not dry_run:
         moved_rows = new.only(moving)
         rules = rules_for(context, db, moved_rows.namespaces)
-        edits.write_classes(db, moved_rows, written(moved_rows.anchors, now.timestamp(), rules))
+        edits.write_classes(db, moved_rows, as_written(moved_rows.anchors, now.timestamp(), rules))
     changes = Counter(zip(_names(rows.only(moving)), _names(new.only(moving)), strict=True))
     return Backfilled(len(rows), changes, int(overdue.sum()))
 

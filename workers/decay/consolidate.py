@@ -19,7 +19,7 @@ from workers.context import Context
 from workers.core import confidence, lifetime
 from workers.core import near_duplicates as likeness
 from workers.core.arrays import Ints
-from workers.core.fading import Anchors, chosen, written
+from workers.core.fading import Anchors, as_written, select
 from workers.core.fidelity import FULL, PENDING
 from workers.decay.forget_limit import allowed
 from workers.decay.near_duplicates import compare
@@ -225,7 +225,7 @@ def _strengthen(
     anchors = confirmed(_best_of(rows.anchors, members, times, now), kept, now, always=True)
     latest = np.array([rows.anchors.expires_at[own].max() for own in members])
     anchors = replace(anchors, expires_at=np.maximum(anchors.expires_at, latest))
-    faded = written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
+    faded = as_written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
     activity.write_used(db, kept, anchors, faded, np.zeros(len(groups), dtype=np.int64), now)
     activity.confirm(db, tenant, kept.ids, times.tolist())
 
@@ -233,10 +233,10 @@ def _strengthen(
 def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now: datetime) -> Anchors:
     """Return the anchors of each group's first member, with the highest strength and confidence of the group."""
     alive = salience(facts, now)
-    strongest = chosen(facts, np.array([own[int(alive[own].argmax())] for own in members], dtype=np.int64))
+    strongest = select(facts, np.array([own[int(alive[own].argmax())] for own in members], dtype=np.int64))
     surest = np.array([facts.confidence[own].max() for own in members])
     return replace(
-        chosen(facts, np.array([own[0] for own in members], dtype=np.int64)),
+        select(facts, np.array([own[0] for own in members], dtype=np.int64)),
         base=strongest.base,
         coactivations=strongest.coactivations,
         last_seen_at=strongest.last_seen_at,

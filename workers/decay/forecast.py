@@ -10,9 +10,9 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import REASONS, Anchors, Faded, FadingRules, chosen, fade, over
+from workers.core.fading import REASONS, Anchors, Faded, FadingRules, fade, have_ended, select
 from workers.core.fidelity import FINGERPRINT
-from workers.core.forget_limit import room
+from workers.core.forget_limit import remaining
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.capacity import REASON as CROWDED
@@ -159,10 +159,10 @@ def _foresee(
         places = np.flatnonzero(due_today)
         instant = day.at.timestamp()
         before = replace(
-            chosen(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
+            select(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
         )
         faded = fade(before, instant, rules)
-        ended, changes = over(faded, instant), _changes(before, faded, tier[places])
+        ended, changes = have_ended(faded, instant), _changes(before, faded, tier[places])
         of_vectors = sizes.of_vectors(before.fidelity)
         day.freed += float((of_vectors - sizes.of_vectors(faded.fidelity))[~ended].sum())
         for change, which in changes:
@@ -197,7 +197,7 @@ def _limit(
     crowd = _crowd(db, tenant, now)
     for day in ahead:
         day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
-        left = room(own, live, spent, day.at.timestamp())
+        left = remaining(own, live, spent, day.at.timestamp())
         asked = [forget_limit.asked_for(one.rows, passed_at, day.at) for one in day.ended]
         wanted = [~of_one & ~one.rows.held for of_one, one in zip(asked, day.ended, strict=True)]
         granted = _granted(day.ended, wanted, left)

@@ -9,7 +9,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import Faded, fade, over
+from workers.core.fading import Faded, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted
@@ -113,7 +113,7 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
 
     Held facts wait for their owner and are left out, as are facts that ended within a gap.
     """
-    ended = over(faded, part.planned_for.timestamp())
+    ended = have_ended(faded, part.planned_for.timestamp())
     forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
     if ended.any() and not part.force:
         paused = within(db, rows, faded.ends_at)
@@ -182,7 +182,7 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
     for rows in due.coming(db, tenant, now, BATCH):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
-        counting = over(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
+        counting = have_ended(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
         counting &= ~within(db, rows, faded.ends_at)
         found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
     found.sort()

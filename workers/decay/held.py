@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.core.fading import REASONS, ends, written
+from workers.core.fading import REASONS, as_written, ends
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_for
 from workers.memory.restore import as_recalled
@@ -129,6 +129,6 @@ def _keep(context: Context, db: Connection, rows: Activity, now: datetime) -> No
     anchors = as_recalled(rows, now, rules)
     tenant = int(rows.namespaces[0])
     turn_limit.encode_again(db, tenant, rows.ids, now)
-    faded = written(anchors, now.timestamp(), rules)
+    faded = as_written(anchors, now.timestamp(), rules)
     activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
     events.add_all(db, rows.namespaces.tolist(), rows.ids, now, "kept")

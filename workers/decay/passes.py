@@ -19,7 +19,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints
-from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, over
+from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, have_ended
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
@@ -242,7 +242,7 @@ def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now:
     """Return the state where facts that have ended by the janitor's rules are ended too."""
     rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
-    ended = over(found, now.timestamp())
+    ended = have_ended(found, now.timestamp())
     both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))
     return Faded(**{name: np.where(ended, one, other) for name, one, other in both})
 

@@ -19,7 +19,7 @@ from workers.decay.forget_limit import allowed
 from workers.decay.runs import check_own
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement
-from workers.llm.review import Because, Reviewed, needless
+from workers.llm.review import Because, Reviewed, redundant
 from workers.memory.forget import forget_within
 from workers.storage import activity, events, limits, namespaces, runs, signatures, visible
 from workers.storage.activity import PERMANENT
@@ -172,7 +172,7 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
     if all(fact.keep for fact in shown):
         return {}
     try:
-        return needless(context.chat, shown, QUESTION_SECONDS)
+        return redundant(context.chat, shown, QUESTION_SECONDS)
     except JudgementError as error:
         log.warning("%d facts are kept without being reviewed: %s", len(shown), error)
         if not isinstance(error, UnusableJudgementError):

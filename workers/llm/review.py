@@ -57,7 +57,7 @@ class _Review(BaseModel):
     forget: list[_Needless]
 
 
-def needless(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[UUID, Because]:
+def redundant(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[UUID, Because]:
     """Return the facts to forget, each with the fact that makes it redundant and why.
 
     Raises:
@@ -69,7 +69,7 @@ def needless(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[UU
     shown = {str(fact.statement.id): fact.statement.id for fact in facts if fact.statement.id is not None}
     keep = {fact.statement.id for fact in facts if fact.keep}
     named = [(shown.get(one.id.lower()), shown.get(one.because_of.lower()), one.why) for one in found]
-    needless_ = {gone: Because(of, why) for gone, of, why in named if gone is not None and of is not None}
-    if len(needless_) < len(found) or needless_.keys() & (keep | {because.of for because in needless_.values()}):
+    redundant_ = {gone: Because(of, why) for gone, of, why in named if gone is not None and of is not None}
+    if len(redundant_) < len(found) or redundant_.keys() & (keep | {because.of for because in redundant_.values()}):
         raise UnusableJudgementError("The LLM named facts that were not shown to it, or that must stay.")
-    return needless_
+    return redundant_

@@ -15,7 +15,7 @@ from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Vectors
 from workers.core.episodes import branch
-from workers.core.fading import FadingRules, written
+from workers.core.fading import FadingRules, as_written
 from workers.core.fidelity import FULL, PENDING
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
@@ -144,7 +144,7 @@ def _add_activity(
         return
     classes = [fact.decay_class for _, fact in new]
     anchors = activity.anchors_for(_starts(context, new, now), classes, fidelity)
-    faded = written(anchors, now.timestamp(), rules)
+    faded = as_written(anchors, now.timestamp(), rules)
     ids = [row.id for row, _ in new]
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
     sources = [fact.decay_class_source for _, fact in new]

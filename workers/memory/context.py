@@ -55,7 +55,7 @@ def inject(context: Context, namespace: str, question: Question, shape: Shape, n
     count = tokens.counter(context.settings.tokenizer)
     found = recall(context, namespace, question, now)
     lines = [_line(fact, shape, context.settings) for fact in found.results]
-    taken = injection.fitting(len(lines), shape.most_tokens, lambda first: count(_text(lines[:first], shape)))
+    taken = injection.count_fitting(len(lines), shape.most_tokens, lambda first: count(_text(lines[:first], shape)))
     text = _text(lines[:taken], shape)
     return Injection(text, count(text), _arranged(lines[:taken], shape), lines[taken:], found)
 

@@ -13,7 +13,7 @@ from workers.core import confidence, tiers
 from workers.core.arrays import Floats
 from workers.core.confidence import DAY
 from workers.core.decay_intervals import MOST, DecayInterval
-from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, sustained
+from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, with_pins
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 from workers.errors import NotFoundError
@@ -190,7 +190,7 @@ def _retention_curve(facts: Anchors) -> tiers.Curve:
 
 def _seen_at(facts: Anchors) -> float:
     """Return when a fact's decay starts: its last use, or the end of its pin."""
-    return float(sustained(facts).last_seen_at[0])
+    return float(with_pins(facts).last_seen_at[0])
 
 
 def _horizon(facts: Anchors, ends_at: float, now: float) -> float:
@@ -218,7 +218,7 @@ def _salience(facts: Anchors, at: Floats) -> Floats:
 
 def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
     """Return the effective confidence of a fact at each instant, as in an export."""
-    kept = sustained(facts)
+    kept = with_pins(facts)
     confirmed_at = np.minimum(np.broadcast_to(kept.confirmed_at, at.shape), at)
     believed = np.broadcast_to(facts.confidence, at.shape)
     expires_at = np.broadcast_to(np.where(kept.permanent, np.inf, facts.expires_at), at.shape)

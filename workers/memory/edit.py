@@ -13,7 +13,7 @@ from ebb.contract.values import MOST_TAGS
 from workers.context import Context
 from workers.core import lifetime
 from workers.core.episodes import Branch
-from workers.core.fading import written
+from workers.core.fading import as_written
 from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import UNKNOWN, lives
@@ -221,7 +221,7 @@ def _write_lives(
         branch=branch,
     )
     lived = replace(own, anchors=anchors, decay_classes=[name or "" for name in classes])
-    faded = written(anchors, instant, rules_for(context, db, own.namespaces))
+    faded = as_written(anchors, instant, rules_for(context, db, own.namespaces))
     lifetimes = [lifetime.expiry(name, 0.0) for name in classes]
     edits.write_lives(db, tenant, lived, [one.source or "" for one in changed], lifetimes, faded)
 

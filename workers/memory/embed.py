@@ -12,7 +12,7 @@ import numpy as np
 from workers.context import Context
 from workers.coordination.embedder_pause import EmbedderPause
 from workers.core.arrays import Vectors
-from workers.core.fading import Faded, written
+from workers.core.fading import Faded, as_written
 from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
 from workers.errors import EmbedderMismatchError
@@ -76,7 +76,7 @@ def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vec
 
 def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) -> Faded:
     anchors = replace(rows.anchors, fidelity=np.full(len(rows), FULL, dtype=np.int64))
-    return written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    return as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
 
 
 Position = tuple[int, UUID]

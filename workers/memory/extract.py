@@ -15,7 +15,7 @@ from ebb.contract.facts import NewFact
 
 from workers.context import Context
 from workers.coordination import idempotency
-from workers.core.extraction import SPEAKER, Drawn, drawn
+from workers.core.extraction import SPEAKER, Extracted, extracted
 from workers.errors import InvalidInputError, JudgementError, UnusableJudgementError
 from workers.llm.extraction import point_out
 from workers.memory.add import Stored
@@ -49,7 +49,7 @@ class Timeline:
     known: dict[tuple[str, str], list[Value]] = field(default_factory=dict)
     facts: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, turn: Turn, one: Drawn) -> UUID:
+    def add(self, turn: Turn, one: Extracted) -> UUID:
         """Add a statement extracted from a turn; return the id of its fact, which may exist already."""
         fact = _fact(turn, one)
         if one.value is not None:
@@ -84,7 +84,7 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     return _store(context, namespace, kept, now, own)
 
 
-def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Drawn]]:
+def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Extracted]]:
     """Return the LLM's statements that occur in the turns, in order; none if it fails."""
     if idempotency.is_llm_paused(context.redis):
         log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
@@ -101,13 +101,13 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
             idempotency.pause_llm(context.redis)
         return []
     names = [one.text for one in shown]
-    found = [(number, drawn(one, numbered[number].text, names)) for number, one in pointed]
+    found = [(number, extracted(one, numbered[number].text, names)) for number, one in pointed]
     if refused := sum(one is None for _, one in found):
         log.warning("%d of %d facts that an LLM drew are not in the text", refused, len(found))
     return [(numbered[number], one) for number, one in sorted(found, key=lambda it: it[0]) if one is not None]
 
 
-def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Drawn]]) -> dict[str, Any]:
+def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Extracted]]) -> dict[str, Any]:
     """Return the facts to store and the links from facts to turns, as JSON."""
     timeline = Timeline(db, tenant)
     pairs = [[str(timeline.add(turn, one)), str(turn.id)] for turn, one in found]
@@ -115,7 +115,7 @@ def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Drawn]]) -
     return {"facts": facts, "links": pairs}
 
 
-def _fact(turn: Turn, one: Drawn) -> dict[str, Any]:
+def _fact(turn: Turn, one: Extracted) -> dict[str, Any]:
     place = {"turn": str(turn.id), "start": one.start, "end": one.end, "quote": one.quote}
     return {
         "id": uuid5(turn.id, f"{one.start}\n{one.entity.lower()}\n{one.key}"),

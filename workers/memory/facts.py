@@ -107,7 +107,7 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
     curve = tiers.curve(strength, coactivations)
     anchors = _anchors(rows)
-    age_days = (instant - np.minimum(fading.sustained(anchors).last_seen_at, instant)) / confidence.DAY
+    age_days = (instant - np.minimum(fading.with_pins(anchors).last_seen_at, instant)) / confidence.DAY
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
     own = [hygiene(context, row["settings"]) for row in rows]
     believed = _effective_confidence(rows, instant, own)

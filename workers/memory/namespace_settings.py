@@ -11,7 +11,7 @@ from ebb.contract.admin import ChangeSettings
 from workers.context import Context
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import FadingRules
-from workers.core.hygiene import Document, Hygiene, by_passes, changed, effective, numbers
+from workers.core.hygiene import Document, Hygiene, changed, effective, for_passes, parameters
 from workers.errors import InvalidInputError
 from workers.storage import namespaces
 from workers.storage.connection import Connection, transaction
@@ -34,7 +34,7 @@ class NamespaceRules:
 
 def hygiene(context: Context, own: dict[str, Any]) -> Hygiene:
     """Return the hygiene numbers of a namespace with these settings."""
-    return numbers(effective(context.settings.hygiene_defaults, own)) if own else context.hygiene
+    return parameters(effective(context.settings.hygiene_defaults, own)) if own else context.hygiene
 
 
 def careful(context: Context, own: Document) -> bool:
@@ -50,7 +50,7 @@ def notices_updates(context: Context, own: Document) -> bool:
 
 def rules_of(context: Context, own: Hygiene) -> FadingRules:
     """Return the decay rules of one namespace."""
-    rules = by_passes(own)
+    rules = for_passes(own)
     return replace(context.rules, **{name: getattr(rules, name) for name in BY_NAMESPACE})
 
 
@@ -61,7 +61,7 @@ def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: 
     own = [hygiene(context, known[id_][0]) for id_ in tenants.tolist()]
     turns = np.array([known[id_][1] for id_ in tenants.tolist()], dtype=np.int64)
     most = np.array([one.persistent_turns for one in own], dtype=np.float64)
-    rules = own if janitor else [by_passes(one) for one in own]
+    rules = own if janitor else [for_passes(one) for one in own]
     return NamespaceRules(_rules(context, rules, places), turns[places], most[places])
 
 
@@ -71,7 +71,7 @@ def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
 
 
 def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRules:
-    if all(one == by_passes(context.hygiene) for one in own):
+    if all(one == for_passes(context.hygiene) for one in own):
         return context.rules
     columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in own])[places] for name in BY_NAMESPACE}
     return replace(context.rules, **columns)

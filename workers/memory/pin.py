@@ -73,7 +73,7 @@ def _write(context: Context, db: Connection, found: Reached, until: float, now: 
     lifetime = activity.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
     anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
     anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
-    faded = fading.written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    faded = fading.as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     found.revive(db, tenant, rows.ids, now)
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
     activity.pin_until(db, tenant, id_, until, lifetime)

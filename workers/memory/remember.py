@@ -8,7 +8,7 @@ from ebb.contract.conversation import Remember, Remembered, Turn
 
 from workers.context import Context
 from workers.core import conversation
-from workers.core.conversation import Said
+from workers.core.conversation import Utterance
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
 from workers.storage import facts, namespaces
@@ -17,13 +17,13 @@ from workers.storage.connection import transaction
 OF_MESSAGES = UUID("0c5c2a54-7f0c-5d6e-9d0b-3a0f6f2f7b11")
 
 
-def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str, Any]], list[UUID]]:
+def turns(context: Context, asked: Remember) -> tuple[list[Utterance], list[dict[str, Any]], list[UUID]]:
     """Return the statements of the messages, the fact of each, and the ids of the new ones.
 
     New facts continue the session's turns. An id is derived from namespace, session and statement, so that a repeated
     message gives the same fact.
     """
-    said = conversation.said(asked.messages, context.settings.max_text)
+    said = conversation.utterances(asked.messages, context.settings.max_text)
     ids = [_id(asked, one) for one in said]
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, asked.namespace)
@@ -34,24 +34,27 @@ def turns(context: Context, asked: Remember) -> tuple[list[Said], list[dict[str,
 
 
 def remembered(
-    asked: Remember, said: Sequence[Said], given: Sequence[dict[str, Any]], done: Sequence[Stored | InvalidInputError]
+    asked: Remember,
+    said: Sequence[Utterance],
+    given: Sequence[dict[str, Any]],
+    done: Sequence[Stored | InvalidInputError],
 ) -> Remembered:
     """Return the outcome of each turn."""
     found = [_turn(*one) for one in zip(said, given, done, strict=True)]
     added = sum(one.action == "added" for one in found)
-    return Remembered(turns=found, added=added, left_out=conversation.left_out(asked.messages, said))
+    return Remembered(turns=found, added=added, left_out=conversation.skipped(asked.messages, said))
 
 
-def _id(asked: Remember, one: Said) -> UUID:
+def _id(asked: Remember, one: Utterance) -> UUID:
     return uuid5(OF_MESSAGES, "\n".join([asked.namespace, repr(asked.session), one.name, one.role, one.text]))
 
 
-def _fact(asked: Remember, one: Said, id_: UUID, turn: int | None) -> dict[str, Any]:
+def _fact(asked: Remember, one: Utterance, id_: UUID, turn: int | None) -> dict[str, Any]:
     own = {"id": id_, "text": one.text, "role": one.role, "session": asked.session, "source": asked.source}
     return own | {"turn": turn if asked.session is not None else None, "source_date": one.at}
 
 
-def _turn(one: Said, given: dict[str, Any], done: Stored | InvalidInputError) -> Turn:
+def _turn(one: Utterance, given: dict[str, Any], done: Stored | InvalidInputError) -> Turn:
     if isinstance(done, InvalidInputError):
         return Turn(message=one.message, role=one.role, error=str(done))
     turn = given["turn"] if done.action == "added" else None

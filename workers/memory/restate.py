@@ -14,7 +14,7 @@ from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Bools
 from workers.core.episodes import NOT_YET, Branch
-from workers.core.fading import Anchors, chosen, written
+from workers.core.fading import Anchors, as_written, select
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, turn_limit
 from workers.storage.activity import Activity
@@ -71,8 +71,8 @@ def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[
     changed = _changed(there.anchors, anchors)
     rows = there.only(changed)
     if rows.ids:
-        anchors = chosen(anchors, changed)
-        faded = written(anchors, instant, rules_for(context, db, rows.namespaces))
+        anchors = select(anchors, changed)
+        faded = as_written(anchors, instant, rules_for(context, db, rows.namespaces))
         activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
 
 

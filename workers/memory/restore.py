@@ -13,7 +13,7 @@ from ebb.contract.values import Reason
 from workers.context import Context
 from workers.core import fading, lifetime
 from workers.core.episodes import NOT_YET
-from workers.core.fading import Anchors, FadingRules, ends, written
+from workers.core.fading import Anchors, FadingRules, as_written, ends
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import came_later, forget_ended, forget_over, standing
@@ -228,7 +228,7 @@ def _revive(
     anchors = as_recalled(live, now, rules)
     turn_limit.encode_again(db, tenant, live.ids, now)
     activity.write_used(
-        db, live, anchors, written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
+        db, live, anchors, as_written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
     )
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
     if live.ids:
@@ -249,7 +249,7 @@ def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[U
     rows = rows.only(~np.isposinf(rows.anchors.pinned_until))
     lifetimes = fading.lifetimes(rows.anchors)
     anchors = fading.pin(rows.anchors, lifetimes, np.inf)
-    faded = written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    faded = as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
     for id_, seconds in zip(rows.ids, lifetimes.tolist(), strict=True):
         activity.pin_until(db, tenant, id_, np.inf, seconds)

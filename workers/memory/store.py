@@ -16,7 +16,7 @@ from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
 from workers.core.intent import Intent, asked, stretches
 from workers.core.names import extract_tags
-from workers.core.text import says_less, stem
+from workers.core.text import less_specific, text_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Stored, add_within, answers_for
@@ -372,8 +372,8 @@ def _aligned(rows: Sequence[Fact]) -> list[Fact]:
     met: dict[bytes, list[bytes]] = {}
     aligned = []
     for row in rows:
-        said = met.setdefault(stem(row.hash), [])
-        known = next((one for one in said if row.hash in says_less(one)), None)
+        said = met.setdefault(text_digest(row.hash), [])
+        known = next((one for one in said if row.hash in less_specific(one)), None)
         if known is None:
             said.append(row.hash)
         aligned.append(row if known is None else replace(row, hash=known))

@@ -13,7 +13,7 @@ from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Bools, Floats
 from workers.core.confidence import DAY
-from workers.core.fading import Anchors, chosen, sustained, written
+from workers.core.fading import Anchors, as_written, select, with_pins
 from workers.core.fidelity import FULL, PENDING
 from workers.core.repeats import is_repeat, with_question
 from workers.memory.namespace_settings import rules_for
@@ -221,7 +221,7 @@ def _seen_again(anchors: Anchors, at: datetime) -> Anchors:
 def salience(anchors: Anchors, at: datetime) -> Floats:
     """Return the salience of facts at an instant."""
     strength = tiers.strength(anchors.base, anchors.coactivations)
-    age_days = (at.timestamp() - sustained(anchors).last_seen_at) / DAY
+    age_days = (at.timestamp() - with_pins(anchors).last_seen_at) / DAY
     return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
 
 
@@ -262,11 +262,11 @@ def _write(
     """Write the new anchors of facts that are live or revived by them; return these facts with their old anchors."""
     instant = at.timestamp()
     anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
-    faded = written(anchors, instant, rules_for(context, db, found.rows.namespaces))
+    faded = as_written(anchors, instant, rules_for(context, db, found.rows.namespaces))
     keep = found.prolonged(faded.ends_at)
     rows = found.rows.only(keep)
     if rows.ids:
         found.revive(db, tenant, set(rows.ids), at)
         counts = np.full(len(rows), recalls, dtype=np.int64)
-        activity.write_used(db, rows, chosen(anchors, keep), faded.only(keep), counts, at, found.only(keep).asked)
+        activity.write_used(db, rows, select(anchors, keep), faded.only(keep), counts, at, found.only(keep).asked)
     return rows

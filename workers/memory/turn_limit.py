@@ -7,8 +7,8 @@ from datetime import datetime
 import numpy as np
 
 from workers.context import Context
-from workers.core.episodes import NOT_YET, Branch, outrun
-from workers.core.fading import written
+from workers.core.episodes import NOT_YET, Branch, past_turn_limit
+from workers.core.fading import as_written
 from workers.memory.namespace_settings import NamespaceRules, namespace_rules, rules_for
 from workers.storage import due, facts, turn_limit
 from workers.storage.activity import Activity
@@ -57,13 +57,13 @@ def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetim
     live = aged.only(np.array([known[id_].live for id_ in rows.ids], dtype=np.bool_) & ~rows.held)
     if live.ids:
         rules = rules_for(context, db, live.namespaces)
-        due.write_faded(db, live, written(live.anchors, now.timestamp(), rules), live.held)
+        due.write_faded(db, live, as_written(live.anchors, now.timestamp(), rules), live.held)
 
 
 def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
     """Return facts with the turn limit applied at an instant; the count of a pinned episode restarts."""
     anchors, instant = rows.anchors, now.timestamp()
-    over = (anchors.branch == Branch.PERSISTENT) & outrun(rows.occurred, own.turns, own.most_turns)
+    over = (anchors.branch == Branch.PERSISTENT) & past_turn_limit(rows.occurred, own.turns, own.most_turns)
     pinned = over & (anchors.pinned_until > instant)
     outrun_at = np.where(over & ~pinned, np.minimum(anchors.outrun_at, instant), NOT_YET)
     return replace(

@@ -12,7 +12,7 @@ import numpy as np
 from workers.core import decay_intervals, text
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
-from workers.core.fading import Anchors, Faded, chosen
+from workers.core.fading import Anchors, Faded, select
 from workers.storage.connection import Connection, Cursor
 from workers.storage.statements import LAST, MOST_OF_ONE_TEXT
 
@@ -185,7 +185,7 @@ class Activity:
         return Activity(
             self.namespaces[keep],
             [id_ for id_, kept in zip(self.ids, keep, strict=True) if kept],
-            chosen(self.anchors, keep),
+            select(self.anchors, keep),
             [name for name, kept in zip(self.decay_classes, keep, strict=True) if kept],
             self.tier[keep],
             self.last_accessed_at[keep],
@@ -313,7 +313,7 @@ def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) ->
 
 def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
     """Return the facts with the same texts that have ended and no pass has forgotten yet."""
-    stems = list(dict.fromkeys(map(text.stem, hashes)))
+    stems = list(dict.fromkeys(map(text.text_digest, hashes)))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT, "now": now}
     rows = db.execute(ENDED_AMONG, given)
     return [fact for (fact,) in rows]

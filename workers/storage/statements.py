@@ -78,14 +78,14 @@ IDENTIFY = """
 def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes each statement, if any; the newest of several."""
     known = _stated(db, namespace, hashes)
-    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
+    found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
     return {hash_: one.id for hash_, one in found.items() if one is not None}
 
 
 def known_otherwise(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes each statement with more or less detail, which the unique index does not find."""
     known = _stated(db, namespace, hashes)
-    found = {hash_: _match(hash_, known.get(text.stem(hash_), [])) for hash_ in hashes}
+    found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
     return {hash_: one.id for hash_, one in found.items() if one is not None and one.hash != hash_}
 
 
@@ -117,12 +117,12 @@ def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:
 
 def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, list[Stated]]:
     """Return the live facts with the same texts as these statements, by the digest of the text."""
-    stems = list(dict.fromkeys(map(text.stem, hashes)))
+    stems = list(dict.fromkeys(map(text.text_digest, hashes)))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
     found: dict[bytes, list[Stated]] = {}
     with db.cursor(row_factory=class_row(Stated)) as cursor:
         for one in cursor.execute(KNOWN_BY_HASH, given, binary=True):
-            found.setdefault(text.stem(one.hash), []).append(one)
+            found.setdefault(text.text_digest(one.hash), []).append(one)
     return found
 
 
@@ -213,12 +213,12 @@ def lift_forgotten(db: Connection, namespace: int, hashes: Sequence[bytes]) -> N
 
 def _noted(hash_: bytes) -> list[bytes]:
     """Return the hashes recorded for a forgotten statement: its own and, if it has details, that of its text."""
-    plain = text.bare(hash_)
+    plain = text.least_specific(hash_)
     return [hash_] if plain == hash_ else [hash_, plain + MORE]
 
 
 def _covering(hash_: bytes) -> list[bytes]:
     """Return the hashes whose record prevents this statement from being stored."""
-    plain = text.bare(hash_)
+    plain = text.least_specific(hash_)
     more = [plain + MORE] if plain == hash_ else []
-    return list(dict.fromkeys([*text.says_less(hash_), text.stem(hash_), *more]))
+    return list(dict.fromkeys([*text.less_specific(hash_), text.text_digest(hash_), *more]))

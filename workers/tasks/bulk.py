@@ -96,7 +96,7 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
         return {"results": _at_once(task, batch, [items])}
     slices = [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
     with _redis_needed(task):
-        known = bulk.known_to_all(context.redis, STORE, context.seconds())
+        known = bulk.all_workers_support_slices(context.redis, STORE, context.seconds())
     try:
         part = _first(task, batch, slices) if known else None
     except RefusedError:  # with a full Redis, batches are processed without the lane
@@ -132,7 +132,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
         own = send_slices(but=batch.id)
         if own:
             bulk.note_first(context.redis, batch.id)
-        elif is_new or not bulk.does_first(context.redis, batch.id):
+        elif is_new or not bulk.runs_first(context.redis, batch.id):
             return None
         return bulk.find(context.redis, batch.id, 0, own.slices if own else 1)
     except RefusedError:
@@ -201,7 +201,7 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):
             bulk.note_first(context.redis, batch.id)
-        elif is_new or not bulk.does_first(context.redis, batch.id):
+        elif is_new or not bulk.runs_first(context.redis, batch.id):
             leave_answer_to_others(task, "waits for a slot")
         task.request.update({LANE: True})
 
@@ -218,7 +218,7 @@ def send_slices(but: str = "") -> bulk.Claimed | None:
 
 def _send_whole(id_: str) -> bool:
     """Send a task that is not sliced, unless its caller has given up; return whether `id_` is such a task."""
-    part = bulk.whole(context.redis, id_)
+    part = bulk.find_unsliced(context.redis, id_)
     if part is None:
         return False
     batch = part.batch

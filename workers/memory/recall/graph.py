@@ -59,7 +59,7 @@ class Surroundings:
 
     def gain_by_name(self, found: Candidates, names: Collection[str]) -> Floats:
         """Return the gain of n candidates that begin with one of the names, beyond their gain from entities."""
-        beginning = graph.begin_with(found["first_word"].tolist(), names)
+        beginning = graph.begins_with_name(found["first_word"].tolist(), names)
         return np.maximum(graph.NAMED * beginning - self._named(found), 0.0)
 
     def _named(self, found: Candidates) -> Floats:
@@ -70,12 +70,12 @@ class Surroundings:
     def _lift(self, found: Candidates, relevance: Floats) -> Floats:
         places = {id_: place for place, id_ in enumerate(found["id"])}
         seen = [walk for walk in self.walks if walk.fact in places and walk.seed in places]
-        shares = graph.factors(
+        shares = graph.hop_factors(
             np.array([walk.hops for walk in seen], dtype=np.int64), np.array([walk.strength for walk in seen])
         )
         reached = np.array([places[walk.fact] for walk in seen], dtype=np.int64)
         seeds = np.array([places[walk.seed] for walk in seen], dtype=np.int64)
-        return graph.lift(relevance, reached, seeds, shares)
+        return graph.link_gains(relevance, reached, seeds, shares)
 
 
 def surroundings(

@@ -48,7 +48,7 @@ class Scores:
 
     def above(self, stated_at: Floats, pairs: Sequence[updates.Pair]) -> "Scores":
         """Return scores where the newer candidate of each pair ranks above the older one."""
-        total = outdating.raised(self.total, stated_at, pairs)
+        total = outdating.with_newer_above(self.total, stated_at, pairs)
         return replace(self, total=total, newer=total - self.total)
 
 

@@ -39,7 +39,7 @@ def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Se
     read = candidates.places(db, namespace, ids, lexemes)
     triples = [(texts[id_], terms[lexeme], place) for id_, lexeme, places in read for place in places]
     text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
-    return passages.counts(text, term, place, (len(texts), len(terms)))
+    return passages.term_counts(text, term, place, (len(texts), len(terms)))
 
 
 def most_held(times: Ints) -> Bools:
