@@ -84,7 +84,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
                 raise NotFoundError(f"{name}: no live fact {id_} is in namespace {asked.namespace!r}; see `recall`.")
         assert tenant is not None  # noqa: S101 - otherwise both facts are missing
         (id_,) = links.add(db, tenant.id, [(asked.source, asked.target)], asked.type, [asked.strength], now)
-        activity.weigh(db, tenant.id, list(ends.values()))
+        activity.update_worth(db, tenant.id, list(ends.values()))
     return Linked(id=id_, **ends, type=asked.type, strength=asked.strength)
 
 
@@ -94,7 +94,7 @@ def unlink(context: Context, asked: Unlink) -> Removed:
         tenant = namespaces.find(db, asked.namespace)
         removed = 0 if tenant is None else links.remove(db, tenant.id, asked.source, asked.target, asked.type)
         if tenant is not None:
-            activity.weigh(db, tenant.id, [asked.source, asked.target])
+            activity.update_worth(db, tenant.id, [asked.source, asked.target])
     return Removed(removed=removed)
 
 
@@ -112,7 +112,7 @@ def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int
         similar = _similar(context, db, tenant.id, fact, own, now)
         added = links.add_related(db, tenant.id, fact, similar, MOST_FOUND, now) if similar else 0
         if added:
-            activity.weigh(db, tenant.id, [fact, *similar])
+            activity.update_worth(db, tenant.id, [fact, *similar])
         return added
 
 

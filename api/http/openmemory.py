@@ -199,8 +199,8 @@ def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
     memory, deleted = mine.of(user_id, "write"), 0
     last: str | None = None
     while ids := [fact["id"] for fact in memory.facts(PAGE, before=last)["facts"]]:
-        fates, last = memory.forget(ids)["results"], ids[-1]
-        deleted += sum(fate.get("action") == "forgotten" for fate in fates)
+        outcomes, last = memory.forget(ids)["results"], ids[-1]
+        deleted += sum(one.get("action") == "forgotten" for one in outcomes)
     return {"ok": True, "deleted": deleted}
 
 

@@ -62,7 +62,7 @@ def day(number: float) -> datetime:
     return DAY_0 + timedelta(days=number)
 
 
-def selected(reasons: tuple[str, ...] = restore.BY_ITSELF, **selection: Any) -> Selection:
+def selected(reasons: tuple[str, ...] = restore.BY_DECAY, **selection: Any) -> Selection:
     """Return a selection of tombstones, with instants in days."""
     return Selection(reasons, **{name: day(one) if name != "run" else one for name, one in selection.items()})
 

@@ -39,7 +39,7 @@ HOUR = 1 / 24
 NEVER = math.inf
 NOT_YET = -math.inf
 RETENTION = 30
-WISHED = "asked"
+REQUESTED = "asked"
 RESTORED_OFTEN = 2
 """Number of restorations after which a fact is pinned without end."""
 
@@ -227,8 +227,8 @@ class Owner:
         life.confirmed = now if life.kind.refreshed else life.confirmed
 
     def forget(self, number: int, life: Life, now: float) -> None:
-        if life.forgotten is None or life.forgotten[0] != WISHED:
-            life.forgotten = (WISHED, now)
+        if life.forgotten is None or life.forgotten[0] != REQUESTED:
+            life.forgotten = (REQUESTED, now)
             self.unwanted.add(number)
 
     def restore(self, number: int, life: Life, now: float) -> None:
@@ -244,14 +244,18 @@ class Owner:
         life.occurred, life.outrun = len(self.turns_taken), NEVER
         life.forgotten = None
         life.confidence = 1.0 if life.why_over(now) else life.confidence
-        ended = [reason for reason, _ in life.restored if reason != WISHED]
-        if life.restored[-1][0] != WISHED and len(ended) >= RESTORED_OFTEN:
+        ended = [reason for reason, _ in life.restored if reason != REQUESTED]
+        if life.restored[-1][0] != REQUESTED and len(ended) >= RESTORED_OFTEN:
             life.pinned = NEVER
         self.unwanted.discard(number)
 
     def purge(self, now: float) -> None:
         self.lives = [
-            [one for one in lives if (one.forgotten or ("", now))[0] != WISHED or one.forgotten[1] >= now - RETENTION]
+            [
+                one
+                for one in lives
+                if (one.forgotten or ("", now))[0] != REQUESTED or one.forgotten[1] >= now - RETENTION
+            ]
             for lives in self.lives
         ]
 

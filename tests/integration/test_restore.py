@@ -17,7 +17,7 @@ from workers.memory import facts as show
 from workers.memory import restore, supersede
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
-from workers.memory.restore import BY_ITSELF
+from workers.memory.restore import BY_DECAY
 from workers.storage import events
 from workers.storage.connection import transaction
 
@@ -49,7 +49,7 @@ def forget_for(memory: Memory, reason: str, *ids: UUID, at: float, run: UUID | N
 # One fact -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", [*BY_ITSELF, "asked", "retracted"])
+@pytest.mark.parametrize("reason", [*BY_DECAY, "asked", "retracted"])
 @pytest.mark.parametrize("years", [0, -3, 3])
 def test_a_restored_fact_says_what_it_said_for_whatever_reason_and_date_it_was_forgotten(
     memory: Memory, reason: str, years: int
@@ -58,7 +58,7 @@ def test_a_restored_fact_says_what_it_said_for_whatever_reason_and_date_it_was_f
     id_ = memory.add(TEXT, **fields, metadata={"a": [1]}, source="chat", importance=0.7, category="home", turn=3)
     before = shown(memory, id_, 1)
     forget_for(memory, reason, id_, at=1 + 365 * years)
-    if years > 0 and reason not in BY_ITSELF:
+    if years > 0 and reason not in BY_DECAY:
         assert did(memory.restore(id_, at=2)) == ["refused"]
         return
     assert did(memory.restore(id_, at=2)) == ["restored"]
@@ -83,7 +83,7 @@ def test_a_restore_that_comes_again_after_the_fact_ended_again_changes_nothing(m
     memory.restore(id_, at=3)
     memory.decay(5)
     assert did(memory.restore(id_, at=3)) == ["unchanged"]
-    assert memory.row(id_)["forgotten_reason"] in BY_ITSELF
+    assert memory.row(id_)["forgotten_reason"] in BY_DECAY
     assert did(memory.restore(id_, at=6)) == ["restored"]
 
 
@@ -98,7 +98,7 @@ def test_what_was_restored_twice_does_not_end_by_itself_again(memory: Memory) ->
     assert memory.history(id_)[-3:] == [("forgotten", 5), ("restored", 6), ("pinned", 6)]
     memory.unpin(id_, at=3_651)
     memory.decay(3_653)
-    assert memory.row(id_)["forgotten_reason"] in BY_ITSELF
+    assert memory.row(id_)["forgotten_reason"] in BY_DECAY
 
 
 def test_what_its_owner_forgets_and_restores_twice_is_not_pinned(memory: Memory) -> None:
@@ -210,10 +210,10 @@ def test_until_when_a_fact_can_be_restored_is_its_retention_after_the_later_date
     id_ = memory.add(TEXT)
     forget_for(memory, "faded", id_, at=1)
     memory.rows("update facts set tombstone_at = %s", day(4))
-    page = forgotten.forgotten(memory.context, "default", restore.Selection(BY_ITSELF), 1)
+    page = forgotten.forgotten(memory.context, "default", restore.Selection(BY_DECAY), 1)
     assert [one.restorable_until for one in page.facts] == [None]
     owner = memory.having(deep_days=30).context
-    page = forgotten.forgotten(owner, "default", restore.Selection(BY_ITSELF), 1)
+    page = forgotten.forgotten(owner, "default", restore.Selection(BY_DECAY), 1)
     assert [one.restorable_until for one in page.facts] == [day(34)]
 
 
@@ -226,7 +226,7 @@ def test_everything_that_a_pass_at_a_future_instant_forgot_comes_back_by_its_tim
     asked, run = memory.add("The secret recipe."), uuid4()
     memory.forget(asked, at=0.5)
     memory.decay(3_650, run=run, force=True)
-    assert restore.selected(memory.context, "default", restore.Selection(BY_ITSELF, since=day(1))) == 45
+    assert restore.selected(memory.context, "default", restore.Selection(BY_DECAY, since=day(1))) == 45
     assert memory.restore_selected(at=1, since=1) == ["restored"] * 45
     assert memory.restore_selected(at=1, run=run) == []
     assert {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")} == facts
@@ -244,7 +244,7 @@ def test_only_what_is_in_the_way_of_others_stays_when_many_are_restored(memory: 
     memory.decay(4)
     assert sorted(memory.restore_selected(at=5, since=0)) == ["refused", "restored"]
     assert set(memory.ids("spare key tea", at=5)) == {second.id, other}
-    assert memory.row(first)["forgotten_reason"] in BY_ITSELF
+    assert memory.row(first)["forgotten_reason"] in BY_DECAY
 
 
 def test_merged_facts_come_back_by_the_run_that_merged_them(memory: Memory) -> None:

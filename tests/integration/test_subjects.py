@@ -9,13 +9,13 @@ from memory import Memory, day
 from pydantic import ValidationError
 
 from workers.errors import InvalidInputError
-from workers.memory import subjects
+from workers.memory import forget as forgetting
 
 RUN = uuid4()
 
 
 def forget(memory: Memory, *, at: float, until: float = float("inf"), **asked: Any) -> Forgot:
-    return subjects.forget(memory.context, Forget(**asked), day(at), RUN, until)
+    return forgetting.forget_subject(memory.context, Forget(**asked), day(at), RUN, until)
 
 
 def texts(memory: Memory) -> list[str]:
@@ -78,7 +78,7 @@ def test_what_was_forgotten_before_is_erased_as_well(stocked: Memory) -> None:
 
 
 def test_what_there_is_no_time_for_is_left_and_said(stocked: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subjects, "BATCH", 1)
+    monkeypatch.setattr(forgetting, "BATCH", 1)
     first = forget(stocked, at=1, until=0, entity="Mira")
     assert (first.matching, first.done, first.left) == (1, 1, True)
     assert forget(stocked, at=1, entity="Mira").done == 2

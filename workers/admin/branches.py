@@ -72,7 +72,7 @@ def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) 
 def conclude(context: Context, branch: Branch, now: datetime) -> None:
     """Copy the rows of the namespace as a whole, and have its words counted. Idempotent."""
     with reading(context.database_url) as db:
-        branches.copy_rest(db, _original(db, branch), branch)
+        branches.copy_namespace_rows(db, _original(db, branch), branch)
         branches.complete(db, branch, now)
     signals.mark_grown(context.redis, branch.name)
 

@@ -90,7 +90,7 @@ def examine(
         for one, those in groupby(batch, key=lambda one: one[0]):
             for fault, ids in _faults(context, db, one, [id_ for _, id_ in those], now, mend=mend).items():
                 wrong.setdefault(fault, []).extend(ids)
-        wrong["left over"] = _left_over(db, own, after, batch, mend=mend)
+        wrong["left over"] = _orphans(db, own, after, batch, mend=mend)
         miscounted = 0 if batch else tallies.audit(db, own, mend=mend)
         if mend and not batch:
             _count_words(context, [namespace] if namespace else namespaces.all_names(db))
@@ -103,9 +103,7 @@ def examine(
     )
 
 
-def _left_over(
-    db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool
-) -> list[UUID]:
+def _orphans(db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool) -> list[UUID]:
     """Return the facts with orphaned rows, up to the end of a batch; `mend` deletes the rows."""
     gone = faults.leftovers(db, ranges(own, after, batch, faults.empty_namespaces(db, own) if not batch else []))
     if mend and gone:
@@ -143,16 +141,16 @@ def _faults(
         for fault in faults_of(one, embedder.dims if embedder else None):
             wrong.setdefault(fault, []).append(one.id)
     lacking = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
-    if others := _of_another(db, tenant, [one for one in parts.values() if one.id not in lacking]):
+    if others := _with_other_signature(db, tenant, [one for one in parts.values() if one.id not in lacking]):
         wrong["signature of another"] = others
     awaiting = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
     live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
-    late, faded = _late(rules_for(context, db, live.namespaces), live, parts, now)
+    late, faded = _wrongly_due(rules_for(context, db, live.namespaces), live, parts, now)
     if late.any():
         wrong["wrong due"] = live.only(late).ids
     if mend:
         _mend(db, tenant, wrong, now)
-        due.write_faded(db, live.only(late), _those(faded, late), live.held[late])
+        due.write_faded(db, live.only(late), faded.only(late), live.held[late])
     return wrong
 
 
@@ -190,7 +188,7 @@ def _faults_of_live(one: Parts, full_dims: int | None) -> list[str]:
     return uncounted + [fault for fault, there in found.items() if there]
 
 
-def _of_another(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUID]:
+def _with_other_signature(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUID]:
     """Return the facts with a full vector and a signature that does not belong to it."""
     ids = [one.id for one in those if one.fidelity == FULL and not one.ended]
     signed = signatures.read(db, tenant, ids)
@@ -202,7 +200,7 @@ def _of_another(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUI
     return others
 
 
-def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
+def _wrongly_due(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
     """Return which facts change before they are due, or end at another instant than stored, and their correct state.
 
     Due facts, held facts, and facts that a pass has processed as of a later instant are no fault.
@@ -218,18 +216,14 @@ def _late(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: dat
     return ~rows.held & (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
 
 
-def _those(faded: Faded, which: Bools) -> Faded:
-    return Faded(**{name: getattr(faded, name)[which] for name in Faded.__slots__})
-
-
 def _mend(db: Connection, tenant: int, wrong: dict[str, list[UUID]], now: datetime) -> None:
     def having(kinds: Collection[str]) -> tuple[Sequence[int], Sequence[UUID]]:
         ids = [id_ for fault in kinds for id_ in wrong.get(fault, [])]
         return [tenant] * len(ids), ids
 
     faults.add_activity(db, *having(["no activity"]), now)
-    faults.await_vector(db, *having(LACKING))
+    faults.mark_pending(db, *having(LACKING))
     vectors.drop(db, *having([*LACKING, "vector left over"]))
-    faults.show_or_hide(db, *having(["hidden", "shown"]))
-    faults.count_or_not(db, *having(["not counted", "counted though ended"]))
+    faults.toggle_live(db, *having(["hidden", "shown"]))
+    faults.toggle_retired(db, *having(["not counted", "counted though ended"]))
     activity.retire(db, *having(["due though ended"]))

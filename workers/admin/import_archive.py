@@ -25,7 +25,7 @@ from workers.memory.restore import restore_ended_within
 from workers.memory.store import embed
 from workers.storage import activity, due, facts, imports, namespaces, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
-from workers.storage.facts import Said
+from workers.storage.facts import TextInSession
 from workers.validation.archived import (
     ArchivedContradiction,
     ArchivedDocument,
@@ -122,11 +122,11 @@ def _restored(
     ]
 
 
-def _outcome(id_: UUID, fate: Outcome | InvalidInputError, *, faded: bool) -> Stored:
+def _outcome(id_: UUID, outcome: Outcome | InvalidInputError, *, faded: bool) -> Stored:
     """Return the outcome of a fact that is known already."""
-    if isinstance(fate, InvalidInputError):  # it equals a live fact
+    if isinstance(outcome, InvalidInputError):  # it equals a live fact
         return Stored(id_, "duplicate", embedded=True)
-    action = "forgotten" if fate.reason in facts.WISHED else fate.action
+    action = "forgotten" if outcome.reason in facts.REQUESTED else outcome.action
     return Stored(id_, action, embedded=True, faded=faded)
 
 
@@ -136,7 +136,7 @@ def _refused(
     """Return the outcomes and errors of the facts that are not written, by index."""
     known = facts.known_by_id(db, tenant, [one.id for one in given])
     said = statements.known_exactly(db, tenant, hashes)
-    unwanted = statements.forgotten_among(db, tenant, hashes)
+    deleted = statements.forgotten_among(db, tenant, hashes)
     refused: dict[int, Stored | InvalidInputError] = {}
     ids: set[UUID] = set()
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
@@ -146,8 +146,8 @@ def _refused(
             refused[place] = Stored(one.id, "unchanged", embedded=True)
         elif not one.past.ended and hash_ in said:
             refused[place] = Stored(said[hash_], "duplicate", embedded=True)
-        elif not one.past.ended and hash_ in unwanted:
-            refused[place] = Stored(unwanted[hash_], "forgotten", embedded=False)
+        elif not one.past.ended and hash_ in deleted:
+            refused[place] = Stored(deleted[hash_], "forgotten", embedded=False)
         else:
             ids.add(one.id)
             if not one.past.ended:
@@ -164,7 +164,7 @@ def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
 def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with their content salience, estimated where the archive has none."""
     wanting = [row for row in rows if row["content_salience"] is None]
-    said = [Said(*(row[name] for name in ("id", "text", "role", "session", "turn"))) for row in wanting]
+    said = [TextInSession(*(row[name] for name in ("id", "text", "role", "session", "turn"))) for row in wanting]
     found = estimate.salience_within(db, tenant, said)
     saliences = {row["id"]: one for row, one in zip(wanting, found, strict=True)}
     return [
@@ -231,7 +231,7 @@ def _events(one: ArchivedFact) -> list[dict[str, Any]]:
 
 def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:
     added = imports.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
-    activity.weigh(db, tenant, {id_ for source, target, _ in added for id_ in (source, target)})
+    activity.update_worth(db, tenant, {id_ for source, target, _ in added for id_ in (source, target)})
     there = imports.linked(db, tenant, [one.source for one in given])
     lacking = "link: of {} and {} not both are there, so they cannot be linked."
     return [

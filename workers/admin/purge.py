@@ -13,7 +13,7 @@ from workers.coordination.redis import compact, drop_results
 from workers.errors import UnavailableError
 from workers.storage import deep, maintenance, namespaces, tombstones
 from workers.storage.connection import connect, transaction
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 
 BATCH = 1_000
 """Facts erased or packed in one transaction."""
@@ -67,7 +67,7 @@ def sink_batch(context: Context, now: datetime, namespace: str | None, *, in_gap
             return 0
         own, simulated = tenant.id if tenant else None, context.settings.time_travel
         claimed = deep.claim(
-            db, _earlier(now, SINKS_AFTER_DAYS), BATCH, own, WISHED, in_gaps=in_gaps, simulated=simulated
+            db, _earlier(now, SINKS_AFTER_DAYS), BATCH, own, REQUESTED, in_gaps=in_gaps, simulated=simulated
         )
         return deep.sink(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
 

@@ -136,7 +136,7 @@ def settle(context: Context, now: datetime) -> int:
         with transaction(context.database_url) as db:
             taken, whose = tallies.settle(db, BATCH)
             if whose is not None:
-                time_series.note_tallies(db, whose, now)
+                time_series.record_tallies(db, whose, now)
         settled += taken
         if taken < BATCH:
             return settled

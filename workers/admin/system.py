@@ -95,7 +95,7 @@ def note(context: Context, now: datetime) -> None:
         lengths = {queue: length_of(broker, queue) for queue in QUEUES}
     writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
     with transaction(context.database_url) as db:
-        time_series.note_system(db, lengths, writes, now)
+        time_series.record_system(db, lengths, writes, now)
 
 
 def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:

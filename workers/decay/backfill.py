@@ -55,7 +55,7 @@ def backfill(
         tenant = None if namespace is None else namespaces.find(db, namespace)
         if namespace is not None and tenant is None:
             return None, Backfilled()
-        locked = edits.unchosen(db, tenant.id if tenant else None, after, BATCH, now)
+        locked = edits.without_explicit_class(db, tenant.id if tenant else None, after, BATCH, now)
         done = _classify(context, db, locked, now, dry_run=dry_run, prune=prune)
     return (int(locked.namespaces[-1]), locked.ids[-1]) if locked.ids else None, done
 
@@ -63,12 +63,14 @@ def backfill(
 def _classify(
     context: Context, db: Connection, locked: Activity, now: datetime, *, dry_run: bool, prune: bool
 ) -> Backfilled:
-    said = edits.said(db, locked)
+    wordings = edits.wordings(db, locked)
     names = list(zip(locked.namespaces.tolist(), locked.ids, strict=True))
-    rows = locked.only(np.array([name in said for name in names], dtype=np.bool_))
+    rows = locked.only(np.array([name in wordings for name in names], dtype=np.bool_))
     settings = namespaces.settings_of(db, np.unique(rows.namespaces).tolist())
     chosen = [
-        classify_decay(*said[name], careful=careful(context, settings[name[0]][0])) for name in names if name in said
+        classify_decay(*wordings[name], careful=careful(context, settings[name[0]][0]))
+        for name in names
+        if name in wordings
     ]
     new = _with_classes(rows, chosen)
     moved = _differ(rows, new)

@@ -120,10 +120,10 @@ def merge(
         check_own(db, run, "consolidation", None)
         runs.finish(db, run)
         rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
-        wanted = _still_there(db, tenant.id, groups, now)
+        wanted = _unchanged(db, tenant.id, groups, now)
         total = sum(len(group.merge) for group in wanted)
         granted = total if force else allowed(context, db, tenant.id, total, now)
-        going = _within(wanted, granted)
+        going = _cut(wanted, granted)
         faded = _merge(context, db, tenant.id, run, rows, going, now) if going else []
     if granted < total:
         log.warning("FORGET LIMIT MET: %d near-duplicates are kept that would be merged", total - granted)
@@ -134,15 +134,15 @@ def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
     pairs = duplicate_pairs.unsettled(db, tenant, now, MOST_PAIRS)
     there = duplicate_pairs.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
     alike = {pair: cosine for pair, cosine in pairs.items() if pair[0] in there and pair[1] in there}
-    best_first = [member.id for member in sorted(there.values(), key=_worth)]
-    staying = frozenset(member.id for member in there.values() if _stays(member))
+    best_first = [member.id for member in sorted(there.values(), key=_keep_order)]
+    staying = frozenset(member.id for member in there.values() if _is_exempt(member))
     return [
         Group(there[kept], [(there[id_], alike[min(id_, kept), max(id_, kept)]) for id_ in gone])
         for kept, gone in likeness.groups(best_first, alike, staying)
     ]
 
 
-def _worth(member: Member) -> tuple[bool, float, int, datetime, UUID]:
+def _keep_order(member: Member) -> tuple[bool, float, int, datetime, UUID]:
     """Return the sort key of facts, the one to keep first.
 
     Pinned facts come first, then those with a longer lifetime, more confirmations, and an earlier creation.
@@ -152,7 +152,7 @@ def _worth(member: Member) -> tuple[bool, float, int, datetime, UUID]:
     return not member.pinned, -lives, -member.confirmations, member.created_at, member.id
 
 
-def _stays(member: Member) -> bool:
+def _is_exempt(member: Member) -> bool:
     return member.pinned or member.decay_class == PERMANENT
 
 
@@ -160,13 +160,17 @@ def _members(group: Group) -> list[Member]:
     return [group.keep, *(member for member, _ in group.merge)]
 
 
-def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
+def _unchanged(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
     """Return the groups without facts that were forgotten or pinned before they were locked."""
     there = duplicate_pairs.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
     left = [
         Group(
             there[group.keep.id],
-            [(there[one.id], cosine) for one, cosine in group.merge if one.id in there and not _stays(there[one.id])],
+            [
+                (there[one.id], cosine)
+                for one, cosine in group.merge
+                if one.id in there and not _is_exempt(there[one.id])
+            ],
         )
         for group in groups
         if group.keep.id in there
@@ -174,7 +178,7 @@ def _still_there(db: Connection, tenant: int, groups: Sequence[Group], now: date
     return [group for group in left if group.merge]
 
 
-def _within(groups: Sequence[Group], granted: int) -> list[Group]:
+def _cut(groups: Sequence[Group], granted: int) -> list[Group]:
     """Return the groups, cut after `granted` merged facts."""
     going = []
     for group in groups:
@@ -202,7 +206,7 @@ def _merge(
     tags = [_tags(group) for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]
     duplicate_pairs.take_over(db, tenant, keepers, tags, importances)
-    activity.weigh(db, tenant, keepers)
+    activity.update_worth(db, tenant, keepers)
     fidelity = dict(zip(rows.ids, rows.anchors.fidelity.tolist(), strict=True))
     return [id_ for id_ in keepers if fidelity[id_] not in (FULL, PENDING)]
 

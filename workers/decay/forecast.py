@@ -34,7 +34,7 @@ CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *ENDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ForecastFact:
     """A fact that will change: the change, and the beginning of its text."""
 
     id: UUID
@@ -70,16 +70,16 @@ class Day:
     held: int = 0
     recalled: int = 0
     freed: float = 0.0
-    facts: list[Foreseen] = field(default_factory=list)
+    facts: list[ForecastFact] = field(default_factory=list)
     examples: list[tuple[UUID, str]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
 
-    def show(self, change: str, ids: Sequence[UUID], most: int) -> None:
+    def add_examples(self, change: str, ids: Sequence[UUID], most: int) -> None:
         """Add the first of some facts as examples of a change."""
         room = most - sum(known == change for _, known in self.examples)
         self.examples += [(id_, change) for id_ in ids[: max(room, 0)]]
 
-    def lose(self, rows: Activity, sizes: Floats, now: datetime) -> None:
+    def count_ended(self, rows: Activity, sizes: Floats, now: datetime) -> None:
         """Count the bytes of ending facts, and how many were recalled lately."""
         self.recalled += int((rows.last_accessed_at >= (now - LATELY).timestamp()).sum())
         self.freed += float(sizes.sum())
@@ -140,15 +140,15 @@ def forecast(
         rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(db))
         for rows in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=every):
             due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
-            _foresee(rows, due_at, ahead, rules, sizes, shown)
+            _forecast_batch(rows, due_at, ahead, rules, sizes, shown)
         _limit(context, db, tenant, ahead, now, shown, sizes)
         texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
-        day.facts = [Foreseen(id_, change, texts[id_]) for id_, change in day.examples]
+        day.facts = [ForecastFact(id_, change, texts[id_]) for id_, change in day.examples]
     return ahead
 
 
-def _foresee(
+def _forecast_batch(
     rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, sizes: Sizes, shown: int
 ) -> None:
     """Compute the changes and endings of some facts on each day, and add them to the days."""
@@ -167,7 +167,7 @@ def _foresee(
         day.freed += float((of_vectors - sizes.of_vectors(faded.fidelity))[~ended].sum())
         for change, which in changes:
             day.counts[change] += int((which & ~ended).sum())
-            day.show(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
+            day.add_examples(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
         if ended.any():
             those = Ended(rows.only(due_today), faded.end_reason, of_vectors + sizes.row, changes)
             day.ended.append(those.only(ended))
@@ -209,17 +209,17 @@ def _limit(
         held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
         _count(day, going, staying, shown)
         for one in going:
-            day.lose(one.rows, one.bytes, now)
+            day.count_ended(one.rows, one.bytes, now)
         ended = sum(len(one.rows) for one in going)
         live -= ended
         counted = sum(int(which.sum()) for which in granted)
         over_by_then = {id_ for one in (*going, *held) for id_ in one.rows.ids}
         crowded = crowd.next(over_by_then, live - sum(len(one.rows) for one in held), left, counted)
         day.counts[CROWDED] += len(crowded)
-        day.show(CROWDED, crowded, shown)
+        day.add_examples(CROWDED, crowded, shown)
         if crowded:
             rows = activity.read(db, tenant.id, crowded)
-            day.lose(rows, sizes.of_vectors(rows.anchors.fidelity) + sizes.row, now)
+            day.count_ended(rows, sizes.of_vectors(rows.anchors.fidelity) + sizes.row, now)
         live, counted, ended = live - len(crowded), counted + len(crowded), ended + len(crowded)
         spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
         passed_at = day.at
@@ -272,9 +272,9 @@ def _count(day: Day, going: Sequence[Ended], staying: Sequence[Ended], shown: in
         for number, name in enumerate(REASONS):
             ids = one.rows.only(one.reason == number).ids
             day.counts[name] += len(ids)
-            day.show(name, ids, shown)
+            day.add_examples(name, ids, shown)
     for one in staying:
         day.held += len(one.rows)
-        day.show("held", one.rows.ids, shown)
+        day.add_examples("held", one.rows.ids, shown)
         for change, which in one.changes:
             day.counts[change] += int(which.sum())

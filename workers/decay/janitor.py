@@ -73,7 +73,7 @@ def due(context: Context, now: datetime) -> list[str]:
         return janitors.due_namespaces(db, now)
 
 
-def untidy(context: Context, now: datetime) -> list[str]:
+def needing_maintenance(context: Context, now: datetime) -> list[str]:
     """Return the namespaces with due or uncompared facts."""
     with transaction(context.database_url) as db:
         return sorted({*janitors.due_namespaces(db, now), *duplicate_pairs.uncompared_namespaces(db)})

@@ -85,9 +85,9 @@ def plan(
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
         forget_limit.publish(context, db)
         if work == "decay" and not dry_run:
-            _heed_changed_rules(context, db, now, tenant)
+            _apply_changed_rules(context, db, now, tenant)
         if force and not dry_run:
-            due.take_up_held(db, tenant)
+            due.make_held_due(db, tenant)
             namespaces.release(db, tenant)
         taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant)
         parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
@@ -97,7 +97,7 @@ def plan(
     return [*lost, *((run, segment, part) for segment, part, _ in parts)]
 
 
-def _heed_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:
+def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:
     """Make every fact due if the decay rules were changed, as due times were computed by the old ones.
 
     A changed setting of a namespace affects only its facts, in a pass that covers it.
@@ -140,8 +140,8 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     while True:
         with transaction(context.database_url) as db:
             part = runs.lock_part(db, *part_of)
-            heed = _crowded if part_of[1] == runs.CROWDED else _batch
-            processed = 0 if part is None else heed(context, db, part_of, part)
+            process = _crowded if part_of[1] == runs.CROWDED else _batch
+            processed = 0 if part is None else process(context, db, part_of, part)
             if not processed:
                 runs.finish_part(db, *part_of)
                 return

@@ -124,7 +124,7 @@ def _next_question(
     """
     with transaction(context.database_url) as db:
         following = visible.following(db, tenant, KIND, after, now, AT_ONCE)
-        near = _near(db, tenant, following, now)
+        near = _related(db, tenant, following, now)
         dealt_with, together = 0, dict[UUID, VisibleFact]()
         for fact in following:
             others = {id_: other for id_, other in near[fact.id].items() if frozenset((fact.id, id_)) not in met}
@@ -132,10 +132,10 @@ def _next_question(
             if together and len(wanted) > AT_ONCE:
                 break
             together, dealt_with = wanted, dealt_with + 1
-        return following, Question(together, _kept(db, tenant, list(together.values())), dealt_with)
+        return following, Question(together, _exempt(db, tenant, list(together.values())), dealt_with)
 
 
-def _near(
+def _related(
     db: Connection, tenant: int, facts: Sequence[VisibleFact], now: datetime
 ) -> dict[UUID, dict[UUID, VisibleFact]]:
     """Return the related facts of each fact, at most as many as fit in one request."""
@@ -160,7 +160,7 @@ def _fits(fact: VisibleFact) -> bool:
     return len(fact.text) <= LONGEST
 
 
-def _kept(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozenset[UUID]:
+def _exempt(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozenset[UUID]:
     """Return the facts that must stay: pinned, permanent, or restored by their owner."""
     lasting = {fact.id for fact in facts if fact.pinned or fact.decay_class == PERMANENT}
     return frozenset(lasting | events.restorations(db, tenant, [fact.id for fact in facts]).keys())
@@ -206,5 +206,5 @@ def _still_needless(db: Connection, tenant: int, found: Mapping[UUID, Because], 
     concerned = sorted({*found, *(because.of for because in found.values())})
     activity.lock(db, tenant, concerned)
     there = visible.among(db, tenant, concerned, now)
-    kept = _kept(db, tenant, list(there.values()))
+    kept = _exempt(db, tenant, list(there.values()))
     return [id_ for id_, because in found.items() if id_ in there and because.of in there and id_ not in kept]

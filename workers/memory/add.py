@@ -26,7 +26,7 @@ from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, outrun_within
 from workers.storage import activity, facts, statements, vectors
 from workers.storage.connection import Connection
-from workers.storage.facts import Fact, Known, Said
+from workers.storage.facts import Fact, Known, TextInSession
 from workers.storage.namespaces import Namespace
 
 
@@ -84,7 +84,7 @@ def _write_new(
     db: Connection, tenant: int, rows: Sequence[Fact], given: Sequence[NewFact]
 ) -> list[tuple[Fact, NewFact]]:
     """Write the facts with a new statement and an unused id, and return them."""
-    said = _said_otherwise(db, tenant, [row.hash for row in rows])
+    said = _stated_with_other_detail(db, tenant, [row.hash for row in rows])
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said).values()
     estimated = _estimated(db, tenant, [row for row, _ in once])
     added = facts.add(db, tenant, estimated)
@@ -102,18 +102,18 @@ def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, V
 def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:
     """Return facts with their content salience, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
-    said = [Said(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
+    said = [TextInSession(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
     found = estimate.salience_within(db, tenant, said)
     saliences = {row.id: one for row, one in zip(wanting, found, strict=True)}
     return [replace(row, content_salience=saliences.get(row.id, row.content_salience)) for row in rows]
 
 
-def _said_otherwise(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+def _stated_with_other_detail(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the statements that live facts make in more or less detail; waits while one of them is being forgotten."""
-    said = statements.known_otherwise(db, tenant, hashes)
+    said = statements.known_with_other_detail(db, tenant, hashes)
     if said:
         activity.lock(db, tenant, list(said.values()))
-        said = statements.known_otherwise(db, tenant, hashes)
+        said = statements.known_with_other_detail(db, tenant, hashes)
     return said
 
 

@@ -26,7 +26,7 @@ from workers.validation.facts import check_validity
 
 EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")
-LIVES = ("decay_class", "confidence")
+DECAY_FIELDS = ("decay_class", "confidence")
 NEEDED = ("importance", "confidence", "valid_from")
 """Fields that can be changed but not removed."""
 
@@ -117,8 +117,8 @@ def edit_within(
     if not changes:
         return {}
     _write_facts(db, tenant, changes)
-    _write_lives(context, db, tenant, rows, changes, now)
-    noted = [(one.before.id, EDITED, {"was": _told(one, before=True), "is": _told(one)}) for one in changes]
+    _write_decay_state(context, db, tenant, rows, changes, now)
+    noted = [(one.before.id, EDITED, {"was": _values(one, before=True), "is": _values(one)}) for one in changes]
     events.add_many(db, tenant, now, noted)
     return {one.before.id: [name for name in EDITABLE if name in one.new] for one in changes}
 
@@ -187,22 +187,22 @@ def _without_identity(change: Change) -> Change:
 
 
 def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None:
-    columns = [name for name in EDITABLE if name not in LIVES]
+    columns = [name for name in EDITABLE if name not in DECAY_FIELDS]
     rows = [
         {"id": one.before.id, "hash": one.hash} | {name: one.now(name) for name in columns}
         for one in changes
-        if not set(one.new) <= set(LIVES)
+        if not set(one.new) <= set(DECAY_FIELDS)
     ]
     if rows:
         edits.write(db, tenant, rows)
-        activity.weigh(db, tenant, [one.before.id for one in changes])
+        activity.update_worth(db, tenant, [one.before.id for one in changes])
 
 
-def _write_lives(
+def _write_decay_state(
     context: Context, db: Connection, tenant: int, rows: Activity, changes: Sequence[Change], now: datetime
 ) -> None:
     """Write changed decay classes and confidence, which confirms the facts and restarts their lifetimes."""
-    by_id = {one.before.id: one for one in changes if not set(one.new).isdisjoint(LIVES)}
+    by_id = {one.before.id: one for one in changes if not set(one.new).isdisjoint(DECAY_FIELDS)}
     if not by_id:
         return
     own = rows.among(by_id)
@@ -223,7 +223,7 @@ def _write_lives(
     lived = replace(own, anchors=anchors, decay_classes=[name or "" for name in classes])
     faded = as_written(anchors, instant, rules_for(context, db, own.namespaces))
     lifetimes = [lifetime.expiry(name, 0.0) for name in classes]
-    edits.write_lives(db, tenant, lived, [one.source or "" for one in changed], lifetimes, faded)
+    edits.write_decay_state(db, tenant, lived, [one.source or "" for one in changed], lifetimes, faded)
 
 
 def _branches(rows: Activity, permanent: Any) -> Any:
@@ -233,7 +233,7 @@ def _branches(rows: Activity, permanent: Any) -> Any:
     return np.where(episode, np.where(permanent, int(Branch.PERMANENT), int(Branch.PERSISTENT)), branch)
 
 
-def _told(change: Change, *, before: bool = False) -> dict[str, Any]:
+def _values(change: Change, *, before: bool = False) -> dict[str, Any]:
     """Return the old or new values of the changed fields, for the history."""
     fields = asdict(change.before) if before else change.new
     shown = {name: fields[name] for name in EDITABLE if name in change.new}

@@ -9,13 +9,13 @@ from workers.core import salience
 from workers.core.salience import Statement
 from workers.storage import activity, facts, namespaces, words
 from workers.storage.connection import Connection, transaction
-from workers.storage.facts import Said
+from workers.storage.facts import TextInSession
 
 BATCH = 500
 
 
 def salience_within(
-    db: Connection, tenant: int, said: Sequence[Said], seen: set[str] | None = None, *, counted: int = 0
+    db: Connection, tenant: int, said: Sequence[TextInSession], seen: set[str] | None = None, *, counted: int = 0
 ) -> list[float]:
     """Return the content salience of n facts, in [0, 1], with the word counts of a namespace.
 
@@ -34,7 +34,7 @@ def salience_within(
     return found
 
 
-def _before(db: Connection, tenant: int, said: Sequence[Said]) -> list[str | None]:
+def _before(db: Connection, tenant: int, said: Sequence[TextInSession]) -> list[str | None]:
     """Return the text just before each fact in its session: empty before the first turn, None without a session."""
     here = {(one.session, one.turn): one.text for one in said if one.turn is not None}
     places = [(one.session, one.turn) for one in said if one.session is not None and one.turn is not None]
@@ -56,7 +56,7 @@ def fill(context: Context) -> int:
         tenant, rows = waiting
         ids = [one.id for one in rows]
         facts.estimate(db, tenant, ids, salience_within(db, tenant, rows, counted=1))
-        activity.weigh(db, tenant, ids)
+        activity.update_worth(db, tenant, ids)
         return len(rows)
 
 
@@ -75,15 +75,15 @@ def estimate_again(context: Context, namespace: str, now: datetime) -> int:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return 0
-        words.note_estimated(db, tenant.id)
+        words.record_estimated(db, tenant.id)
     after: UUID | None = None
     count, seen = 0, set[str]()
-    while ids := _batch_again(context, tenant.id, after, seen, now):
+    while ids := _estimate_batch(context, tenant.id, after, seen, now):
         count, after = count + len(ids), ids[-1]
     return count
 
 
-def _batch_again(context: Context, tenant: int, after: UUID | None, seen: set[str], now: datetime) -> list[UUID]:
+def _estimate_batch(context: Context, tenant: int, after: UUID | None, seen: set[str], now: datetime) -> list[UUID]:
     """Estimate the next batch of facts after an id; add their words to `seen`, and return their ids."""
     with transaction(context.database_url) as db:
         rows = facts.estimated(db, tenant, BATCH, after)
@@ -92,5 +92,5 @@ def _batch_again(context: Context, tenant: int, after: UUID | None, seen: set[st
         found = salience_within(db, tenant, rows, seen)
         own = context.settings.salience == "estimated"
         facts.estimate_again(db, tenant, ids, found, now, with_base=own)
-        activity.weigh(db, tenant, ids)
+        activity.update_worth(db, tenant, ids)
     return ids

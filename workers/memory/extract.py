@@ -164,4 +164,4 @@ def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], 
         kept = sorted({(one, two) for one, two in pairs if one != two and {one, two} <= there})
         if tenant is not None and kept:
             links.add(db, tenant.id, kept, LINK, [1.0] * len(kept), now)
-            activity.weigh(db, tenant.id, sorted({id_ for pair in kept for id_ in pair}))
+            activity.update_worth(db, tenant.id, sorted({id_ for pair in kept for id_ in pair}))

@@ -24,7 +24,7 @@ from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
 from workers.validation import cursors
@@ -198,6 +198,6 @@ def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:
 def _restorable_until(context: Context, one: Tombstone) -> datetime | None:
     """Return when a purge may erase a fact, if ever; retention begins at the later of its two dates."""
     settings = context.settings
-    days = settings.retention_days if one.reason in WISHED else settings.deep_days
+    days = settings.retention_days if one.reason in REQUESTED else settings.deep_days
     begins = max(one.forgotten_at, one.tombstone_at or one.forgotten_at)
     return None if days is None else begins + min(timedelta(days=days), datetime.max.replace(tzinfo=UTC) - begins)

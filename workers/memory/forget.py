@@ -1,12 +1,13 @@
-"""Forget: hide facts behind tombstones, which keep the text so that they can be restored."""
+"""Forget: hide facts behind tombstones, which keep the text so that they can be restored; by ids or by subject."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from ebb.contract.retention import Outcome
+from ebb.contract.retention import Forget, Forgot, Outcome
 
 from workers.context import Context
 from workers.coordination import contexts
@@ -21,13 +22,14 @@ from workers.storage import (
     namespaces,
     signatures,
     statements,
+    subjects,
     tombstones,
     turns,
     vectors,
 )
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 
 
 def forget(
@@ -63,7 +65,7 @@ def _forget(
     before = tombstones.standings(db, tenant, ids, now)
     restored = events.later(db, tenant, list(before), ["restored"], now)
     going = [id_ for id_ in before if id_ not in restored]
-    requested = [id_ for id_ in going if before[id_].reason not in WISHED]
+    requested = [id_ for id_ in going if before[id_].reason not in REQUESTED]
     forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now, run)
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
@@ -72,7 +74,7 @@ def _forget(
     outcomes |= {one.id: standing(one.id, one.forgotten_at, one.reason) for one in before.values()}
     outcomes |= {id_: standing(id_, now, "asked", "forgotten") for id_ in requested}
     outcomes |= {id_: outcomes[id_].model_copy(update={"action": "purged"}) for id_ in going if purge}
-    return outcomes | {id_: came_later(id_, "restored", at, now) for id_, at in restored.items()}
+    return outcomes | {id_: overtaken_error(id_, "restored", at, now) for id_, at in restored.items()}
 
 
 def standing(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
@@ -80,7 +82,7 @@ def standing(id_: UUID, at: datetime | None, reason: str | None, action: str = "
     return Outcome(id=id_, action=action, forgotten_at=at, reason=reason)
 
 
-def came_later(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:
+def overtaken_error(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:
     """Return the error for a request that arrives after a later one was applied."""
     return InvalidInputError(f"id: {id_} was {what} at {then}, later than this was asked, at {now}; ask again.")
 
@@ -103,7 +105,7 @@ def forget_within(
         return 0
     retire_within(db, tenants, ids)
     forgotten = facts.forget(db, tenants, ids, reasons, now, run, details)
-    if not set(WISHED).isdisjoint(reasons):
+    if not set(REQUESTED).isdisjoint(reasons):
         statements.add_forgotten(db, tenants, ids)
     return forgotten
 
@@ -132,3 +134,72 @@ def forget_over(context: Context, db: Connection, tenant: int, rows: Activity, n
     over = is_over(ends_at, held, now.timestamp())
     gone, reasons = rows.only(over), [REASONS[code] for code in reason[over]]
     return forget_within(db, gone.namespaces.tolist(), gone.ids, reasons, now)
+
+
+BATCH = 500
+SHOWN = 100
+"""Maximum number of facts in the answer."""
+
+LONGEST = 200
+"""Maximum characters of a text in the answer."""
+
+FORGOT = ("forgotten", "purged")
+
+
+def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, until: float) -> Forgot:
+    """Forget or count the facts that match a subject, in batches until `until` on the monotonic clock.
+
+    Raises:
+        InvalidInputError: the query has no word to search for.
+    """
+    shown: list[dict[str, Any]] = []
+    matching = done = 0
+    for found in _batches(context, asked, now):
+        matching += len(found)
+        texts = {str(id_): text[:LONGEST] for id_, text in found.items()}
+        results: list[dict[str, Any]] = [{"id": id_} for id_ in texts]
+        if not asked.dry_run:
+            outcomes = forget(context, asked.namespace, list(found), now, purge=asked.purge, run=run)
+            results = [_result(id_, one) for id_, one in zip(texts, outcomes, strict=True)]
+            done += sum(one.get("action") in FORGOT for one in results)
+        room = max(SHOWN - len(shown), 0)
+        shown += [
+            one | ({} if asked.purge and not asked.dry_run else {"text": texts[one["id"]]}) for one in results[:room]
+        ]
+        if time.monotonic() >= until:
+            return Forgot(results=shown, matching=matching, done=done, left=True, run=run, at=now)
+    if asked.dry_run:
+        return Forgot(results=shown, matching=matching)
+    return Forgot(results=shown, matching=matching, done=done, left=False, run=run, at=now)
+
+
+def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
+    """Yield batches of matching facts as texts by id, each fact once."""
+    about = {name: one for name, one in asked.subject.items() if name != "query"}
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        wanted = None if asked.query is None else subjects.stems(db, asked.query)
+    if wanted == []:
+        raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
+    after: UUID | None = None
+    while tenant is not None:
+        with transaction(context.database_url) as db:
+            found = subjects.matching(db, tenant.id, about, wanted, now, after, BATCH, erasing=asked.purge)
+        if not found:
+            break
+        yield found
+        after = max(found)
+    after, more = None, tenant is not None
+    while tenant is not None and more:
+        with transaction(context.database_url) as db:
+            found, after = subjects.matching_deep(db, tenant.id, about, wanted, after, BATCH)
+        if found:
+            yield found
+        more = after is not None
+
+
+def _result(id_: str, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
+    return {
+        "id": id_,
+        **({"error": str(outcome)} if isinstance(outcome, InvalidInputError) else {"action": outcome.action}),
+    }

@@ -12,7 +12,7 @@ from workers.context import Context
 from workers.core import episodes, fading
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.forget import came_later
+from workers.memory.forget import overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import Reached, reach
 from workers.storage import activity, events, namespaces, turn_limit
@@ -62,7 +62,7 @@ def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached |
     """Return a fact, locked, if it was visible at `now`."""
     found = reach(db, tenant, [id_], now)
     for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
-        raise came_later(id_, "pinned or unpinned", at, now)
+        raise overtaken_error(id_, "pinned or unpinned", at, now)
     return found if found.rows.ids else None
 
 

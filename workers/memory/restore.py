@@ -16,7 +16,7 @@ from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, as_written, ends
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.forget import came_later, forget_ended, forget_over, standing
+from workers.memory.forget import forget_ended, forget_over, overtaken_error, standing
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
@@ -33,7 +33,7 @@ from workers.storage import (
 )
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 from workers.storage.namespaces import Namespace
 from workers.storage.tombstones import Cursor, Selection, Standing
 
@@ -43,7 +43,7 @@ VOUCHED_FOR = 1.0
 MERGED = "merged"
 """Reason of facts that were merged; after a restore, consolidation must not merge them again."""
 
-BY_ITSELF = tuple(reason for reason in get_args(Reason) if reason not in WISHED)
+BY_DECAY = tuple(reason for reason in get_args(Reason) if reason not in REQUESTED)
 """Reasons of forgetting without a request."""
 
 ENOUGH = 2
@@ -150,7 +150,7 @@ def _restore(
     there = tombstones.standings(db, tenant.id, ids, now)
     done = events.restored_at(db, tenant.id, ids, now)
     known = [there[id_] for id_ in dict.fromkeys(ids) if id_ in there]
-    gone = [one for one in known if not one.live and (by is None or one.reason in BY_ITSELF)]
+    gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
     forget_ended(context, db, tenant.id, [one.hash for one in gone], now)
     refused = _refused(db, tenant.id, gone, now)
     back = [one for one in gone if one.id not in refused and one.id not in done]
@@ -194,9 +194,9 @@ def _refused(
 def _overtaken(one: Standing, now: datetime) -> InvalidInputError | None:
     """Return the refusal of a restore if a later request superseded or forgot the fact; decay never causes one."""
     if one.forgotten_at is None and one.superseded_at is not None and one.superseded_at > now:
-        return came_later(one.id, "superseded", one.superseded_at, now)
-    if one.forgotten_at is not None and one.reason in WISHED and one.forgotten_at > now:
-        return came_later(one.id, "forgotten", one.forgotten_at, now)
+        return overtaken_error(one.id, "superseded", one.superseded_at, now)
+    if one.forgotten_at is not None and one.reason in REQUESTED and one.forgotten_at > now:
+        return overtaken_error(one.id, "forgotten", one.forgotten_at, now)
     return None
 
 
@@ -238,9 +238,9 @@ def _revive(
 
 def _restored_often(db: Connection, tenant: int, back: Sequence[Standing], live: Collection[UUID]) -> list[UUID]:
     """Return the facts just restored that had been forgotten without a request and restored before."""
-    ended = [one.id for one in back if one.reason in BY_ITSELF and one.id in live]
+    ended = [one.id for one in back if one.reason in BY_DECAY and one.id in live]
     before = events.restorations(db, tenant, ended)
-    return [id_ for id_, reasons in before.items() if sum(reason in BY_ITSELF for reason in reasons) >= ENOUGH]
+    return [id_ for id_, reasons in before.items() if sum(reason in BY_DECAY for reason in reasons) >= ENOUGH]
 
 
 def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:

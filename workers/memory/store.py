@@ -60,13 +60,13 @@ class Batch:
     intents: Sequence[Intent]
 
     @property
-    def insisted(self) -> set[bytes]:
+    def forced(self) -> set[bytes]:
         """Return the hashes of facts to store even if they were forgotten on request."""
         return {row.hash for row, fact in zip(self.rows, self.said, strict=True) if fact.again}
 
-    def without(self, unwanted: Collection[bytes]) -> "Batch":
+    def without(self, deleted: Collection[bytes]) -> "Batch":
         """Return the batch without facts of these hashes."""
-        kept = [i for i, row in enumerate(self.rows) if row.hash not in unwanted]
+        kept = [i for i, row in enumerate(self.rows) if row.hash not in deleted]
         columns = (self.said, self.rows, self.given, self.intents)
         return Batch(*([column[i] for i in kept] for column in columns))  # type: ignore[arg-type]  # each its own
 
@@ -77,7 +77,7 @@ class Known:
 
     owner: Namespace
     stated: dict[bytes, UUID]
-    unwanted: dict[bytes, UUID]
+    deleted: dict[bytes, UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,15 @@ def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Kno
         forget_ended(context, db, owner.id, hashes, now)
         statements.identify_stated(db, owner.id, hashes)
         stated = statements.known_by_hash(db, owner.id, hashes)
-        unwanted = _unwanted(db, owner.id, batch.rows, stated, batch.insisted)
+        deleted = _deleted(db, owner.id, batch.rows, stated, batch.forced)
     # A fact that is about to be superseded may be stated again, which needs a vector.
     superseded = {fact.supersedes for fact in batch.given}
-    return Known(owner, {hash_: id_ for hash_, id_ in stated.items() if id_ not in superseded}, unwanted)
+    return Known(owner, {hash_: id_ for hash_, id_ in stated.items() if id_ not in superseded}, deleted)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
     """Return the vectors of new statements by hash, None where the embedder fails."""
-    fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.unwanted}
+    fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.deleted}
     return dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
 
 
@@ -157,15 +157,15 @@ def _store_within(
     context: Context, db: Connection, batch: Batch, known: Known, embedded: Embedded, now: datetime, options: Options
 ) -> list[Stored | InvalidInputError]:
     """Write a batch with touches, edits and contradictions; return the outcomes."""
-    tenant, unwanted, insisted = known.owner.id, known.unwanted, batch.insisted
+    tenant, deleted, forced = known.owner.id, known.deleted, batch.forced
     first = _is_first(db, tenant, batch.said, options.use)
-    if insisted and not first:
-        insisted = set()
-        unwanted = unwanted | _unwanted(db, tenant, batch.rows, known.stated, insisted)
-    done = _write(context, db, known.owner, batch.without(unwanted), embedded, now, count_turns=options.count_turns)
-    answers = _merged(batch.rows, unwanted, done)
+    if forced and not first:
+        forced = set()
+        deleted = deleted | _deleted(db, tenant, batch.rows, known.stated, forced)
+    done = _write(context, db, known.owner, batch.without(deleted), embedded, now, count_turns=options.count_turns)
+    answers = _merged(batch.rows, deleted, done)
     new = _new(batch.rows, answers)
-    _settle_deletion_requests(db, tenant, {row.hash for row in new}, insisted)
+    _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
     faded = _touched(context, db, tenant, answers, now, options.use) if options.touch else []
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
@@ -265,30 +265,29 @@ def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[s
     return wanted
 
 
-def _unwanted(
-    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], insisted: Collection[bytes]
+def _deleted(
+    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], forced: Collection[bytes]
 ) -> dict[bytes, UUID]:
     """Return the statements that must stay forgotten and the facts they were; not those of live facts or `again`."""
-    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in insisted]
+    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in forced]
     return statements.forgotten_among(db, tenant, hashes)
 
 
-def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], insisted: set[bytes]) -> None:
-    """Delete revoked deletion requests; raise if a new one was committed since `_unwanted` was read."""
-    if statements.forgotten_among(db, tenant, list(added - insisted)):
+def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], forced: set[bytes]) -> None:
+    """Delete revoked deletion requests; raise if a new one was committed since `_deleted` was read."""
+    if statements.forgotten_among(db, tenant, list(added - forced)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
-    if revoked := list(added & insisted):
+    if revoked := list(added & forced):
         statements.lift_forgotten(db, tenant, revoked)
 
 
 def _merged(
-    rows: Sequence[Fact], unwanted: dict[bytes, UUID], answers: Sequence[Stored | InvalidInputError]
+    rows: Sequence[Fact], deleted: dict[bytes, UUID], answers: Sequence[Stored | InvalidInputError]
 ) -> list[Stored | InvalidInputError]:
     """Return the answers in the order of the rows, including those of facts that must stay forgotten."""
     stored = iter(answers)
     return [
-        Stored(unwanted[row.hash], "forgotten", embedded=False) if row.hash in unwanted else next(stored)
-        for row in rows
+        Stored(deleted[row.hash], "forgotten", embedded=False) if row.hash in deleted else next(stored) for row in rows
     ]
 
 

@@ -108,7 +108,7 @@ WRITE_USED = """
 
 SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
 
-WEIGH = """
+UPDATE_WORTH = """
     update activity set worth = weighed.worth
     from (
         select id, fact_worth(content_salience, importance, (
@@ -290,10 +290,10 @@ def decay_intervals_of(db: Connection, namespace: int, id_: UUID) -> list[decay_
     return decay_intervals.read(row[0]) if row and row[0] else []
 
 
-def weigh(db: Connection, namespace: int, ids: Collection[UUID]) -> None:
+def update_worth(db: Connection, namespace: int, ids: Collection[UUID]) -> None:
     """Recompute the part of the facts' value that follows from content, importance and links."""
     lock(db, namespace, list(ids))
-    db.execute(WEIGH, {"namespace": namespace, "ids": list(ids)})
+    db.execute(UPDATE_WORTH, {"namespace": namespace, "ids": list(ids)})
 
 
 def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence[int]) -> None:

@@ -171,7 +171,7 @@ def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
         db.execute(_copy(db, table, wanted), given)
 
 
-def copy_rest(db: Connection, original: int, branch: Branch) -> None:
+def copy_namespace_rows(db: Connection, original: int, branch: Branch) -> None:
     """Copy the tables that belong to the namespace as a whole."""
     given = {"original": original, "branch": branch.id, "age": branch.age}
     for table in OF_NAMESPACES:

@@ -27,7 +27,7 @@ CLAIM = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and forgotten_reason <> all(%(wished)s) and superseded_at is null
+        and forgotten_reason <> all(%(requested)s) and superseded_at is null
         and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
         and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = facts.namespace and gap_until is not null
@@ -242,13 +242,13 @@ def claim(
     before: datetime,
     limit: int,
     namespace: int | None,
-    wished: Sequence[str],
+    requested: Sequence[str],
     *,
     in_gaps: bool,
     simulated: bool,
 ) -> list[tuple[int, UUID]]:
     """Return (namespace, fact) of facts forgotten by decay before an instant, oldest first, locked until the commit."""
-    given = {"before": before, "limit": limit, "namespace": namespace, "wished": list(wished)}
+    given = {"before": before, "limit": limit, "namespace": namespace, "requested": list(requested)}
     return db.execute(CLAIM, given | {"in_gaps": in_gaps, "simulated": simulated}).fetchall()
 
 

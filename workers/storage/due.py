@@ -86,7 +86,7 @@ SEGMENTS = """
     where due.facts > 0
 """
 
-TAKE_UP_HELD = """
+MAKE_HELD_DUE = """
     update activity set due_at = ends_at
     where held and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
@@ -181,9 +181,9 @@ def segments(
     return dict(db.execute(SEGMENTS, given).fetchall())
 
 
-def take_up_held(db: Connection, namespace: int | None = None) -> int:
+def make_held_due(db: Connection, namespace: int | None = None) -> int:
     """Make held facts due again; return how many."""
-    return db.execute(TAKE_UP_HELD, {"namespace": namespace}).rowcount
+    return db.execute(MAKE_HELD_DUE, {"namespace": namespace}).rowcount
 
 
 def _as_of(now: datetime, work: Work) -> dict[str, Any]:

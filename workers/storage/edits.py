@@ -37,7 +37,7 @@ WRITE = """
 """
 
 # A pin without end saves the lifetime of the new class.
-WRITE_LIVES = """
+WRITE_DECAY_STATE = """
     update activity
     set decay_class = nullif(new.decay_class, ''), decay_class_source = nullif(new.source, ''),
         confidence = new.confidence, branch = new.branch, last_confirmed_at = to_timestamp(new.confirmed_at),
@@ -100,7 +100,7 @@ def write(db: Connection, namespace: int, facts: Sequence[Mapping[str, Any]]) ->
     db.execute(WRITE, {"namespace": namespace, "rows": Json(rows, dumps=AS_JSON)})
 
 
-def write_lives(
+def write_decay_state(
     db: Connection, namespace: int, rows: Activity, sources: Sequence[str], lifetimes: Sequence[float], faded: Faded
 ) -> None:
     """Write decay classes, confidence and the resulting decay state of locked facts; lifetimes are in seconds."""
@@ -119,15 +119,15 @@ def write_lives(
         "due_at": faded.due_at.tolist(),
         "lifetimes": list(lifetimes),
     }
-    db.execute(WRITE_LIVES, given)
+    db.execute(WRITE_DECAY_STATE, given)
 
 
-Said: TypeAlias = tuple[str | None, str | None, str | None, str]
+Wording: TypeAlias = tuple[str | None, str | None, str | None, str]
 """Entity, key, value and text of a fact."""
 
 # Another class does not bring ended facts back. Pinned facts keep their lifetime, and that of episodes follows from
 # their durability. Locked in the same order as by a touch.
-UNCHOSEN = f"""
+WITHOUT_EXPLICIT_CLASS = f"""
     {ANCHORS}
     where (%(namespace)s::int is null or namespace = %(namespace)s)
         and (namespace, fact) > (%(after)s, %(fact)s)
@@ -139,7 +139,7 @@ UNCHOSEN = f"""
 """
 
 # Read after the activity is locked, so that no fact is forgotten in between.
-SAID = """
+WORDINGS = """
     select facts.namespace, facts.id, entity, key, value, text
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
     join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
@@ -186,18 +186,20 @@ def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, C
         return {row.pop("id"): Classed(**row) for row in rows}
 
 
-def unchosen(db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int, now: datetime) -> Activity:
+def without_explicit_class(
+    db: Connection, namespace: int | None, after: tuple[int, UUID], limit: int, now: datetime
+) -> Activity:
     """Return the next facts of one namespace, or all, whose decay class is not explicit, and lock them.
 
     Some may be forgotten or superseded.
     """
     given = {"namespace": namespace, "after": after[0], "fact": after[1], "limit": limit, "now": now}
-    return rows_of(db.execute(UNCHOSEN, given))
+    return rows_of(db.execute(WITHOUT_EXPLICIT_CLASS, given))
 
 
-def said(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Said]:
+def wordings(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Wording]:
     """Return entity, key, value and text of the live facts, by namespace and id; chunks have no decay class."""
-    found = db.execute(SAID, {"namespaces": rows.namespaces.tolist(), "ids": rows.ids})
+    found = db.execute(WORDINGS, {"namespaces": rows.namespaces.tolist(), "ids": rows.ids})
     return {(namespace, id_): (entity, key, value, text) for namespace, id_, entity, key, value, text in found}
 
 

@@ -42,7 +42,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextInSession:
     """A fact's text, its speaker, and its position in a session."""
 
     id: UUID
@@ -169,7 +169,7 @@ TEXTS = """
 """
 
 
-WISHED = ("asked", "retracted")
+REQUESTED = ("asked", "retracted")
 """Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
 
 
@@ -181,7 +181,7 @@ FORGET = """
         from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(reasons)b::text[], %(details)s::jsonb[])
             as new (namespace, id, reason, details)
         where facts.namespace = new.namespace and facts.id = new.id
-            and (forgotten_at is null or new.reason = any(%(wished)s) and forgotten_reason <> all(%(wished)s))
+            and (forgotten_at is null or new.reason = any(%(requested)s) and forgotten_reason <> all(%(requested)s))
         returning facts.namespace, facts.id, forgotten_reason, new.details
     )
     insert into events (namespace, fact, at, what, details)
@@ -214,12 +214,12 @@ def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
 
 
-def unestimated(db: Connection, limit: int) -> tuple[int, list[Said]] | None:
+def unestimated(db: Connection, limit: int) -> tuple[int, list[TextInSession]] | None:
     """Return a namespace that has facts without content salience, and the first of these facts."""
     row = db.execute(NEXT_UNESTIMATED).fetchone()
     if row is None:
         return None
-    with db.cursor(row_factory=class_row(Said)) as cursor:
+    with db.cursor(row_factory=class_row(TextInSession)) as cursor:
         return row[0], cursor.execute(UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True).fetchall()
 
 
@@ -234,9 +234,9 @@ def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Seq
     db.execute(ESTIMATE, {"namespace": namespace, "ids": list(ids), "saliences": list(saliences)})
 
 
-def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[Said]:
+def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[TextInSession]:
     """Return the next facts of a namespace whose salience is an estimate, by id."""
-    with db.cursor(row_factory=class_row(Said)) as cursor:
+    with db.cursor(row_factory=class_row(TextInSession)) as cursor:
         given = {"namespace": namespace, "limit": limit, "after": after}
         return cursor.execute(ESTIMATED, given, binary=True).fetchall()
 
@@ -278,7 +278,7 @@ def forget(
         "ids": list(ids),
         "reasons": list(reasons),
         "details": [Jsonb(one) for one in details or [{}] * len(ids)],
-        "wished": list(WISHED),
+        "requested": list(REQUESTED),
         "now": now,
         "run": run,
     }

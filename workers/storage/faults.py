@@ -39,19 +39,19 @@ ADD_ACTIVITY = """
     on conflict do nothing
 """
 
-AWAIT_VECTOR = """
+MARK_PENDING = """
     update activity set fidelity = 0
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
 
-COUNT_OR_NOT = """
+TOGGLE_RETIRED = """
     update activity set retired = not retired
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
 
-SHOW_OR_HIDE = """
+TOGGLE_LIVE = """
     update signatures set live = not live
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where signatures.namespace = gone.namespace and signatures.fact = gone.id
@@ -93,19 +93,19 @@ def add_activity(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID],
     db.execute(ADD_ACTIVITY, {"namespaces": list(namespaces), "ids": list(ids), "now": now})
 
 
-def await_vector(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+def mark_pending(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Mark facts as having no vector, so that they are embedded again."""
-    db.execute(AWAIT_VECTOR, {"namespaces": list(namespaces), "ids": list(ids)})
+    db.execute(MARK_PENDING, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
-def count_or_not(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+def toggle_retired(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Invert whether facts count as live."""
-    db.execute(COUNT_OR_NOT, {"namespaces": list(namespaces), "ids": list(ids)})
+    db.execute(TOGGLE_RETIRED, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
-def show_or_hide(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+def toggle_live(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Invert whether signatures belong to live facts."""
-    db.execute(SHOW_OR_HIDE, {"namespaces": list(namespaces), "ids": list(ids)})
+    db.execute(TOGGLE_LIVE, {"namespaces": list(namespaces), "ids": list(ids)})
 
 
 Range = tuple[int, UUID, UUID]

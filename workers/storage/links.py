@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, number
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 
 # In key order, to avoid deadlocks.
 ADD = """
@@ -264,7 +264,7 @@ def walk(
         "depth": depth,
         "breadth": breadth,
         "fan": fan,
-        "asked_for": list(WISHED),
+        "asked_for": list(REQUESTED),
     }
     given |= scope.parameters() | {"known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC)}
     with db.cursor(row_factory=class_row(Walk)) as cursor:

@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from workers.core import text
 from workers.storage.connection import Connection
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> di
     return {hash_: one.id for hash_, one in found.items() if one is not None}
 
 
-def known_otherwise(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+def known_with_other_detail(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes each statement with more or less detail, which the unique index does not find."""
     known = _stated(db, namespace, hashes)
     found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
@@ -140,7 +140,7 @@ HASHES = """
     select facts.namespace, facts.id, hash
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
     join facts on facts.namespace = gone.namespace and facts.id = gone.id
-    where forgotten_reason = any(%(wished)s)
+    where forgotten_reason = any(%(requested)s)
 """
 
 # Of two facts with one hash the one forgotten last is recorded; in key order, to avoid deadlocks.
@@ -150,7 +150,7 @@ ADD_FORGOTTEN = """
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(said)s::bytea[]) as gone (namespace, id, said)
     join facts on facts.namespace = gone.namespace and facts.id = gone.id
     join namespaces on namespaces.id = facts.namespace
-    where forgotten_reason = any(%(wished)s)
+    where forgotten_reason = any(%(requested)s)
     order by 1, 2, forgotten_at desc
     on conflict (namespace, digest) do update
     set fact = excluded.fact, forgotten_at = excluded.forgotten_at, reason = excluded.reason
@@ -182,7 +182,7 @@ def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]
     """Record the statements of tombstones that were forgotten on request."""
     for tenant in set(namespaces):
         identify(db, tenant, [id_ for own, id_ in zip(namespaces, ids, strict=True) if own == tenant])
-    given = {"namespaces": list(namespaces), "ids": list(ids), "wished": list(WISHED)}
+    given = {"namespaces": list(namespaces), "ids": list(ids), "requested": list(REQUESTED)}
     said = [(own, id_, one) for own, id_, hash_ in db.execute(HASHES, given).fetchall() for one in _noted(hash_)]
     owners, gone, hashes = map(list, zip(*said, strict=True)) if said else ([], [], [])
     db.execute(ADD_FORGOTTEN, given | {"namespaces": owners, "ids": gone, "said": hashes})

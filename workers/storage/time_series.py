@@ -21,7 +21,7 @@ KEPT = timedelta(days=366)
 """Retention; the last older row stays, as the state at that time."""
 
 # Counts by each of four columns of `tallies`.
-NOTE_TALLIES = """
+RECORD_TALLIES = """
     insert into tally_history (namespace, at, counts)
     select namespace, date_bin(%(step)s, %(now)s, timestamptz 'epoch'), jsonb_object_agg(name, facts)
     from (
@@ -70,7 +70,7 @@ DUE = """
     where coalesce(due.facts, 0) <> coalesce(namespaces.due_noted, 0) or due.namespace = any(%(namespaces)s)
 """
 
-NOTE_DUE = """
+RECORD_DUE = """
     update namespaces set due_noted = new.due
     from unnest(%(namespaces)s::int[], %(due)s::bigint[]) as new (namespace, due)
     where id = new.namespace and due_noted <> new.due
@@ -111,7 +111,7 @@ DROP_OLD_TALLIES = """
 """
 
 
-def note_tallies(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
+def record_tallies(db: Connection, namespaces: Sequence[int], now: datetime) -> None:
     """Record the tallies of these namespaces, and of all whose number of due facts has changed.
 
     Within five minutes, the last record replaces earlier ones.
@@ -119,8 +119,8 @@ def note_tallies(db: Connection, namespaces: Sequence[int], now: datetime) -> No
     due = dict.fromkeys(namespaces, 0) | dict(db.execute(DUE, {"namespaces": list(namespaces), "now": now}).fetchall())
     if due:
         given = {"namespaces": list(due), "due": list(due.values())}
-        db.execute(NOTE_TALLIES, given | {"now": now, "step": STEP})
-        db.execute(NOTE_DUE, given)
+        db.execute(RECORD_TALLIES, given | {"now": now, "step": STEP})
+        db.execute(RECORD_DUE, given)
 
 
 def tallies_since(
@@ -137,7 +137,7 @@ def thin_tallies(db: Connection, now: datetime) -> int:
 
 
 # Of waiting tasks the maximum within five minutes, of writes the last value, as it is cumulative.
-NOTE_SYSTEM = """
+RECORD_SYSTEM = """
     insert into system_history as noted (at, waiting, writes)
     values (date_bin(%(step)s, %(now)s, timestamptz 'epoch'), %(waiting)s, %(writes)s)
     on conflict (at) do update
@@ -163,9 +163,9 @@ THIN_SYSTEM = """
 DROP_OLD_SYSTEM = "delete from system_history where at < %(before)s"
 
 
-def note_system(db: Connection, waiting: dict[str, int], writes: list[int], now: datetime) -> None:
+def record_system(db: Connection, waiting: dict[str, int], writes: list[int], now: datetime) -> None:
     """Record the waiting tasks by queue, and the cumulative histogram of writes with the bounds of `timings`."""
-    db.execute(NOTE_SYSTEM, {"waiting": Jsonb(waiting), "writes": writes, "now": now, "step": STEP})
+    db.execute(RECORD_SYSTEM, {"waiting": Jsonb(waiting), "writes": writes, "now": now, "step": STEP})
 
 
 def system_since(db: Connection, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, Any], list[int]]]:

@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from workers.errors import UnavailableError
 from workers.storage import deep
 from workers.storage.connection import Connection, number
-from workers.storage.facts import WISHED
+from workers.storage.facts import REQUESTED
 
 STANDINGS = """
     select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by, supersedes_id,
@@ -71,7 +71,7 @@ CLAIM_OLD = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and (forgotten_reason = any(%(wished)s) or superseded_at is not null)
+        and (forgotten_reason = any(%(requested)s) or superseded_at is not null)
         and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
         and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = facts.namespace and gap_until is not null
@@ -84,7 +84,7 @@ CLAIM_OLD = """
 COUNT_OLD = """
     select count(*) from facts
     where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and (forgotten_reason = any(%(wished)s) or superseded_at is not null)
+        and (forgotten_reason = any(%(requested)s) or superseded_at is not null)
         and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
 
@@ -120,7 +120,7 @@ ERASE = """
 ANY_ENDED = """
     select exists (
         select from facts
-        where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason <> all(%(wished)s)
+        where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason <> all(%(requested)s)
     )
 """
 
@@ -239,7 +239,7 @@ def _tombstone(one: deep.Deep) -> Tombstone:
 
 def any_ended(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has tombstones by decay outside deep memory."""
-    row = db.execute(ANY_ENDED, {"namespace": namespace, "wished": list(WISHED)}).fetchone()
+    row = db.execute(ANY_ENDED, {"namespace": namespace, "requested": list(REQUESTED)}).fetchone()
     return bool(row and row[0])
 
 
@@ -263,13 +263,13 @@ def claim_old(
     the tombstone must also have been written before that instant.
     """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
-    given |= {"simulated": simulated, "wished": list(WISHED)}
+    given |= {"simulated": simulated, "requested": list(REQUESTED)}
     return db.execute(CLAIM_OLD, given).fetchall()
 
 
 def count_old(db: Connection, before: datetime, namespace: int | None, *, simulated: bool) -> int:
     """Return the number of facts, of one namespace or all, forgotten on request before an instant."""
-    given = {"before": before, "namespace": namespace, "simulated": simulated, "wished": list(WISHED)}
+    given = {"before": before, "namespace": namespace, "simulated": simulated, "requested": list(REQUESTED)}
     return number(db, COUNT_OLD, given)
 
 

@@ -115,7 +115,7 @@ GROWN_TENFOLD = """
     order by name
 """
 
-NOTE_ESTIMATED = "update namespaces set estimated_facts = counted_facts where id = %(namespace)s"
+RECORD_ESTIMATED = "update namespaces set estimated_facts = counted_facts where id = %(namespace)s"
 
 COUNTED_FACTS = "select counted_facts from namespaces where id = %(namespace)s"
 
@@ -163,6 +163,6 @@ def grown_tenfold(db: Connection) -> list[str]:
     return [name for (name,) in db.execute(GROWN_TENFOLD)]
 
 
-def note_estimated(db: Connection, namespace: int) -> None:
+def record_estimated(db: Connection, namespace: int) -> None:
     """Record that the salience of a namespace's facts was estimated with the latest counts."""
-    db.execute(NOTE_ESTIMATED, {"namespace": namespace})
+    db.execute(RECORD_ESTIMATED, {"namespace": namespace})

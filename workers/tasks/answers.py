@@ -108,7 +108,7 @@ def _cut(line: Line, rank: int) -> dict[str, Any]:
     return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank}
 
 
-def foreseen(ahead: Sequence[Day]) -> dict[str, Any]:
+def forecast(ahead: Sequence[Day]) -> dict[str, Any]:
     """Return a forecast day by day; `forgotten` sums all reasons, `held` are facts beyond the forget limit."""
     return {"days": [_day(day) for day in ahead]}
 

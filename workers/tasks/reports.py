@@ -73,7 +73,7 @@ def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
     """Return the forecast of the coming days, and on request the facts that end soon."""
     at, namespace, given = asked.now or context.now(), asked.namespace, asked.set or []
     ahead = forecasting.forecast(context, namespace, asked.days, at, asked.shown, given)
-    answer = answers.foreseen(ahead) | {"totals": asdict(forecasting.totals(context, namespace, ahead))}
+    answer = answers.forecast(ahead) | {"totals": asdict(forecasting.totals(context, namespace, ahead))}
     if given:
         unchanged = forecasting.forecast(context, namespace, asked.days, at, 0)
         answer["unchanged"] = asdict(forecasting.totals(context, namespace, unchanged))

@@ -23,10 +23,9 @@ from workers.memory import forget as forgetting
 from workers.memory import history as past
 from workers.memory import pin as pinning
 from workers.memory import restore as restoring
-from workers.memory import subjects
 from workers.memory import touch as touching
-from workers.memory.restore import BY_ITSELF, Batch
-from workers.storage.facts import WISHED
+from workers.memory.restore import BY_DECAY, Batch
+from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor, Selection
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
 from workers.tasks.once import OnceTask
@@ -38,7 +37,7 @@ from workers.validation import cursors
 Reasons: TypeAlias = tuple[str, ...]
 Total = Annotated[int, Field(ge=0, lt=2**63)]
 
-EVERY_REASON: Reasons = (*BY_ITSELF, *WISHED)
+EVERY_REASON: Reasons = (*BY_DECAY, *REQUESTED)
 FORGET_SECONDS = 15.0
 """Time limit of forgetting by subject in one task; the caller repeats the request for the rest."""
 
@@ -104,7 +103,7 @@ def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
     if asked.ids is None:
         until, run = time.monotonic() + FORGET_SECONDS, uuid_of(self.request.id or "")
-        answer = plain(subjects.forget(context, asked, at, run, until))
+        answer = plain(forgetting.forget_subject(context, asked, at, run, until))
     else:
         answer = _results(asked.ids, forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge))
     if not asked.dry_run:
@@ -142,7 +141,7 @@ def history(_: Task, asked: contract.ShowHistory) -> contract.History:
 @task_of(contract.FORGOTTEN, contract.ListForgotten, from_replica=True)
 def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
     """Return restorable facts, newest first; without `asked` only those forgotten by decay."""
-    shown = EVERY_REASON if asked.asked else BY_ITSELF
+    shown = EVERY_REASON if asked.asked else BY_DECAY
     selection, place = _selection(asked, shown, shown), cursors.place(asked.cursor, Cursor)
     return listing.forgotten(context, asked.namespace, selection, asked.limit, place)
 
@@ -155,7 +154,7 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
         raise InvalidInputError("ids: give either ids, or any of since, until, reason and run, which may be a dry run.")
     if asked.ids is not None:
         return _restore(asked.namespace, asked.ids, at)
-    selection = _selection(asked, BY_ITSELF, EVERY_REASON)
+    selection = _selection(asked, BY_DECAY, EVERY_REASON)
     if asked.dry_run:
         return {"matching": restoring.selected(context, asked.namespace, selection)}
     done, rest = _restore_selected(asked, selection, at)

@@ -113,7 +113,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
 
     def after_return(self, status: str, retval: Any, task_id: str, *_: Any) -> None:
         """Remove an accepted write from the outbox once it is committed or refused, and record timings and failures."""
-        self._tell_timings(done=status == SUCCESS)
+        self._record_timings(done=status == SUCCESS)
         if status == FAILURE and not isinstance(retval, InvalidInputError):
             with suppress(RedisError):
                 signals.count(context.redis, signals.FAILURES, self.name)
@@ -122,7 +122,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         if accepted and (status == SUCCESS or isinstance(retval, InvalidInputError)):
             outbox.remove(context.redis, str(namespace or outbox.DEFAULT), task_id)
 
-    def _tell_timings(self, *, done: bool) -> None:
+    def _record_timings(self, *, done: bool) -> None:
         laps, sent_at = timings.take(), self.request.get(SENT_AT)
         if done and sent_at is not None and self.name in STORES:
             laps.append((timings.WRITE, context.seconds() - sent_at))

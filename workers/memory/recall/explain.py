@@ -34,7 +34,7 @@ BELOW_LIMIT = "below the limit"
 UNPROMISING = "not among the most promising"
 NOT_FOUND = "found by no arm"
 
-ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.WISHED)
+ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.REQUESTED)
 """The rules that hide facts forgotten on request, whose text is never shown."""
 
 
