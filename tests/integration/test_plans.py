@@ -269,7 +269,7 @@ def test_pinned_facts_are_counted_by_their_index(filled: Memory) -> None:
 
 
 def test_held_facts_are_found_by_their_index(filled: Memory) -> None:
-    assert "activity_held" in indexes(filled, due.TAKE_UP_HELD, {"namespace": None})
+    assert "activity_held" in indexes(filled, due.MAKE_HELD_DUE, {"namespace": None})
 
 
 def test_what_has_been_due_for_longest_is_found_by_its_index(filled: Memory) -> None:
