@@ -127,9 +127,7 @@ def system_at(database: str, redis_url: str, folder: Path) -> Iterator[LiveSyste
         system.stop()
 
 
-def test_what_is_acknowledged_survives_a_failover_in_the_middle_of_load(
-    database_url: str, group: Group, tmp_path: Path
-) -> None:
+def test_acknowledged_writes_survive_a_failover_under_load(database_url: str, group: Group, tmp_path: Path) -> None:
     with system_at(database_url, group.url(), tmp_path) as system:
         with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
             eventually(lambda: min(len(answered.acknowledged), len(accepted.acknowledged)) > 20, "load")

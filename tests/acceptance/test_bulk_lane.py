@@ -61,7 +61,7 @@ def test_a_child_killed_at_each_slice_loses_and_doubles_none(idle: LiveSystem) -
     assert idle.rows("select count(*), count(distinct text) from facts") == [(1_000, 1_000)]
 
 
-def test_costly_recalls_take_turns_and_one_that_costs_too_much_says_what_is_allowed(
+def test_costly_recalls_take_turns_and_the_error_for_too_costly_ones_names_the_limit(
     live: LiveSystem, namespace: str
 ) -> None:
     with live.client(namespace) as client:

@@ -26,7 +26,7 @@ ADD_ELSEWHERE = """
 """
 
 
-def test_whatever_is_killed_every_row_is_what_was_acknowledged() -> None:
+def test_every_row_matches_the_acknowledged_writes_after_any_kill() -> None:
     turns = iter((faults.kill_children, faults.kill_parent, faults.kill_redis))
 
     def kill_in_turn(system: System, rng: random.Random) -> str:
@@ -39,7 +39,7 @@ def test_whatever_is_killed_every_row_is_what_was_acknowledged() -> None:
 
 
 @pytest.mark.deep
-def test_the_oracle_finds_what_was_lost_doubled_or_counted_twice() -> None:
+def test_the_oracle_detects_lost_doubled_and_miscounted_facts() -> None:
     rounds = iter(range(3))
 
     def tamper(system: System, _: random.Random) -> str:

@@ -117,7 +117,7 @@ def test_a_deadline_holds_for_every_call(live: LiveSystem) -> None:
     client.close()
 
 
-def test_what_is_not_there_is_said_so(client: Client) -> None:
+def test_missing_facts_and_tasks_are_reported(client: Client) -> None:
     with pytest.raises(NotFoundError, match="no live fact"):
         client.fact(str(uuid4()))
 

@@ -70,9 +70,7 @@ def test_what_writes_is_refused_at_an_instant_out_of_bounds(
     assert real.state() == before
 
 
-def test_every_door_refuses_a_pass_in_the_future_and_lets_a_dry_run_look_there(
-    real: LiveSystem, client: Client
-) -> None:
+def test_every_interface_refuses_a_pass_in_the_future_but_accepts_a_dry_run(real: LiveSystem, client: Client) -> None:
     client.store("Tea is at four.", decay_class="session")
     next_year = ahead(days=365)
     done = real.ebb("decay", "--now", next_year, "-n", client.namespace)

@@ -43,7 +43,7 @@ def test_both_facts_may_be_accepted(live: LiveSystem, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--both", "--keep", str(uuid4())]])
-def test_one_has_to_say_what_to_do(live: LiveSystem, namespace: str, options: list[str]) -> None:
+def test_resolving_requires_an_explicit_choice(live: LiveSystem, namespace: str, options: list[str]) -> None:
     assert live.ebb("resolve", str(uuid4()), *options, "--namespace", namespace).returncode == 2
 
 
@@ -59,7 +59,7 @@ def test_one_has_to_say_what_to_do(live: LiveSystem, namespace: str, options: li
         ({"ids": [str(uuid4()), str(uuid4())], "both": True}, "not known to contradict"),
     ],
 )
-def test_what_cannot_be_settled_is_refused(
+def test_contradictions_that_cannot_be_resolved_are_refused(
     live: LiveSystem, namespace: str, arguments: dict[str, Any], fault: str
 ) -> None:
     stored(live, namespace, "Porto")

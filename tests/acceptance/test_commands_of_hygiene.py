@@ -48,7 +48,7 @@ def test_near_duplicates_are_listed_merged_and_restored_at_the_command_line(live
     assert ebb("stats")["facts"] == 2
 
 
-def test_what_people_read_of_a_consolidation(live: LiveSystem, namespace: str) -> None:
+def test_the_text_output_of_a_consolidation(live: LiveSystem, namespace: str) -> None:
     def said(*arguments: str) -> tuple[int, str]:
         done = live.ebb(*arguments, "--namespace", namespace)
         return done.returncode, done.stdout
@@ -109,7 +109,7 @@ def test_a_second_delivery_of_a_janitor_counts_as_one_run(live: LiveSystem, name
     assert (first["lastCulledFacts"], first["totalRuns"], second) == (1, 1, first)
 
 
-def test_where_hygiene_is_off_there_is_no_janitor(live: LiveSystem, namespace: str) -> None:
+def test_the_janitor_does_not_run_where_hygiene_is_off(live: LiveSystem, namespace: str) -> None:
     live.ebb_json("settings", "--set", "hygiene=false", "-n", namespace)
     with live.client(namespace) as client:
         doubtful(client, "A rumour.")

@@ -33,7 +33,7 @@ def fidelity(live: LiveSystem, id_: str) -> int:
     return int(live.rows("select fidelity from activity where fact = %s", [id_])[0][0])
 
 
-def test_what_is_forgotten_is_gone_stays_so_when_stored_again_and_comes_back_whole(
+def test_a_forgotten_fact_stays_forgotten_when_stored_again_and_is_restored_completely(
     live: LiveSystem, client: Client
 ) -> None:
     id_ = client.store(TEXT)["id"]
@@ -74,7 +74,7 @@ def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSys
     assert "give either ids, or any of" in live.ebb("forget", *name).stderr
 
 
-def test_purging_is_for_good(live: LiveSystem, client: Client) -> None:
+def test_purging_is_permanent(live: LiveSystem, client: Client) -> None:
     gone, kept = client.store(TEXT)["id"], client.store("Tea at four.")["id"]
     assert client.forget([gone], purge=True)["results"][0]["action"] == "purged"
     client.forget([kept])
@@ -86,7 +86,7 @@ def test_purging_is_for_good(live: LiveSystem, client: Client) -> None:
     assert "it was purged" in client.restore([kept])["results"][0]["error"]
 
 
-def test_words_of_the_purged_are_counted_no_more(live: LiveSystem, client: Client) -> None:
+def test_words_of_purged_facts_are_no_longer_counted(live: LiveSystem, client: Client) -> None:
     counted = """
         select count(*) from lexemes join namespaces on namespaces.id = lexemes.namespace
         where name = %s and lexeme = 'kitchen'
@@ -121,7 +121,7 @@ def test_the_command_line_does_all_of_it(live: LiveSystem, namespace: str, tmp_p
     assert ebb("store", TEXT, "--again")["action"] == "duplicate"
 
 
-def test_what_people_read_says_what_became_of_each(live: LiveSystem, namespace: str) -> None:
+def test_the_text_output_shows_the_outcome_for_each_fact(live: LiveSystem, namespace: str) -> None:
     def ebb(*arguments: str) -> tuple[int, str]:
         done = live.ebb(*arguments, "--namespace", namespace)
         return done.returncode, done.stdout + done.stderr
@@ -139,7 +139,7 @@ def test_what_people_read_says_what_became_of_each(live: LiveSystem, namespace: 
 
 
 @pytest.mark.parametrize("ids", [[], "text", None, ["seven"], [7], [str(uuid4())] * 10_001])
-def test_what_is_no_list_of_ids_is_refused_as_a_whole(client: Client, ids: Any) -> None:
+def test_an_invalid_list_of_ids_is_refused_as_a_whole(client: Client, ids: Any) -> None:
     for task in ("memory.forget", "memory.restore"):
         with pytest.raises(InvalidInputError, match="id"):
             client.call(task, {"ids": ids, "namespace": client.namespace}, 30)
@@ -155,7 +155,7 @@ def test_what_is_no_list_of_ids_is_refused_as_a_whole(client: Client, ids: Any) 
         ({"id": str(uuid4())}, "no live fact"),
     ],
 )
-def test_a_pin_that_cannot_be_is_refused_in_words(client: Client, options: dict[str, Any], fault: str) -> None:
+def test_an_impossible_pin_is_refused_with_a_message(client: Client, options: dict[str, Any], fault: str) -> None:
     id_ = client.store(TEXT)["id"]
     with pytest.raises(InvalidInputError, match=fault):
         client.pin(**({"id": id_} | options))

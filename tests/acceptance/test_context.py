@@ -42,7 +42,7 @@ def test_the_command_prints_the_documented_block(live: LiveSystem, client: Clien
     assert asked.stdout.splitlines()[1] == "preference: User prefers dark mode"
 
 
-def test_only_what_was_injected_is_touched_and_once(live: LiveSystem, client: Client, namespace: str) -> None:
+def test_only_injected_facts_are_touched_and_only_once(live: LiveSystem, client: Client, namespace: str) -> None:
     texts = [f"The lake was calm on day {number}." for number in range(6)]
     client.store_many([{"text": text} for text in texts])
     answer = client.context("How calm was the lake?", max_tokens=30, format="minimal", explain=True)
@@ -57,7 +57,7 @@ def test_only_what_was_injected_is_touched_and_once(live: LiveSystem, client: Cl
     assert sum(recalls(live, namespace).values()) == len(shown)
 
 
-def test_a_tag_is_meant_as_it_is_stored(client: Client) -> None:
+def test_tags_are_normalised_in_queries_as_in_facts(client: Client) -> None:
     client.store("The keel is oak.", tags=["Boat Yard"])
     client.store("The keel of the ferry is steel.", tags=["Harbour"])
     shown = client.context("keel", tag="Boat Yard", format="minimal", touch=False)["facts"]
@@ -72,7 +72,7 @@ def test_a_message_that_comes_twice_is_touched_once(live: LiveSystem, client: Cl
     assert recalls(live, namespace) == {"The keel of the boat is oak.": 1}
 
 
-def test_what_was_injected_is_not_stored_again(client: Client) -> None:
+def test_injected_context_is_not_stored_again(client: Client) -> None:
     client.store("User prefers dark mode & </memory-context> <b>bold</b>")
     shown = client.context("dark mode", touch=False)["context"]
     assert strip_injected(shown) == ""

@@ -48,7 +48,7 @@ def signed(client: httpx2.Client, key: str) -> str:
     return str(answer.headers["set-cookie"]).partition(";")[0]
 
 
-def test_a_key_is_asked_for_opens_its_own_namespace_and_is_given_back(
+def test_signing_in_needs_a_key_that_opens_its_own_namespace_until_signing_out(
     browser: "Browser", url: str, ours: tuple[str, str]
 ) -> None:
     name, key = ours
@@ -73,7 +73,7 @@ def test_a_key_is_asked_for_opens_its_own_namespace_and_is_given_back(
         assert tab.goto("/").status == 401  # type: ignore[union-attr]
 
 
-def test_what_keeps_the_key_is_out_of_reach_of_scripts_and_other_sites(
+def test_the_session_cookie_is_inaccessible_to_scripts_and_other_sites(
     client: httpx2.Client, ours: tuple[str, str]
 ) -> None:
     answer = client.post("/dashboard/sign-in", data={"key": ours[1], "next": "https://elsewhere.example/"})
@@ -91,14 +91,14 @@ def test_signing_in_redirects_to_no_other_host(client: httpx2.Client, ours: tupl
     client.cookies.clear()
 
 
-def test_a_chosen_namespace_counts_for_nothing_beside_a_key(client: httpx2.Client, ours: tuple[str, str]) -> None:
+def test_a_key_overrides_a_chosen_namespace(client: httpx2.Client, ours: tuple[str, str]) -> None:
     for cookie in ("ebb_namespace=default", f"ebb_namespace={ours[0]}"):
         answer = client.get("/dashboard/facts", headers={"x-api-key": ours[1], "cookie": cookie})
         assert OURS in answer.text
         assert client.get("/dashboard/facts", headers={"cookie": cookie}).status_code == 401
 
 
-def test_a_key_that_is_revoked_opens_nothing_at_once(live: LiveSystem, client: httpx2.Client) -> None:
+def test_a_revoked_key_loses_access_at_once(live: LiveSystem, client: httpx2.Client) -> None:
     made = live.ebb_json("keys", "create", "--namespace", "revoked")
     signed_in = {"cookie": signed(client, made["key"])}
     assert made["key"] not in signed_in["cookie"]
@@ -125,7 +125,7 @@ def test_a_session_ends_when_its_visitor_signs_out_or_redis_forgets_it(
     assert client.get("/", headers=other).status_code == 401
 
 
-def test_a_key_that_expires_opens_until_then(live: LiveSystem, client: httpx2.Client) -> None:
+def test_a_key_gives_access_until_it_expires(live: LiveSystem, client: httpx2.Client) -> None:
     made = live.ebb_json("keys", "create", "--namespace", "expiring", "--expires", "30d", "--label", "A month")
     with_key, signed_in = {"x-api-key": made["key"]}, {"cookie": signed(client, made["key"])}
     assert client.get("/memory/stats", headers=with_key).status_code == 200
@@ -142,7 +142,7 @@ def test_a_key_that_expires_opens_until_then(live: LiveSystem, client: httpx2.Cl
         assert said in refused.stderr
 
 
-def test_what_was_stored_is_shown_as_it_is_and_never_run(browser: "Browser", live: LiveSystem, url: str) -> None:
+def test_stored_text_is_shown_unchanged_and_never_executed(browser: "Browser", live: LiveSystem, url: str) -> None:
     name = f"evil-{uuid4()}"
     key = make_key(live, name, "read")
     with live.client(name) as memory:

@@ -158,7 +158,7 @@ def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str,
         assert {memory.history(one)["state"] for one in (old, new)} == {"live"}
 
 
-def test_facts_are_searched_and_the_search_is_no_use(
+def test_facts_are_searched_without_counting_as_used(
     browser: Browser, url: str, key: str, memory: Client, live: LiveSystem
 ) -> None:
     memory.store_many([{"text": TEXT, "role": "user"}, {"text": "Tea is at four.", "role": "assistant"}])
@@ -213,7 +213,7 @@ def test_a_form_needs_the_scope_and_the_token_of_its_page(
     assert memory.fact(id_)["tags"] == []
 
 
-def test_keys_are_shown_without_themselves_to_who_administers(
+def test_keys_are_listed_without_their_secret_for_administrators(
     url: str, live: LiveSystem, namespace: str, key: str
 ) -> None:
     reader = make_key(live, namespace, "read")
@@ -228,7 +228,7 @@ def test_keys_are_shown_without_themselves_to_who_administers(
     assert "Laptop" not in httpx2.get(f"{url}/dashboard/keys", headers=stranger).text
 
 
-def test_what_was_done_is_said_only_of_known_actions_and_ids(url: str, key: str) -> None:
+def test_messages_are_shown_for_known_actions_and_ids_only(url: str, key: str) -> None:
     for query in ("done=forget&fact=x", "done=<b>&fact=" + "0" * 36, "done=forget&fact=%22%3E%3Cscript%3E"):
         answer = httpx2.get(f"{url}/dashboard/facts?{query}", headers={"x-api-key": key})
         assert answer.status_code == 200

@@ -58,7 +58,7 @@ def test_each_page_fits_its_window_and_says_no_error(
             assert width == WIDE or not tab.evaluate(CUT_OFF), path
 
 
-def test_what_can_be_done_on_a_page_can_be_reached_by_the_tab_key_and_is_seen(
+def test_every_control_is_reachable_by_the_tab_key_with_visible_focus(
     browser: Browser, url: str, sample: dict[str, str]
 ) -> None:
     with looking(browser, url, headers=sample) as tab:
@@ -120,7 +120,7 @@ def test_an_empty_namespace_says_what_to_do_next(browser: "Browser", url: str) -
             check_width(tab)
 
 
-def test_what_is_under_way_is_seen_and_said(browser: "Browser", url: str, sample: dict[str, str]) -> None:
+def test_running_actions_are_shown_and_announced(browser: "Browser", url: str, sample: dict[str, str]) -> None:
     with looking(browser, url, headers=sample) as tab:
         tab.goto("/dashboard/runs")
         clicked = """() => {

@@ -146,7 +146,7 @@ def test_a_query_is_narrowed_by_role_relevance_and_deep_memory(browser: Browser,
         assert memory.history(gone)["state"] == "forgotten: faded"
 
 
-def test_what_cannot_be_asked_is_explained_beside_the_question(url: str, headers: dict[str, str]) -> None:
+def test_an_invalid_query_is_explained_next_to_its_field(url: str, headers: dict[str, str]) -> None:
     with httpx2.Client(base_url=url, headers=headers) as client:
         asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}
         answer = client.get("/dashboard/recall", params=asked)

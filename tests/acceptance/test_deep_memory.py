@@ -10,7 +10,7 @@ pytestmark = pytest.mark.acceptance
 TEXT, QUESTION = "The spare key hangs behind the kitchen clock", "Where is the other key?"
 
 
-def test_what_sank_is_hinted_at_and_lives_again_when_a_deep_recall_uses_it(live: LiveSystem, namespace: str) -> None:
+def test_deep_facts_are_hinted_at_and_live_again_when_a_deep_recall_uses_them(live: LiveSystem, namespace: str) -> None:
     with live.client(namespace) as client:
         id_ = client.store(TEXT, decay_class="session")["id"]
         later = datetime.now(UTC) + timedelta(days=3)

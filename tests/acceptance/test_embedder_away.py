@@ -77,7 +77,7 @@ def test_a_hanging_embedder_is_asked_by_few_and_then_by_none_until_the_pause_is_
         eventually(lambda: memory.stats()["pending_embeddings"] == 0, "the plumber has a vector")
 
 
-def test_every_door_tells_of_the_pause(system: LiveSystem, embedder: StandIn) -> None:
+def test_every_interface_reports_the_pause(system: LiveSystem, embedder: StandIn) -> None:
     with serving(system) as api:
         system.ebb_json("store", "The dentist is in Mill Lane.")
         assert "embedder_pause_seconds 0.0" in api.get("/metrics").text

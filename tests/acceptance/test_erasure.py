@@ -222,7 +222,7 @@ def purged(alone: LiveSystem, server_folder: Path, tmp_path_factory: pytest.Temp
         yield Purged(alone, ids, traces, before, kept, stored_again, archive)
 
 
-def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None:
+def test_before_the_purge_the_secrets_are_in_many_files(purged: Purged) -> None:
     messages = set(in_messages(SECRET))
     assert set(purged.traces) - set(purged.before) <= {"plain hash", "hash as text"} | messages
     assert any("redis" in purged.before.get(message, ()) for message in messages)
@@ -230,19 +230,19 @@ def test_before_the_purge_all_of_it_stands_in_many_files(purged: Purged) -> None
     assert {"pg_wal", "base"} <= purged.before["vector"] & purged.before["signature"] & purged.before["hash"]
 
 
-def test_storing_it_again_is_answered_with_forgotten(purged: Purged) -> None:
+def test_storing_a_purged_fact_again_is_answered_with_forgotten(purged: Purged) -> None:
     assert set(purged.stored_again) == {"forgotten"}
     assert len(purged.stored_again) >= 9
 
 
-def test_after_every_job_no_row_of_it_is_left_but_that_it_was_wished_forgotten(purged: Purged) -> None:
+def test_after_every_job_only_the_deletion_requests_are_left(purged: Purged) -> None:
     rows = {table: " ".join(found).lower() for table, found in purged.system.state().items()}
     traces = [word.lower() for word in WORDS] + [purged.traces["hash"].hex()]
     assert not [(table, trace) for table, found in rows.items() for trace in traces if trace in found]
     assert {table for table, found in rows.items() if purged.ids[0] in found} == {"forgotten_hashes"}
 
 
-def test_before_the_purge_redis_keeps_answers_that_quote_it(purged: Purged) -> None:
+def test_before_the_purge_redis_keeps_answers_that_quote_the_secrets(purged: Purged) -> None:
     assert sorted(kind_of(key) for key in purged.kept) == ["celery-task-meta", "ebb:answer", "ebb:done"]
 
 
@@ -252,7 +252,7 @@ def test_every_job_that_beat_sends_was_run(purged: Purged) -> None:
     assert set(json.loads(sent.stdout)) - {"memory.clean"} <= {task for task, _ in BACKGROUND}
 
 
-def test_no_log_of_workers_and_no_later_export_has_a_word_of_it(purged: Purged, tmp_path: Path) -> None:
+def test_no_log_of_workers_and_no_later_export_quotes_the_secrets(purged: Purged, tmp_path: Path) -> None:
     later = tmp_path / "later.jsonl"
     assert purged.system.ebb("export", str(later), "--all").returncode == 0
     logs = [*purged.system.folder.glob("*.log"), later]
@@ -260,9 +260,7 @@ def test_no_log_of_workers_and_no_later_export_has_a_word_of_it(purged: Purged, 
     assert INNOCENT in later.read_text()
 
 
-def test_cleaning_takes_it_out_of_redis_file_of_the_statistics_and_of_pages(
-    purged: Purged, server_folder: Path
-) -> None:
+def test_cleaning_removes_the_secrets_from_redis_file_statistics_and_pages(purged: Purged, server_folder: Path) -> None:
     run(purged.system, "memory.clean", {})
     purged.system.settle()
     assert held_by_redis(purged.system, purged.traces.values()) == set()
@@ -276,7 +274,7 @@ def test_cleaning_takes_it_out_of_redis_file_of_the_statistics_and_of_pages(
     assert {count for _, count in dead} == {0}
 
 
-def test_after_scrubbing_no_file_of_the_servers_has_a_byte_of_it(purged: Purged, server_folder: Path) -> None:
+def test_after_scrubbing_no_file_of_the_servers_contains_the_secrets(purged: Purged, server_folder: Path) -> None:
     done = purged.system.ebb_json("purge", "--scrub")
     assert done["scrubbed"]
     assert len(done["out_of_reach"]) == 1

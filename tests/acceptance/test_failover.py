@@ -11,7 +11,7 @@ from replication import replicated
 pytestmark = pytest.mark.acceptance
 
 
-def test_what_is_acknowledged_survives_a_failover_of_postgresql_in_the_middle_of_load(
+def test_acknowledged_writes_survive_a_failover_of_postgresql_under_load(
     server_folder: Path, redis_url: str, tmp_path: Path
 ) -> None:
     with ExitStack() as stack:

@@ -99,7 +99,7 @@ def test_flower_shows_tasks_but_no_text_of_any_memory(live: LiveSystem, namespac
     assert [word for word in ("Bramblewick", "Quillfeather", "Zanzibar", "wombat") if word in shown] == []
 
 
-def test_a_worker_names_no_text_of_what_it_is_at(live: LiveSystem, namespace: str) -> None:
+def test_a_worker_reports_no_text_of_its_current_task(live: LiveSystem, namespace: str) -> None:
     with psycopg.connect(live.database_url) as db:
         db.execute("lock table facts")
         waiting = live.send("memory.store", {"text": "Bramblewick hides the key", "namespace": namespace})

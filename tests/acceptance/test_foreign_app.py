@@ -77,7 +77,7 @@ def test_it_stores_and_recalls_by_name(live: LiveSystem, namespace: str, tmp_pat
     assert (found["tier"], found["fidelity"], found["tags"]) == ("hot", "full", ["city"])
 
 
-def test_many_facts_are_answered_in_order_and_a_bad_one_costs_no_good_one(
+def test_many_facts_are_answered_in_order_and_an_invalid_one_affects_no_other(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
     facts = [{"text": "One."}, {"text": " "}, {"text": "Two."}, {"text": "One."}, {"text": "Three.", "colour": 3}]
@@ -114,7 +114,7 @@ def test_it_reinforces_and_has_decay_planned(live: LiveSystem, namespace: str, t
         ("decay.plan", "maintenance", {"now": "yesterday"}, "now: "),
     ],
 )
-def test_what_is_wrong_arrives_in_words(
+def test_errors_arrive_as_messages(
     live: LiveSystem, tmp_path: Path, task: str, queue: str, arguments: dict[str, Any], message: str
 ) -> None:
     (answer,) = ask(live, tmp_path, (task, queue, arguments))

@@ -74,6 +74,6 @@ def test_a_file_is_changed_moved_and_forgotten(tool: EbbMemoryTool, memory: Memo
         ("rename", {"old_path": "/memories/none.md", "new_path": "/memories/x.md"}),
     ],
 )
-def test_what_cannot_be_done_is_an_error_of_the_tool(tool: EbbMemoryTool, command: str, given: dict[str, Any]) -> None:
+def test_impossible_commands_are_errors_of_the_tool(tool: EbbMemoryTool, command: str, given: dict[str, Any]) -> None:
     with pytest.raises(ToolError):
         call(tool, command, **given)

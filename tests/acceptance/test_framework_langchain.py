@@ -33,7 +33,7 @@ def test_messages_come_back_as_they_were_and_of_their_session_alone(memory: Memo
     assert [one.content for one in EbbChatMessageHistory(memory, "tuesday").messages] == ["Hello"]
 
 
-def test_what_was_said_is_retrieved(memory: Memory) -> None:
+def test_messages_are_retrieved_by_content(memory: Memory) -> None:
     EbbChatMessageHistory(memory, "monday").add_user_message("I moved to Leipzig.")
     memory.store("The spare key hangs behind the kitchen clock", tags=["home"])
 

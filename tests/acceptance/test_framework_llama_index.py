@@ -25,7 +25,7 @@ def ebb(live: LiveSystem, namespace: str) -> Iterator[EbbMemory]:
         yield memory
 
 
-def test_what_leaves_the_short_term_memory_is_found_again(ebb: EbbMemory) -> None:
+def test_messages_that_leave_the_short_term_memory_are_found_again(ebb: EbbMemory) -> None:
     async def talk() -> str:
         block = EbbMemoryBlock(memory=ebb)
         memory = Memory.from_defaults(

@@ -38,7 +38,7 @@ def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
         yield memory
 
 
-def test_a_run_goes_on_where_the_session_ended(memory: Memory) -> None:
+def test_a_run_continues_where_the_session_ended(memory: Memory) -> None:
     config = RunConfig(tracing_disabled=True)
     agent = Agent(name="a", model=Counting())
     for question, answer in [("I moved to Leipzig.", "I saw 1 items."), ("Where am I?", "I saw 3 items.")]:

@@ -66,7 +66,7 @@ def as_json(value: Any, indent: str = "") -> str:
     return "{\n" + ",\n".join(members) + f"\n{indent}}}"
 
 
-def test_the_openapi_document_is_the_golden_one() -> None:
+def test_the_openapi_document_matches_the_golden_file() -> None:
     document = make_app().openapi()
     document["info"]["version"] = "VERSION"
     compare("openapi.json", as_json(document))
@@ -86,7 +86,7 @@ def shown_help(words: str) -> str:
     return "\n".join([f"$ {words} --help", *lines, "", ""])
 
 
-def test_the_help_of_each_command_is_the_golden_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_of_each_command_matches_the_golden_file(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"COLUMNS": "120", "LINES": "100", "NO_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("typer.rich_utils.FORCE_TERMINAL", None)
@@ -95,12 +95,12 @@ def test_the_help_of_each_command_is_the_golden_one(monkeypatch: pytest.MonkeyPa
     compare("help.txt", "\n".join(map(shown_help, every)))
 
 
-def test_the_mcp_tools_are_the_golden_ones() -> None:
+def test_the_mcp_tools_match_the_golden_file() -> None:
     shown = [tool.listed.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in TOOLS]
     compare("mcp_tools.json", as_json(shown))
 
 
-def test_the_tasks_and_their_parameters_are_the_golden_ones() -> None:
+def test_the_tasks_and_their_parameters_match_the_golden_file() -> None:
     environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
     done = subprocess.run([sys.executable, "-c", TASKS], env=environment, capture_output=True, text=True, check=True)
     parameters: Mapping[str, list[str]] = json.loads(done.stdout)
@@ -125,7 +125,7 @@ def steady(value: Any, began: datetime) -> Any:
 
 
 @pytest.mark.acceptance
-def test_an_export_is_the_golden_one(live: LiveSystem, namespace: str) -> None:
+def test_an_export_matches_the_golden_file(live: LiveSystem, namespace: str) -> None:
     ((began,),) = live.rows("select now()")
     assert live.ebb("import", str(EARLIER), "--namespace", namespace).returncode == 0
     done = live.ebb("export", "--now", NOW, "--namespace", namespace)
@@ -135,7 +135,7 @@ def test_an_export_is_the_golden_one(live: LiveSystem, namespace: str) -> None:
 
 
 @pytest.mark.acceptance
-def test_the_metrics_are_the_golden_ones(live: LiveSystem) -> None:
+def test_the_metrics_match_the_golden_file(live: LiveSystem) -> None:
     with serving(live) as api:
         api.post("/memory/facts", json={"text": "The key hangs by the door."}).raise_for_status()
         api.post("/memory/recall", json={"query": "Where is the key?"}).raise_for_status()

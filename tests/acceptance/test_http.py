@@ -83,14 +83,14 @@ def test_many_facts_are_answered_one_by_one(api: httpx2.Client) -> None:
     assert "txt: is no field of a fact" in unknown["error"]
 
 
-def test_pins_end_and_what_is_pinned_says_so(api: httpx2.Client) -> None:
+def test_pins_end_and_pinned_facts_are_marked(api: httpx2.Client) -> None:
     id_ = stored(api)
     assert api.post(f"/memory/facts/{id_}/pin", json={"until": "2100-01-01"}).json()["until"] == "2100-01-01T00:00:00Z"
     assert api.get(f"/memory/facts/{id_}").json()["pinned"] is True
     assert api.delete(f"/memory/facts/{id_}/pin").json()["pinned"] is False
 
 
-def test_what_the_namespace_holds_and_what_will_come_of_it(api: httpx2.Client) -> None:
+def test_statistics_and_forecast_of_a_namespace(api: httpx2.Client) -> None:
     stored(api)
     assert api.get("/memory/stats").json()["facts"] == 1
     assert len(api.get("/memory/forecast", params={"days": 3}).json()["days"]) == 3
@@ -183,7 +183,9 @@ def test_every_write_can_be_accepted_without_waiting(live: LiveSystem, api: http
     eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
-def test_an_accepted_write_that_cannot_be_says_why_and_leaves_the_outbox(live: LiveSystem, api: httpx2.Client) -> None:
+def test_an_accepted_write_that_is_refused_reports_why_and_leaves_the_outbox(
+    live: LiveSystem, api: httpx2.Client
+) -> None:
     unknown = uuid4()
     task = api.post(f"/memory/facts/{unknown}/reinforce", params={"wait": "false"}).json()["task"]
     failed = eventually(
@@ -226,7 +228,7 @@ def test_an_idempotency_key_may_come_with_another_fact_when_its_day_is_over(
     assert second.json()["id"] != first["id"]
 
 
-def test_a_write_that_is_sent_again_hours_later_does_no_more(live: LiveSystem, api: httpx2.Client) -> None:
+def test_a_write_that_is_repeated_hours_later_has_no_further_effect(live: LiveSystem, api: httpx2.Client) -> None:
     """Workers have forgotten the task by then; the request's own instant identifies the repeat."""
     key, id_ = {"Idempotency-Key": f"order-{uuid4()}"}, stored(api)
     path, wish = f"/memory/facts/{id_}/reinforce?wait=false", {"boost": 0.1}
@@ -240,7 +242,7 @@ def test_a_write_that_is_sent_again_hours_later_does_no_more(live: LiveSystem, a
     assert api.get(f"/memory/facts/{id_}").json()["strength"] == strength
 
 
-def test_a_late_write_that_a_worker_is_at_is_not_said_to_have_failed(live: LiveSystem, api: httpx2.Client) -> None:
+def test_a_late_write_that_a_worker_is_running_is_not_reported_as_failed(live: LiveSystem, api: httpx2.Client) -> None:
     id_ = stored(api)
     path = f"/memory/facts/{id_}/reinforce"
     with psycopg.connect(live.database_url) as db:
@@ -254,7 +256,7 @@ def test_a_late_write_that_a_worker_is_at_is_not_said_to_have_failed(live: LiveS
     assert api.get(task).json()["result"]["id"] == id_
 
 
-def test_an_idempotency_key_is_its_namespaces_own(api: httpx2.Client) -> None:
+def test_idempotency_keys_are_separate_by_namespace(api: httpx2.Client) -> None:
     key = {"Idempotency-Key": "one"}
     first = api.post("/memory/facts", json={"text": TEXT}, headers=key)
     elsewhere = {"X-Ebb-Namespace": f"test-{uuid4()}"}
@@ -302,7 +304,7 @@ def test_every_error_is_a_problem_that_says_what_is_wrong(
         (b'{"text": "A", "metadata": {"a": %s}}' % (b"[" * 400 + b"]" * 400), "application/json", 422, "100 levels"),
     ],
 )
-def test_a_body_that_cannot_be_read_is_refused_with_what_is_wrong(
+def test_an_unreadable_body_is_refused_with_the_reason(
     api: httpx2.Client, content: bytes, kind: str, status: int, words: str
 ) -> None:
     assert words in problem(api.post("/memory/facts", content=content, headers={"content-type": kind}), status)
@@ -315,15 +317,13 @@ def test_a_body_that_cannot_be_read_is_refused_with_what_is_wrong(
         ("PATCH", "/memory/settings", '{"set": {"hygiene.episodicTTL": NESTED}}'),
     ],
 )
-def test_whatever_may_be_anything_is_not_nested_too_deeply(
-    api: httpx2.Client, method: str, path: str, body: str
-) -> None:
+def test_arbitrary_json_is_limited_in_depth(api: httpx2.Client, method: str, path: str, body: str) -> None:
     content = body.replace("NESTED", "[" * 400 + "]" * 400)
     answer = api.request(method, path, content=content, headers={"content-type": "application/json"})
     assert "100 levels" in problem(answer, 422)
 
 
-def test_a_wrong_method_is_answered_by_all_that_are_right(api: httpx2.Client) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx2.Client) -> None:
     assert api.put("/memory/facts").headers["allow"] == "GET, POST"
 
 
@@ -337,7 +337,7 @@ def test_a_body_without_length_is_cut_off_at_the_limit(api: httpx2.Client) -> No
     assert "EBB_MAX_BODY" in problem(answer, 413)
 
 
-def test_namespaces_are_apart(api: httpx2.Client) -> None:
+def test_namespaces_are_separate(api: httpx2.Client) -> None:
     id_ = stored(api)
     other = {"X-Ebb-Namespace": f"test-{uuid4()}"}
     assert api.get(f"/memory/facts/{id_}", headers=other).status_code == 404
@@ -345,7 +345,7 @@ def test_namespaces_are_apart(api: httpx2.Client) -> None:
     assert "is no name" in problem(api.get("/memory/stats", headers={"X-Ebb-Namespace": "a b"}), 422)
 
 
-def test_ready_says_of_each_part_that_it_is_well(served: httpx2.Client) -> None:
+def test_readiness_reports_each_part_as_healthy(served: httpx2.Client) -> None:
     answer = served.get("/health/ready")
     assert answer.json() == {
         "status": "ready",
@@ -384,7 +384,7 @@ def test_the_document_is_openapi_3_1_and_each_body_has_an_example(served: httpx2
     assert "Problem" in schemas
 
 
-def test_every_example_of_the_document_is_true(api: httpx2.Client) -> None:
+def test_every_example_of_the_document_works(api: httpx2.Client) -> None:
     document = api.get("/openapi.json").json()
     schemas = document["components"]["schemas"]
     stored(api, id=EXAMPLE_ID)

@@ -36,7 +36,7 @@ def _first_line(client: httpx2.Client, *lines: str) -> str:
 
 @pytest.mark.parametrize("length", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
 @pytest.mark.parametrize("key", ["X-Nothing: here", "x-api-key: none", "Authorization: Bearer none"])
-def test_who_may_not_ask_is_refused_before_the_body_is_read(
+def test_unauthorised_requests_are_refused_before_the_body_is_read(
     live: LiveSystem, served: httpx2.Client, length: str, key: str
 ) -> None:
     make_key(live, "bodies")

@@ -40,7 +40,7 @@ def served(live: LiveSystem) -> Iterator[httpx2.Client]:
         yield client
 
 
-def test_no_request_that_can_be_made_up_is_answered_by_a_fault(served: httpx2.Client, tmp_path: Path) -> None:
+def test_no_generated_request_is_answered_by_a_server_error(served: httpx2.Client, tmp_path: Path) -> None:
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(tmp_path / "schemathesis.toml"), "run"]
     command += [f"{served.base_url}/openapi.json", "--checks", CHECKS]

@@ -148,7 +148,7 @@ def unlike(one: Any, other: Any) -> bool:
     return not numbers and type(one) is not type(other)
 
 
-def test_each_route_shows_an_answer_that_it_gives(api: httpx2.Client) -> None:
+def test_each_route_documents_a_real_answer(api: httpx2.Client) -> None:
     document = api.get("/openapi.json").json()
     shown = {
         f"{method.upper()} {path}": content["application/json"]

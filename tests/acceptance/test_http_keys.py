@@ -228,7 +228,7 @@ def test_the_walk_knows_every_route() -> None:
     assert {route for route in routes() if secret(route)} == set(WALK) | SYSTEM | TOOLS | FORMS
 
 
-def test_the_owner_gets_at_it_all(served: httpx2.Client, owner: Owner) -> None:
+def test_the_owner_has_access_to_everything(served: httpx2.Client, owner: Owner) -> None:
     for route, (_, path, _) in WALK.items():
         if route[0] == "GET":
             answer = served.get(filled(path, owner.ids), headers=owner.key)
@@ -236,7 +236,7 @@ def test_the_owner_gets_at_it_all(served: httpx2.Client, owner: Owner) -> None:
     assert MARK in served.get(filled("/memory/facts/{fact}", owner.ids), headers=owner.key).text
 
 
-def test_no_route_lets_a_stranger_read_change_or_count_anything(
+def test_no_route_gives_a_stranger_access(
     live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str]
 ) -> None:
     before = state(live, owner.namespace)
@@ -254,7 +254,7 @@ def test_no_route_lets_a_stranger_read_change_or_count_anything(
     assert all(run["processed"] is None or run["namespace"].startswith("stranger") for run in counted)
 
 
-def test_no_route_answers_without_a_key_or_with_one_that_is_none(served: httpx2.Client, owner: Owner) -> None:
+def test_no_route_answers_without_a_valid_key(served: httpx2.Client, owner: Owner) -> None:
     for headers in ({}, {"x-api-key": "ebb_none"}, {"authorization": "Bearer ebb_none"}):
         for route in WALK:
             answer = call(served, route, owner, headers)
@@ -282,7 +282,7 @@ def test_a_key_opens_the_routes_of_its_scope_alone(
         assert (status == 403) == (needed != scope or "purge=" in WALK[route][1]), route
 
 
-def test_what_concerns_all_namespaces_needs_a_scope_of_its_own(
+def test_routes_on_all_namespaces_need_a_scope_of_their_own(
     live: LiveSystem, served: httpx2.Client, stranger: dict[str, str]
 ) -> None:
     system = make_key(live, f"system-{uuid4()}", "read", "admin", "system")
@@ -295,7 +295,7 @@ def test_what_concerns_all_namespaces_needs_a_scope_of_its_own(
         assert served.post("/memory/decay?everywhere=true", json=dry, headers=key).status_code == status
 
 
-def test_a_bearer_token_opens_as_well_and_a_revoked_key_opens_nothing_at_once(
+def test_a_bearer_token_is_accepted_and_a_revoked_key_is_refused_at_once(
     live: LiveSystem, served: httpx2.Client, namespace: str
 ) -> None:
     made = live.ebb_json("keys", "create", "--namespace", namespace, "--label", "Mira's laptop")
@@ -318,7 +318,7 @@ def test_the_key_itself_is_not_kept(live: LiveSystem, namespace: str) -> None:
     assert not any(key.encode() in one for pair in ring.items() for one in pair)
 
 
-def test_a_redis_that_lost_the_keys_opens_nothing_and_gets_them_back(
+def test_a_redis_that_lost_the_keys_gives_no_access_and_gets_them_back(
     live: LiveSystem, served: httpx2.Client, owner: Owner
 ) -> None:
     live.own_keys.delete("ebb:keys")
@@ -326,7 +326,9 @@ def test_a_redis_that_lost_the_keys_opens_nothing_and_gets_them_back(
     assert served.get("/memory/stats", headers=owner.key).status_code == 200
 
 
-def test_reading_with_a_key_that_may_not_write_is_no_use(live: LiveSystem, served: httpx2.Client, owner: Owner) -> None:
+def test_reading_with_a_read_only_key_does_not_count_as_use(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
     reader = make_key(live, owner.namespace, "read")
     before = state(live, owner.namespace)
     ask = {"query": "Where is the zebra?"}

@@ -45,7 +45,7 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
     assert all(line["level"] and line["message"] for line in worker)
 
 
-def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_path: Path) -> None:
+def test_all_processes_started_together_log_json_only(idle: LiveSystem, tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.beat.mkdir()
     started = {"beat": "Starting", "flower": "Connected to", "maintenance": "ready"}
@@ -68,9 +68,7 @@ def test_all_that_is_started_together_writes_json_alone(idle: LiveSystem, tmp_pa
         assert [line for line in log.read_text().splitlines() if not json.loads(line)["message"]] == []
 
 
-def test_a_redis_that_is_away_is_reported_and_the_api_goes_on_when_it_is_back(
-    database_url: str, tmp_path: Path
-) -> None:
+def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str, tmp_path: Path) -> None:
     server = servers.Redis(data=tmp_path, port=servers.free_port())
     servers.prepare_redis(server)
     command, log = server.command(), tmp_path / "redis.log"
@@ -95,14 +93,14 @@ def test_a_redis_that_is_away_is_reported_and_the_api_goes_on_when_it_is_back(
         system.stop()
 
 
-def test_a_container_asks_whether_its_worker_lives(idle: LiveSystem) -> None:
+def test_the_health_check_of_a_container_reports_its_worker(idle: LiveSystem) -> None:
     command = [sys.executable, "-m", "workers.heartbeat"]
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 1
     signals.note_heartbeat(idle.own_keys, f"celery@{platform.node()}", ["recall"], time.time())
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 0
 
 
-def test_a_recall_that_takes_too_long_is_answered_with_its_task_which_is_taken_back(idle: LiveSystem) -> None:
+def test_a_recall_that_takes_too_long_is_answered_with_its_task_and_revoked(idle: LiveSystem) -> None:
     """No worker runs: the task waits, is revoked, and is never started."""
     idle.own_keys.hset("ebb:keys", "copied", "1")
     with serving(idle) as api:
@@ -149,7 +147,7 @@ def test_a_namespace_with_too_many_requests_is_refused_and_others_are_served(idl
     assert idle.own_keys.zcard("ebb:requests:default") == 0
 
 
-def test_it_is_known_that_the_api_lives_while_all_its_threads_wait(idle: LiveSystem) -> None:
+def test_liveness_is_answered_while_all_threads_wait(idle: LiveSystem) -> None:
     """No worker runs until the end: each request waits."""
     idle.own_keys.hset("ebb:keys", "copied", "1")
     with serving(idle) as api, ThreadPoolExecutor(2 * THREADS) as waiting:

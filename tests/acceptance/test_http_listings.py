@@ -56,7 +56,7 @@ def whole(api: httpx2.Client, path: str, name: str) -> list[Any]:
     return list(answer[name])
 
 
-def test_each_listing_is_turned_page_by_page(api: httpx2.Client) -> None:
+def test_each_listing_is_paged(api: httpx2.Client) -> None:
     id_ = filled(api)
     for template, name in TURNED.items():
         path = template.format(id=id_)
@@ -80,7 +80,7 @@ def _key(row: dict[str, Any]) -> Any:
     return row.get("id") or row.get("facts") or row
 
 
-def test_edges_say_in_a_header_where_they_go_on(api: httpx2.Client) -> None:
+def test_relations_have_the_next_cursor_in_a_header(api: httpx2.Client) -> None:
     filled(api)
     everything, rows = api.get("/memory/graph/edges"), []
     assert "next" not in everything.links
@@ -116,7 +116,7 @@ def test_settings_of_a_namespace_are_read_set_and_unset(api: httpx2.Client) -> N
     assert waiting.status_code == 202
 
 
-def test_who_may_write_facts_may_not_set_how_they_are_kept(
+def test_the_scope_write_does_not_permit_changing_settings(
     live: LiveSystem, served: httpx2.Client, namespace: str
 ) -> None:
     writer = make_key(live, namespace, "read", "write")

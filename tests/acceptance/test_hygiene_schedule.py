@@ -53,7 +53,7 @@ def fill(system: LiveSystem) -> None:
         doubtful(client)
 
 
-def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_left(
+def test_consolidation_runs_first_then_the_janitor_and_the_llm_reviews_the_rest(
     reviewed: LiveSystem, llm: StandIn
 ) -> None:
     reviewed.settings |= {"EBB_CONSOLIDATE_APPLY": "true"}
@@ -69,7 +69,7 @@ def test_consolidation_comes_first_then_the_janitor_and_the_llm_sees_what_is_lef
     assert reviewed.rows(RUNS) == [(1,)]
 
 
-def test_nothing_is_merged_by_default_nor_tidied_if_that_is_manual(reviewed: LiveSystem, llm: StandIn) -> None:
+def test_nothing_is_merged_by_default_or_tidied_with_the_manual_schedule(reviewed: LiveSystem, llm: StandIn) -> None:
     reviewed.settings |= {"EBB_HYGIENE_SCHEDULE": "manual"}
     reviewed.start("all")
     fill(reviewed)

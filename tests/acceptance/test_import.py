@@ -76,7 +76,7 @@ def _nothing_left(live: LiveSystem, namespace: str) -> Iterator[None]:
     )
 
 
-def test_each_bad_line_is_reported_by_its_number_and_costs_no_good_one(
+def test_each_bad_line_is_reported_by_its_number_and_affects_no_other(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
     file, numbers, number = tmp_path / "mixed.jsonl", {}, 0
@@ -118,9 +118,7 @@ def test_a_file_that_is_not_there_is_an_error(live: LiveSystem) -> None:
     assert "absent.jsonl cannot be read" in json.loads(done.stdout)["error"]["message"]
 
 
-def test_a_killed_import_goes_on_where_it_was_and_doubles_nothing(
-    live: LiveSystem, namespace: str, tmp_path: Path
-) -> None:
+def test_a_killed_import_continues_and_doubles_nothing(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     count = 4_000
     file = written(tmp_path / "many.jsonl", lines(count))
     checkpoints = live.folder / "home" / "imports"
@@ -209,7 +207,7 @@ def exported(live: LiveSystem, namespace: str) -> list[dict[str, Any]]:
     return sorted((fact | {"namespace": None} for fact in facts), key=lambda fact: str(fact["text"]))
 
 
-def test_what_was_exported_is_the_same_after_import(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+def test_an_export_is_the_same_after_import(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     imported(live, written(tmp_path / "rich.jsonl", (json.dumps(fact) for fact in RICH)), "-n", namespace)
     before = exported(live, namespace)
     other = f"{namespace}-copy"
@@ -225,7 +223,7 @@ def test_what_was_exported_is_the_same_after_import(live: LiveSystem, namespace:
     assert everything["last_seen_at"] == "2025-01-01T00:00:00Z"
 
 
-def test_an_export_becomes_what_it_was_elsewhere_and_a_second_import_changes_nothing(
+def test_an_export_is_restored_elsewhere_and_a_second_import_changes_nothing(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
     with live.client(namespace) as client:
@@ -252,7 +250,7 @@ def test_an_export_becomes_what_it_was_elsewhere_and_a_second_import_changes_not
 @pytest.mark.parametrize(
     "kept", [1, 700, 1_200], ids=["its first line", "lines of several windows", "all but the last"]
 )
-def test_an_archive_that_was_cut_off_is_imported_as_far_as_it_goes_and_says_so(
+def test_a_truncated_archive_is_imported_up_to_its_end_and_reported(
     live: LiveSystem, namespace: str, tmp_path: Path, kept: int
 ) -> None:
     facts = [json.dumps({"text": f"Note {place} of {namespace}"}) for place in range(1_199)]
@@ -279,7 +277,7 @@ def test_an_archive_that_has_lost_lines_says_so(live: LiveSystem, namespace: str
     assert f"had {there} lines, and {there - 1} of them are here" in counts["errors"][0]["error"]
 
 
-def test_an_export_that_fails_leaves_the_one_before(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+def test_a_failed_export_keeps_the_previous_one(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "archive.jsonl", ["the backup of yesterday"])
     away = replace(live, database_url="postgresql://no-role@127.0.0.1:1/ebb")
     assert away.ebb("export", file, "--namespace", namespace).returncode == 1

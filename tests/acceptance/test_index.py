@@ -75,7 +75,7 @@ def test_a_person_is_shown_path_and_section(live: LiveSystem, folder: Path, name
     assert "memory/boat.md: Boat > Engine" in live.ebb("recall", "engine", "-n", namespace).stdout
 
 
-def test_what_cannot_be_read_is_reported_and_keeps_what_was_indexed(
+def test_unreadable_files_are_reported_and_stay_indexed(
     live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
 ) -> None:
     index(live, folder, namespace)
@@ -117,7 +117,7 @@ def test_a_folder_is_not_mistaken_for_another_or_for_empty(
     assert sources(live, namespace) == ["second/x.md"]
 
 
-def test_what_is_no_folder_is_refused(live: LiveSystem, tmp_path: Path, namespace: str) -> None:
+def test_a_path_that_is_not_a_folder_is_refused(live: LiveSystem, tmp_path: Path, namespace: str) -> None:
     refused = live.ebb("index", str(tmp_path / "none"), "-n", namespace)
     assert refused.returncode == 1
     assert "is no folder: give one with Markdown files" in refused.stderr
@@ -145,7 +145,9 @@ def test_a_message_that_comes_twice_changes_nothing_more(live: LiveSystem, names
         ({"chunks": "x"}, "chunks: input should be a valid list"),
     ],
 )
-def test_what_is_no_document_is_reported(live: LiveSystem, namespace: str, given: dict[str, Any], message: str) -> None:
+def test_files_that_are_not_text_are_reported(
+    live: LiveSystem, namespace: str, given: dict[str, Any], message: str
+) -> None:
     arguments = {"path": "memory/boat.md", "chunks": [], "digest": "0" * 64, "namespace": namespace} | given
     with live.client(namespace) as client, pytest.raises(InvalidInputError, match=re.escape(message)):
         client.call("memory.index", arguments, 20)

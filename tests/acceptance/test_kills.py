@@ -191,7 +191,7 @@ def own_postgres(server_folder: Path) -> servers.Postgres:
     return server
 
 
-def test_what_was_acknowledged_is_there_once_after_postgres_was_stopped_at_once(
+def test_acknowledged_writes_exist_once_after_an_immediate_stop_of_postgres(
     own_postgres: servers.Postgres, redis_url: str, tmp_path: Path
 ) -> None:
     def fault() -> str | None:

@@ -41,7 +41,7 @@ def keys(found: list[Any]) -> list[str]:
     return [item.key for item in found]
 
 
-def test_what_is_put_comes_back_with_its_place_and_times(store: EbbStore) -> None:
+def test_a_document_is_returned_with_its_place_and_times(store: EbbStore) -> None:
     value = {"title": "Otters", "tags": ["a", "b"], "nested": {"deep": [1, 2.5, None, True]}}
     store.put(("docs", "user 1"), "one", value)
     item = store.get(("docs", "user 1"), "one")
@@ -64,7 +64,7 @@ def test_any_document_comes_back_exactly(store: EbbStore, value: dict[str, Any])
     assert item.value == value
 
 
-def test_objects_that_transports_take_for_theirs_come_back_too(store: EbbStore) -> None:
+def test_objects_that_look_like_encoded_types_are_returned_unchanged(store: EbbStore) -> None:
     value = {"when": {"__type__": "datetime", "__value__": "never"}}
     store.put(("any",), "one", value)
     item = store.get(("any",), "one")
@@ -97,7 +97,7 @@ def test_puts_at_once_leave_one(store: EbbStore) -> None:
     assert item.value["number"] in range(8)
 
 
-def test_what_is_deleted_is_gone_and_may_be_put_again(store: EbbStore) -> None:
+def test_a_deleted_document_is_gone_and_may_be_put_again(store: EbbStore) -> None:
     store.put(("docs",), "one", {"text": "An otter"})
     store.delete(("docs",), "one")
     gone = store.get(("docs",), "one"), store.search(("docs",)), store.list_namespaces()
@@ -167,7 +167,7 @@ def test_filters_choose_by_value_and_operator(store: EbbStore, wanted: dict[str,
     assert set(keys(store.search(("docs",), query="kind", filter=wanted))) == found
 
 
-def test_an_operator_that_is_none_is_named(store: EbbStore) -> None:
+def test_an_unknown_operator_is_named(store: EbbStore) -> None:
     with pytest.raises(Exception, match=r"'\$like' is no operator"):
         store.search(("docs",), filter={"kind": {"$like": "a"}})
 
@@ -200,7 +200,7 @@ def test_only_indexed_fields_are_searched(client: Client) -> None:
     assert len(store.search(("docs",))) == 5
 
 
-def test_what_workers_embed_with_is_not_the_stores_choice(client: Client) -> None:
+def test_the_store_cannot_choose_the_embedder(client: Client) -> None:
     with pytest.raises(ValueError, match="EBB_EMBEDDER"):
         EbbStore(client, index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
 
@@ -219,7 +219,7 @@ def test_namespaces_are_listed_by_prefix_suffix_and_depth(store: EbbStore) -> No
     assert store.list_namespaces(prefix=("a", "b", "c", "d")) == []
 
 
-def test_a_batch_reads_what_was_there_before_it(store: EbbStore) -> None:
+def test_a_batch_reads_the_state_before_it(store: EbbStore) -> None:
     store.put(("docs",), "one", {"number": 1})
     operations = [
         PutOp(("docs",), "one", {"number": 2}),
@@ -334,7 +334,7 @@ def test_checkpoints_and_items_are_of_libraries_that_fit_together() -> None:
     assert importlib.import_module("langgraph.checkpoint.base").BaseCheckpointSaver
 
 
-def test_words_of_a_deleted_item_are_counted_no_more(live: LiveSystem, client: Client, store: EbbStore) -> None:
+def test_words_of_a_deleted_item_are_no_longer_counted(live: LiveSystem, client: Client, store: EbbStore) -> None:
     counted = """
         select count(*) from lexemes join namespaces on namespaces.id = lexemes.namespace
         where name = %s and lexeme = 'wombat'

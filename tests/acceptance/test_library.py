@@ -192,7 +192,7 @@ def test_a_write_that_is_sent_again_is_done_once(memory: Memory, between: Memory
     assert memory.fact(sent_again).salience == pytest.approx(other.reinforce(sent_once).salience, abs=1e-3)
 
 
-def test_what_does_not_pass_is_not_sent_again(between: Memory) -> None:
+def test_permanent_errors_are_not_retried(between: Memory) -> None:
     Between.statuses = [504, 400]
     with pytest.raises(LateError, match="perhaps not Ebb"):
         between.recall("Where is the other key?")

@@ -79,7 +79,7 @@ def test_an_import_gives_no_lifetime_unless_asked(live: LiveSystem, namespace: s
     assert stats["decay_class_sources"] == {"auto": 1, "explicit": 1, "none": 0}
 
 
-def test_a_prune_forgets_what_has_expired_and_halves_what_nears_it(live: LiveSystem, client: Client) -> None:
+def test_a_prune_forgets_expired_facts_and_halves_those_near_expiry(live: LiveSystem, client: Client) -> None:
     client.store_many(facts_of_all_ages())
     assert client.stats()["expired_pending"] == 3
     tried = live.ebb_json("prune", "--dry-run", "-n", client.namespace)
@@ -110,14 +110,14 @@ def test_a_prune_as_of_another_instant_removes_what_lost_its_confidence(live: Li
     assert client.stats()["forgotten"] == 1
 
 
-def test_what_is_over_is_said_with_its_label(live: LiveSystem, client: Client) -> None:
+def test_expired_facts_are_reported_with_their_label(live: LiveSystem, client: Client) -> None:
     client.store_many(facts_of_all_ages())
     said = live.ebb("stats", "-n", client.namespace).stdout
     assert re.search(r"^Expired \(pending prune\) +3 *$", said, re.MULTILINE)
     assert re.search(r"^decay classes +checkpoint 1, normal 1, permanent 1, session 1", said, re.MULTILINE)
 
 
-def test_a_prune_that_shall_do_nothing_is_refused(client: Client) -> None:
+def test_a_prune_without_work_is_refused(client: Client) -> None:
     with pytest.raises(InvalidInputError, match="a prune that shall do nothing is none"):
         client.prune(hard=False, soft=False)
 

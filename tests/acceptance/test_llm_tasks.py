@@ -35,7 +35,7 @@ def judging(idle: LiveSystem) -> Iterator[LiveSystem]:
         yield idle
 
 
-def test_tasks_do_what_the_llm_says_and_a_second_delivery_the_same(judging: LiveSystem) -> None:
+def test_tasks_apply_the_verdicts_of_the_llm_also_when_redelivered(judging: LiveSystem) -> None:
     with judging.client() as client:
         old = client.store("Ana lives in Porto by the river.")["id"]
         client.store_many([{"text": "Invoices are paid on Fridays."}])
@@ -70,7 +70,7 @@ def test_facts_are_drawn_from_a_conversation_once(idle: LiveSystem) -> None:
     ]  # fmt: skip
 
 
-def test_a_worker_that_cannot_ask_says_so_and_does_not_start(idle: LiveSystem) -> None:
+def test_a_worker_with_an_unusable_llm_refuses_to_start(idle: LiveSystem) -> None:
     idle.settings |= {"EBB_CLASSIFY_BEFORE_WRITE": "true", "EBB_LLM_URL": "elsewhere"}
     with pytest.raises(AssertionError, match=r"EBB_LLM_URL='elsewhere' is no URL"):
         idle.start("worker")

@@ -128,7 +128,7 @@ def test_any_request_of_openmemorys_clients_is_answered(api: httpx2.Client, rout
 @pytest.mark.parametrize("tool", sorted(CALLS))
 @examples(4)
 @given(data=st.data())
-def test_any_call_of_a_tool_is_answered_in_words(api: httpx2.Client, tool: str, data: st.DataObject) -> None:
+def test_any_call_of_a_tool_is_answered_with_a_message(api: httpx2.Client, tool: str, data: st.DataObject) -> None:
     arguments = data.draw(spoilt(CALLS[tool]).filter(lambda one: _is_unicode(json.dumps(one, ensure_ascii=False))))
 
     async def call() -> str:
@@ -155,7 +155,7 @@ def test_every_command_is_known_here() -> None:
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 @examples(5)
 @given(data=st.data())
-def test_any_command_line_ends_in_words(
+def test_any_command_line_ends_with_a_message(
     live: LiveSystem, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -168,7 +168,7 @@ def test_any_command_line_ends_in_words(
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["stats"], ["export"], ["store", "Mira moved."], ["purge", "--scrub"]])
-def test_servers_that_are_away_are_reported_in_words(command: list[str], tmp_path: Path) -> None:
+def test_unreachable_servers_are_reported_with_a_message(command: list[str], tmp_path: Path) -> None:
     away = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
     done = CliRunner(env=away | {"EBB_HOME": str(tmp_path)}).invoke(command_line(), command)
     assert done.exit_code == 1

@@ -261,20 +261,22 @@ def test_every_task_is_known_here(live: LiveSystem) -> None:
 
 
 @pytest.mark.parametrize("task", sorted(ASKED))
-def test_right_arguments_are_taken(known: LiveSystem, task: str) -> None:
+def test_valid_arguments_are_accepted(known: LiveSystem, task: str) -> None:
     assert answer(known, task, ASKED[task]) is None
 
 
 @pytest.mark.parametrize("task", sorted(ASKED))
 @examples(6)
 @given(data=st.data())
-def test_any_arguments_are_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
+def test_any_arguments_are_accepted_or_refused_with_a_message(
+    known: LiveSystem, task: str, data: st.DataObject
+) -> None:
     arguments = data.draw(spoilt(ASKED[task], JSON))
     assert answer(known, task, arguments) is None
 
 
 @pytest.mark.parametrize("task", sorted(GOING_ON))
-def test_a_successor_goes_on_and_answers_the_waiting_caller(known: LiveSystem, task: str) -> None:
+def test_a_successor_continues_and_answers_the_waiting_caller(known: LiveSystem, task: str) -> None:
     waiting = str(uuid4())
     given = ASKED[task] | GOING_ON[task] | ({"asked_by": waiting} if "asked_by" in GOING_ON[task] else {})
     assert answer(known, task, given) is None
@@ -287,7 +289,9 @@ def test_a_successor_goes_on_and_answers_the_waiting_caller(known: LiveSystem, t
 @pytest.mark.parametrize("task", sorted(GOING_ON))
 @examples(25)
 @given(data=st.data())
-def test_anything_to_go_on_from_is_taken_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
+def test_any_continuation_is_accepted_or_refused_with_a_message(
+    known: LiveSystem, task: str, data: st.DataObject
+) -> None:
     arguments = ASKED[task] | data.draw(spoilt_within(GOING_ON[task]))
     assert answer(known, task, arguments) is None
 
@@ -308,7 +312,7 @@ def declared_arguments() -> Iterator[tuple[str, set[str]]]:
 @pytest.mark.parametrize("task", sorted(PAGED))
 @examples(12)
 @given(data=st.data())
-def test_any_cursor_is_a_place_or_refused_in_words(known: LiveSystem, task: str, data: st.DataObject) -> None:
+def test_any_cursor_is_accepted_or_refused_with_a_message(known: LiveSystem, task: str, data: st.DataObject) -> None:
     kind, arguments = PAGED[task]
     kinds = {field.name: ANY_OF.get(str(field.type), st.uuids()) for field in fields(kind)}
     forged = st.builds(kind, **kinds).map(cursors.following)
@@ -333,7 +337,7 @@ def test_any_cursor_is_a_place_or_refused_in_words(known: LiveSystem, task: str,
         ("decay.apply", "run", "x"),
     ],
 )
-def test_an_argument_that_was_taken_wrongly_once_is_refused_by_its_name(
+def test_arguments_once_accepted_by_mistake_are_refused_by_name(
     known: LiveSystem, task: str, argument: str, value: Any
 ) -> None:
     result = known.send(task, ASKED[task] | {argument: value})

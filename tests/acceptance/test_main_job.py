@@ -101,7 +101,7 @@ def test_after_a_year_the_same_questions_find_their_facts(year: Year) -> None:
     assert len(year.found_again) >= len(year.found) - LOST_BY_A_YEAR
 
 
-def test_a_recall_rekindles_what_had_faded(alone: LiveSystem, year: Year) -> None:
+def test_a_recall_restores_faded_facts(alone: LiveSystem, year: Year) -> None:
     before = exported(alone)
     faded = next(one for one in year.found_again if before[one.answer]["fidelity"] == "fingerprint")
     assert before[faded.answer]["dims"] == 0

@@ -140,7 +140,7 @@ def test_an_agent_stores_recalls_and_forgets(doors: Doors, namespace: str) -> No
     anyio.run(talk)
 
 
-def test_a_lookup_is_bounded_and_says_how_to_go_on(modern_doors: Doors, namespace: str) -> None:
+def test_a_lookup_is_bounded_and_returns_a_cursor(modern_doors: Doors, namespace: str) -> None:
     with modern_doors.live.client(namespace) as owner:
         owner.store_many([{"text": f"Mira saw boat {number}.", "entity": "Mira"} for number in range(45)])
 
@@ -165,7 +165,7 @@ def test_the_tools_cost_an_agent_few_tokens() -> None:
     assert {name: count(listed) <= 1_500 for name, count in COUNTS.items()} == dict.fromkeys(COUNTS, True)
 
 
-def test_the_tools_are_listed_with_what_they_take(modern_doors: Doors, namespace: str) -> None:
+def test_the_tools_are_listed_with_their_parameters(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
             tools = (await agent.list_tools()).tools
@@ -194,7 +194,7 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Door
     anyio.run(talk)
 
 
-def test_what_cannot_be_is_answered_in_words(modern_doors: Doors, namespace: str) -> None:
+def test_invalid_calls_are_answered_with_a_message(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
             unknown = fault(await agent.call_tool("reinforce", {"id": str(uuid4())}))
@@ -227,7 +227,7 @@ def test_lists_and_numbers_may_be_given_as_their_json(modern_doors: Doors, names
     anyio.run(talk)
 
 
-def test_of_a_long_fact_the_passage_that_fits_is_shown(modern_doors: Doors, namespace: str) -> None:
+def test_for_a_long_fact_the_matching_passage_is_shown(modern_doors: Doors, namespace: str) -> None:
     filler = " ".join(f"On day {day} the crew mended sails, and saw no land." for day in range(60))
 
     async def talk() -> None:
@@ -294,7 +294,7 @@ def test_a_subject_is_forgotten_after_a_preview_and_restored_by_its_receipt(
     anyio.run(talk)
 
 
-def test_no_tool_reaches_into_another_namespace(modern_doors: Doors, namespace: str) -> None:
+def test_no_tool_has_access_to_another_namespace(modern_doors: Doors, namespace: str) -> None:
     live, stranger, tools = modern_doors.live, f"{namespace}-stranger", calls("", "")
     with live.client(namespace) as owner:
         pairs = {

@@ -196,7 +196,7 @@ def test_health_and_sectors_answer(api: httpx2.Client) -> None:
     assert "semantic" in api.get("/sectors").json()["sectors"]
 
 
-def test_what_cannot_be_is_refused_and_what_is_not_there_said_so(api: httpx2.Client) -> None:
+def test_invalid_requests_are_refused_and_missing_memories_reported(api: httpx2.Client) -> None:
     assert api.post("/memory/add", json={"content": ""}).status_code == 422
     assert api.post("/memory/query", json={"query": "x", "k": 0}).status_code == 422
     assert api.post("/memory/add", json={"content": "x", "user_id": "安" * 20}).status_code == 422
@@ -205,7 +205,7 @@ def test_what_cannot_be_is_refused_and_what_is_not_there_said_so(api: httpx2.Cli
     assert api.get("/memory/stats").json()["facts"] >= 0, "Ebb's own routes come first"
 
 
-def test_without_the_setting_there_are_no_such_routes(live: LiveSystem) -> None:
+def test_without_the_setting_the_routes_do_not_exist(live: LiveSystem) -> None:
     with serving(live) as plain:
         assert plain.post("/memory/add", json={"content": "An otter"}).status_code in (404, 405)
         assert plain.get("/sectors").status_code == 404
@@ -214,7 +214,7 @@ def test_without_the_setting_there_are_no_such_routes(live: LiveSystem) -> None:
 SECRET = "Zanzibar"
 
 
-def test_what_a_filter_leaves_out_is_not_strengthened(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+def test_facts_excluded_by_a_filter_are_not_strengthened(live: LiveSystem, api: httpx2.Client, user: str) -> None:
     wanted = added(api, "Mira sails to Zanzibar", user, metadata={"sector": "episodic"}).partition("~")[0]
     other = added(api, "Mira sails to Palermo", user).partition("~")[0]
     found = matched(api, "Where does Mira sail?", user, filters={"sector": "episodic"})
@@ -241,7 +241,7 @@ ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
 """For each route a request by which a stranger would try to reach another's memory; add a line for a new route."""
 
 
-def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+def test_no_route_gives_a_key_access_to_another_users_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
     """One of the last two tests: once a key exists, every request needs one."""
     with live.client(user) as owner:
         id_ = owner.store(f"Mira sails to {SECRET}")["id"]
@@ -258,7 +258,7 @@ def test_no_route_lets_a_key_at_anothers_memory(live: LiveSystem, api: httpx2.Cl
     assert live.state()["facts"] == before
 
 
-def test_a_key_opens_its_own_memory_alone(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+def test_a_key_opens_only_its_own_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
     """The last test: once a key exists, every request needs one."""
     key = make_key(live, user, "read", "write")["x-api-key"]
     for headers in ({"x-api-key": key}, {"authorization": f"Bearer {key}"}):

@@ -38,7 +38,7 @@ def test_a_transaction_has_its_settings_and_leaves_none_behind(database_url: str
         assert other.execute("show plan_cache_mode").fetchone() == ("auto",)
 
 
-def test_what_needs_a_session_says_which_address_to_give(database_url: str, port: int) -> None:
+def test_operations_that_need_a_session_name_the_setting_for_it(database_url: str, port: int) -> None:
     with pytest.raises(SettingsError, match="EBB_DIRECT_DATABASE_URL"):
         connect(pooled(database_url, port), autocommit=True)
 

@@ -82,7 +82,7 @@ def collecting(live: LiveSystem, tmp_path: Path) -> Iterator[LiveSystem]:
     system.stop()
 
 
-def test_a_full_collection_in_a_child_copies_little_of_what_its_parent_has_loaded(collecting: LiveSystem) -> None:
+def test_a_full_collection_in_a_child_copies_little_shared_memory(collecting: LiveSystem) -> None:
     result = collecting.control.send_task("tests.collect", queue="recall")
     sizes = result.get()
     result.forget()

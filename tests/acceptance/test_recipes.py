@@ -41,7 +41,7 @@ def program(name: str, url: str, **changes: str) -> str:
     return str(found)
 
 
-def test_a_chat_knows_later_what_was_said_before(url: str, namespace: str) -> None:
+def test_a_chat_remembers_earlier_messages(url: str, namespace: str) -> None:
     def answer(handler: Handler) -> None:
         handler.send(200, completion(f"You said: {handler.request_json['messages'][0]['content'][-200:]}"))
 

@@ -51,7 +51,7 @@ def fill(keys: redis.Redis) -> None:
             continue
 
 
-def test_readiness_doctor_and_answers_say_that_redis_is_full_and_all_goes_on_when_it_is_not(small: LiveSystem) -> None:
+def test_readiness_doctor_and_answers_report_a_full_redis_and_the_system_recovers(small: LiveSystem) -> None:
     small.start("worker", "maintenance")
     with serving(small) as api, limited(small) as keys:
         assert api.get("/health/ready").status_code == 200
@@ -77,7 +77,7 @@ def test_readiness_doctor_and_answers_say_that_redis_is_full_and_all_goes_on_whe
         assert [name for name, worker in small.workers.items() if worker.poll() is not None] == []
 
 
-def test_a_flood_is_refused_before_redis_is_full_and_all_that_was_accepted_is_stored(small: LiveSystem) -> None:
+def test_a_flood_is_refused_before_redis_is_full_and_all_accepted_writes_are_stored(small: LiveSystem) -> None:
     accepted, ballast = [], {"letter": "x" * 60_000}
     with limited(small) as keys, small.client("mira") as client:
         with pytest.raises(BusyError, match=r"`maxmemory`"):  # noqa: PT012 - it ends the flood

@@ -46,7 +46,7 @@ def test_turns_are_recalled_with_session_role_and_time(memory: Memory) -> None:
     assert shown["source_date"].startswith("2026-01-31")
 
 
-def test_what_the_context_injected_is_not_remembered(memory: Memory) -> None:
+def test_injected_context_is_not_stored(memory: Memory) -> None:
     memory.store("The spare key hangs behind the kitchen clock")
     injected = memory.context("Where is the key?").context
     done = memory.remember([{"role": "user", "content": f"{injected}\n\nWhere is the key?"}], session=7)
@@ -58,7 +58,7 @@ def test_what_the_context_injected_is_not_remembered(memory: Memory) -> None:
     }
 
 
-def test_a_message_that_cannot_be_stored_stops_no_other(memory: Memory) -> None:
+def test_a_message_that_cannot_be_stored_affects_no_other(memory: Memory) -> None:
     done = memory.remember(["x" * 70_000, {"role": "user", "content": "Hello", "created_at": "yesterday"}, "Hi"])
 
     assert [one.error is None for one in done.turns] == [True, True, False, True]
@@ -72,7 +72,7 @@ def test_a_message_that_is_too_long_becomes_several_turns(memory: Memory) -> Non
     assert memory.remember(["A sentence of some words. " * 3_000], session="long").added == 0
 
 
-def test_the_command_takes_a_file_and_says_what_became_of_it(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+def test_the_command_reads_a_file_and_reports_the_outcome(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = tmp_path / "chat.json"
     file.write_text(json.dumps(FIRST + SECOND))
     first = live.ebb("remember", str(file), "--session", "monday", "--namespace", namespace)

@@ -36,7 +36,7 @@ def texts(client: Client) -> list[str]:
     return sorted(fact["text"] for fact in client.facts(1_000)["facts"])
 
 
-def test_what_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_and_by_an_earlier_export(
+def test_facts_forgotten_by_a_pass_in_the_future_are_restored_by_time_and_by_an_earlier_export(
     live: LiveSystem, client: Client, tmp_path: Path
 ) -> None:
     own = ("--namespace", client.namespace)
@@ -57,9 +57,7 @@ def test_what_a_pass_at_a_future_instant_forgot_comes_back_by_its_time_and_by_an
     assert texts(client) == sorted(TEXTS)
 
 
-def test_import_again_brings_back_what_was_forgotten_on_request(
-    live: LiveSystem, client: Client, tmp_path: Path
-) -> None:
+def test_import_again_restores_facts_forgotten_on_request(live: LiveSystem, client: Client, tmp_path: Path) -> None:
     own, backup = ("--namespace", client.namespace), tmp_path / "backup.jsonl"
     assert live.ebb("export", str(backup), *own).returncode == 0
     client.forget([fact["id"] for fact in client.facts(5)["facts"]])
@@ -113,7 +111,7 @@ def test_a_restore_of_many_that_is_delivered_twice_restores_each_once(live: Live
     assert live.rows(events.replace("on id", "on namespaces.id"), [client.namespace]) == [(30,)]
 
 
-def test_a_key_that_only_reads_is_not_shown_what_was_forgotten_on_request(
+def test_a_read_only_key_does_not_see_facts_forgotten_on_request(
     live: LiveSystem, client: Client, api: httpx2.Client
 ) -> None:
     secret, ended = client.facts(2)["facts"]

@@ -143,7 +143,7 @@ def test_all_namespaces_are_meant_by_an_explicit_flag(
 
 
 @pytest.mark.parametrize("command", ["decay", "prune", "purge", "janitor"])
-def test_a_namespace_that_does_not_exist_has_nothing_to_do(live: LiveSystem, namespace: str, command: str) -> None:
+def test_a_namespace_that_does_not_exist_has_no_work(live: LiveSystem, namespace: str, command: str) -> None:
     done = live.ebb(*COMMANDS[command], "-n", namespace)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -173,7 +173,7 @@ def test_a_key_reaches_its_own_namespace_alone(live: LiveSystem, clients: tuple[
     assert state(live, other) == before
 
 
-def test_what_is_erased_is_counted_first_and_wants_a_yes(live: LiveSystem, namespace: str) -> None:
+def test_erasure_is_counted_first_and_requires_confirmation(live: LiveSystem, namespace: str) -> None:
     with live.client(namespace) as client:
         gone = filled(client)
     asked = live.ebb("purge", "--now", NEXT_YEAR, "-n", namespace)

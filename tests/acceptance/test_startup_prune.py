@@ -24,7 +24,7 @@ def expired_while_nothing_ran(system: LiveSystem) -> None:
     context.close()
 
 
-def test_a_worker_that_starts_forgets_what_expired_while_nothing_ran(idle: LiveSystem) -> None:
+def test_a_starting_worker_forgets_facts_that_expired_while_the_system_was_off(idle: LiveSystem) -> None:
     expired_while_nothing_ran(idle)
     idle.start("all")
     eventually(lambda: "startup prune removed 3 expired facts" in idle.logs(), "the prune is logged")

@@ -26,7 +26,7 @@ def imported(live: LiveSystem, namespace: str, lines: list[dict[str, Any]], file
     return live.ebb_json("import", str(file), "--namespace", namespace, *options)
 
 
-def test_memories_of_years_ago_are_recalled_and_kept_by_the_next_pass(
+def test_memories_of_years_ago_are_recalled_and_survive_the_next_pass(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
     dates = [("2024-03-01T10:00:00Z", "Anselm bakes rye bread"), ("2025-02-01T10:00:00Z", "Mira sails a small boat")]
@@ -41,7 +41,7 @@ def test_memories_of_years_ago_are_recalled_and_kept_by_the_next_pass(
         assert {fact["created_at"] for fact in client.facts()["facts"]} == {at for at, _ in dates}
 
 
-def test_a_long_conversation_is_imported_whole_and_what_is_over_at_once_is_counted(
+def test_a_long_conversation_is_imported_completely_and_facts_ended_at_once_are_counted(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
     lines: list[dict[str, Any]] = [

@@ -42,7 +42,7 @@ def test_the_command_line_supersedes_and_looks_back(live: LiveSystem, namespace:
     assert live.rows("select recall_count from activity where fact = %s", [old]) == before
 
 
-def test_superseding_what_is_not_there_is_an_error_at_every_door(live: LiveSystem, namespace: str) -> None:
+def test_superseding_a_missing_fact_is_an_error_at_every_interface(live: LiveSystem, namespace: str) -> None:
     unknown = str(uuid4())
     done = live.ebb("store", LISBON, "--supersedes", unknown, "--namespace", namespace, "--json")
     assert done.returncode == 1

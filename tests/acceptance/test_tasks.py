@@ -66,14 +66,14 @@ def store_faded(client: Client, count: int, days: float = 400) -> list[str]:
     return [answer["id"] for answer in client.store_many(facts, classify=False)["results"]]
 
 
-def test_a_fact_is_stored_once_however_often_it_is_said(client: Client) -> None:
+def test_a_repeated_fact_is_stored_once(client: Client) -> None:
     first = client.store("Mira's bicycle is blue.", tags=["bicycle"])
     again = client.store("Mira's bicycle is blue.")
     assert first.items() >= {"id": first["id"], "action": "added", "embedded": True}.items()
     assert again.items() >= {"id": first["id"], "action": "duplicate", "embedded": True}.items()
 
 
-def test_a_recall_is_noted_afterwards(live: LiveSystem, client: Client) -> None:
+def test_a_recall_is_recorded_afterwards(live: LiveSystem, client: Client) -> None:
     stored = client.store("The spare key hangs behind the clock.", last_seen_at=ago(3))
     (found,) = client.recall("Where is the spare key?")["results"]
     assert found["id"] == stored["id"]
@@ -107,7 +107,7 @@ def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:
     assert live.state() == before
 
 
-def test_a_lookup_is_noted_afterwards_unless_it_is_dry(live: LiveSystem, client: Client) -> None:
+def test_a_lookup_is_recorded_afterwards_unless_it_is_dry(live: LiveSystem, client: Client) -> None:
     stored = client.store("OAuth for the API", entity="Home Assistant", key="login", last_seen_at=ago(3))
     before, touches = live.state(), live.settle().get("memory.touch", 0)
     assert client.lookup("home assistant", "Login", touch=False)["results"]
@@ -128,7 +128,7 @@ def test_a_lookup_is_noted_afterwards_unless_it_is_dry(live: LiveSystem, client:
         ({"entity": "user", "tag": "a,b"}, "tag: a tag must not"),
     ],
 )
-def test_a_lookup_says_what_is_wrong_with_it(live: LiveSystem, arguments: dict[str, Any], fault: str) -> None:
+def test_an_invalid_lookup_is_explained(live: LiveSystem, arguments: dict[str, Any], fault: str) -> None:
     with pytest.raises(InvalidInputError, match=fault):
         live.send("memory.lookup", arguments).get()
 
@@ -151,7 +151,7 @@ def test_a_hit_on_a_fingerprint_restores_the_full_vector(live: LiveSystem, clien
         lambda client, _id: client.store(f"The otter number 0 of {client.namespace}."),
     ],
 )
-def test_what_is_reinforced_or_stored_again_has_its_full_vector_again(
+def test_reinforcing_or_storing_a_fact_restores_its_full_vector(
     live: LiveSystem, client: Client, use: Callable[[Client, str], Any]
 ) -> None:
     (id_,) = store_faded(client, 1)
@@ -211,7 +211,7 @@ def test_a_message_that_comes_twice_changes_nothing_the_second_time(
 
 
 @pytest.mark.parametrize("task", ["memory.touch", "memory.reinforce", "memory.used"])
-def test_a_use_that_comes_again_after_redis_lost_when_it_came_first_is_counted_once(
+def test_a_redelivered_use_is_counted_once_even_if_redis_lost_its_first_delivery(
     live: LiveSystem, namespace: str, task: str
 ) -> None:
     (fresh, faded), task_id = given(live, namespace), str(uuid4())
@@ -238,7 +238,7 @@ def test_every_acknowledged_reinforcement_of_one_fact_is_counted(live: LiveSyste
     assert live.rows("select confirmations from activity where fact = %s", [id_]) == [(200,)]
 
 
-def test_storing_what_is_there_twice_by_one_message_touches_it_once(live: LiveSystem, namespace: str) -> None:
+def test_storing_a_known_fact_by_a_redelivered_message_touches_it_once(live: LiveSystem, namespace: str) -> None:
     given(live, namespace)
     text = f"The otter swims in the harbour of {namespace}."
     before = live.state()
@@ -258,7 +258,7 @@ UPKEEP = [
 
 
 @pytest.mark.parametrize("task", UPKEEP)
-def test_upkeep_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, namespace: str, task: str) -> None:
+def test_redelivered_maintenance_changes_nothing(live: LiveSystem, namespace: str, task: str) -> None:
     given(live, namespace)
     once, again = twice(live, task, {})
     assert again == once
@@ -296,7 +296,7 @@ def waiting_in_outbox(live: LiveSystem, task_id: str) -> bool:
     return live.accepted(task_id)
 
 
-def test_what_was_accepted_leaves_the_outbox_when_it_is_committed(live: LiveSystem, client: Client) -> None:
+def test_accepted_writes_leave_the_outbox_when_committed(live: LiveSystem, client: Client) -> None:
     accepted = client.store("The violin is in the attic.", wait=False)
     eventually(lambda: not waiting_in_outbox(live, accepted["task"]), "the outbox is empty")
     assert live.facts(client.namespace) == [(accepted["id"], "The violin is in the attic.")]
@@ -310,7 +310,7 @@ def accept_without_sending(live: LiveSystem, namespace: str, text: str, age_seco
     return task_id, id_
 
 
-def test_what_was_accepted_and_lost_is_sent_again_and_stored_once(live: LiveSystem, namespace: str) -> None:
+def test_accepted_writes_whose_message_is_lost_are_resent_and_stored_once(live: LiveSystem, namespace: str) -> None:
     task_id, id_ = accept_without_sending(live, namespace, "The violin is in the attic.", 1_000)
     for _ in range(2):
         live.send("memory.sweep_outbox", {})
@@ -319,14 +319,14 @@ def test_what_was_accepted_and_lost_is_sent_again_and_stored_once(live: LiveSyst
     assert live.facts(namespace) == [(id_, "The violin is in the attic.")]
 
 
-def test_what_was_accepted_by_a_clock_that_was_ahead_does_not_wait_for_it(live: LiveSystem, namespace: str) -> None:
+def test_writes_accepted_by_a_clock_ahead_are_not_delayed(live: LiveSystem, namespace: str) -> None:
     task_id, id_ = accept_without_sending(live, namespace, "The violin is in the attic.", -86_400)
     live.send("memory.sweep_outbox", {})
     eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
     assert live.facts(namespace) == [(id_, "The violin is in the attic.")]
 
 
-def test_what_was_accepted_just_now_is_not_sent_again(live: LiveSystem, namespace: str) -> None:
+def test_recently_accepted_writes_are_not_resent(live: LiveSystem, namespace: str) -> None:
     task_id, _ = accept_without_sending(live, namespace, "The violin is in the attic.", 60)
     live.send("memory.sweep_outbox", {})
     live.settle()
@@ -335,7 +335,7 @@ def test_what_was_accepted_just_now_is_not_sent_again(live: LiveSystem, namespac
     outbox.remove(live.own_keys, namespace, task_id)
 
 
-def test_what_cannot_be_stored_does_not_stay_in_the_outbox(live: LiveSystem, namespace: str) -> None:
+def test_invalid_writes_do_not_stay_in_the_outbox(live: LiveSystem, namespace: str) -> None:
     task_id, _ = accept_without_sending(live, namespace, " ", 1_000)
     live.send("memory.sweep_outbox", {})
     eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
@@ -360,7 +360,7 @@ def test_a_pass_with_nothing_due_answers_too(client: Client) -> None:
     assert done["processed"] == done["segments"] == 0
 
 
-def test_a_pass_on_the_day_that_was_forecast_does_what_was_said(live: LiveSystem, client: Client) -> None:
+def test_a_pass_on_a_forecast_day_matches_the_forecast(live: LiveSystem, client: Client) -> None:
     (id_,) = store_faded(client, 1, days=1)
 
     (day,) = [day for day in client.forecast(days=120)["days"] if day["fingerprinted"]]
@@ -371,7 +371,7 @@ def test_a_pass_on_the_day_that_was_forecast_does_what_was_said(live: LiveSystem
     assert fidelity(live, id_)[0] == FINGERPRINT
 
 
-def test_a_dry_run_says_what_the_pass_then_does(live: LiveSystem, client: Client) -> None:
+def test_a_dry_run_matches_the_pass(live: LiveSystem, client: Client) -> None:
     client.decay()
     store_faded(client, 100)
     before, now = live.state(), ago(-1)
@@ -489,7 +489,7 @@ BAD_FACTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", BAD_FACTS)
-def test_what_cannot_be_stored_is_refused_in_words(live: LiveSystem, client: Client, fault: str) -> None:
+def test_invalid_facts_are_refused_with_a_message(live: LiveSystem, client: Client, fault: str) -> None:
     fact = {"text": "A meadow."} | BAD_FACTS[fault]
     with pytest.raises(InvalidInputError) as refused:
         client.store(**fact)
@@ -519,7 +519,7 @@ def test_among_many_facts_only_the_bad_ones_are_refused(live: LiveSystem, client
 
 
 @pytest.mark.parametrize("facts", [[], {}, "text", None, 7, [{"text": "x"}] * 10_001])
-def test_what_is_no_list_of_facts_is_refused(client: Client, facts: Any) -> None:
+def test_an_invalid_list_of_facts_is_refused(client: Client, facts: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"facts: (input|list) should"):
         client.call("memory.store_many", {"facts": facts, "namespace": client.namespace}, 30)
 
@@ -544,7 +544,7 @@ BAD_QUESTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", BAD_QUESTIONS)
-def test_what_cannot_be_asked_is_refused_in_words(client: Client, fault: str) -> None:
+def test_invalid_queries_are_refused_with_a_message(client: Client, fault: str) -> None:
     with pytest.raises(InvalidInputError):
         client.recall(**({"query": "Which meadow?"} | BAD_QUESTIONS[fault]))
 
@@ -559,13 +559,13 @@ def test_a_boost_out_of_range_is_refused(live: LiveSystem, client: Client, boost
 
 
 @pytest.mark.parametrize("id_", ["seven", "", 7, None, "\0", str(UUID(int=1))])
-def test_what_is_no_live_fact_cannot_be_reinforced(client: Client, id_: Any) -> None:
+def test_only_live_facts_can_be_reinforced(client: Client, id_: Any) -> None:
     with pytest.raises(InvalidInputError, match="id: "):
         client.reinforce(id_)
 
 
 @pytest.mark.parametrize("now", ["yesterday", "2025-01-31T10:00:00", "20250131", "\0"])
-def test_a_pass_as_of_no_instant_is_refused(live: LiveSystem, client: Client, now: str) -> None:
+def test_a_pass_with_an_invalid_instant_is_refused(live: LiveSystem, client: Client, now: str) -> None:
     before = live.rows("select count(*) from decay_runs")
     with pytest.raises(InvalidInputError, match="now: "):
         client.decay(now=now)
@@ -602,7 +602,7 @@ def test_an_argument_that_a_task_does_not_know_is_an_error_at_once(
         lambda client: client.decay(),
     ],
 )
-def test_a_redis_that_is_away_is_named_within_seconds(ask: Callable[[Client], Any]) -> None:
+def test_an_unreachable_redis_is_reported_within_seconds(ask: Callable[[Client], Any]) -> None:
     port = servers.free_port()
     client = Client(f"redis://127.0.0.1:{port}/0")
     began = time.monotonic()
@@ -612,7 +612,7 @@ def test_a_redis_that_is_away_is_named_within_seconds(ask: Callable[[Client], An
     client.close()
 
 
-def test_a_client_outlives_an_absence_of_redis(tmp_path: Path) -> None:
+def test_a_client_survives_an_outage_of_redis(tmp_path: Path) -> None:
     """That no worker answers is the proof that Redis does."""
     server = servers.Redis(data=tmp_path, port=servers.free_port())
     servers.prepare_redis(server)
@@ -628,7 +628,7 @@ def test_a_client_outlives_an_absence_of_redis(tmp_path: Path) -> None:
     client.close()
 
 
-def test_a_redis_that_is_away_between_connecting_and_the_first_message_loses_none(
+def test_an_outage_of_redis_between_connecting_and_the_first_message_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(transport.GIVE_UP_SOON, "max_retries", 100)

@@ -114,7 +114,7 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
-def test_status_says_where_everything_is_and_that_all_of_it_runs(running: Place) -> None:
+def test_status_shows_all_addresses_and_running_processes(running: Place) -> None:
     status = running.status()
     assert list(status) == [
         "home", "database_url", "redis_url", "flower_url", "flower_user", "flower_password", "api_url", "processes",
@@ -164,7 +164,7 @@ def test_other_commands_find_the_running_system(running: Place, tmp_path: Path) 
         locate(Settings(home=tmp_path))
 
 
-def test_a_second_up_says_that_it_runs_and_changes_nothing(running: Place) -> None:
+def test_a_second_up_reports_the_running_system_and_changes_nothing(running: Place) -> None:
     before = running.pids()
     second = running.up()
     assert second.returncode == 1
@@ -175,7 +175,7 @@ def test_a_second_up_says_that_it_runs_and_changes_nothing(running: Place) -> No
 
 
 @pytest.mark.parametrize("name", ["worker", "maintenance", "beat", "flower", "api", "redis", "postgres"])
-def test_what_dies_is_started_again(running: Place, name: str) -> None:
+def test_processes_that_die_are_restarted(running: Place, name: str) -> None:
     before = running.pids()
     psutil.Process(before[name]).kill()
     eventually(lambda: _runs_again(running, name, before[name]))
@@ -226,7 +226,7 @@ def test_when_all_are_killed_at_once_up_works_again(running: Place) -> None:
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_a_worker_that_refuses_to_start_stops_up_with_its_own_words(stopped: Place) -> None:
+def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(stopped: Place) -> None:
     up = stopped.up(EBB_MAX_VECTOR_DIM="128")
     assert up.returncode == 1
     message = json.loads(up.stdout)["error"]["message"]
@@ -332,13 +332,13 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
     assert "Another `ebb up`" in up.stdout
 
 
-def test_a_home_that_the_supervisor_could_not_name_is_refused(place: Place) -> None:
+def test_a_home_with_unsupported_characters_is_refused(place: Place) -> None:
     up = Place(place.folder / "100%").up()
     assert up.returncode == 1
     assert "choose another path" in json.loads(up.stdout)["error"]["message"]
 
 
-def test_servers_that_are_given_are_used_and_none_is_started(place: Place, database_url: str, redis_url: str) -> None:
+def test_configured_servers_are_used_instead_of_embedded_ones(place: Place, database_url: str, redis_url: str) -> None:
     up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url)
     assert up.returncode == 0, up.stdout + up.stderr
     assert "compares meaning, of English words" in " ".join(up.stderr.split())
@@ -356,7 +356,7 @@ def test_servers_that_are_given_are_used_and_none_is_started(place: Place, datab
         ("EBB_REDIS_URL", "redis://127.0.0.1:{port}/0"),
     ],
 )
-def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place, variable: str, url: str) -> None:
+def test_an_unreachable_configured_server_is_an_error_and_all_is_stopped(place: Place, variable: str, url: str) -> None:
     port = servers.free_port()
     up = place.up(**{variable: url.format(port=port)})
     assert up.returncode == 1
@@ -366,7 +366,7 @@ def test_a_given_server_that_is_away_is_an_error_and_all_is_stopped(place: Place
     assert stopping.supervisor_of(place.home) is None
 
 
-def test_up_whose_output_is_no_longer_read_leaves_the_system_running(stopped: Place) -> None:
+def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
     """As with `ebb up --detach 2>&1 | head -1`."""
     reading, writing = os.pipe()
     command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]

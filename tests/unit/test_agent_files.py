@@ -92,7 +92,7 @@ def packed(files: dict[str, Any], mode: str = "w:gz") -> bytes:
     return target.getvalue()
 
 
-def test_an_agent_file_has_blocks_and_what_was_said() -> None:
+def test_an_agent_file_has_blocks_and_turns() -> None:
     block, *turns = facts("letta", json.dumps(AGENT_FILE).encode())
 
     assert (block["text"], block["category"], block["source"]) == ("Name: Mira", "human", "letta")
@@ -145,7 +145,7 @@ def test_the_same_file_has_the_same_ids_again() -> None:
         assert len(set(ids)) == len(ids)
 
 
-def test_what_is_taken_can_be_stored() -> None:
+def test_converted_facts_can_be_stored() -> None:
     for product, content in [("letta", json.dumps(AGENT_FILE).encode()), ("cogx", packed(COGX))]:
         for fact in facts(product, content):
             assert new_fact({name: one for name, one in fact.items() if name != "namespace"}, 65_536).text
@@ -158,7 +158,7 @@ def test_a_tar_of_something_else_is_refused() -> None:
 
 @examples(150)
 @given(st.one_of(JSON, spoilt(AGENT_FILE), spoilt(COGX["facts.jsonl"][0]), spoilt(COGX["episodes.jsonl"][0])))
-def test_made_up_files_are_read_or_refused_in_words(content: Any) -> None:
+def test_generated_files_are_read_or_refused_with_a_message(content: Any) -> None:
     for product in ("letta", "cogx"):
         with suppress(InvalidInputError):
             assert isinstance(facts(product, json.dumps(content).encode()), list)

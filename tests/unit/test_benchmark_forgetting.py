@@ -12,7 +12,7 @@ from tests.benchmarks.quality import measures
 from tests.benchmarks.quality.measures import Outcome
 
 
-def test_outdated_is_the_share_of_what_was_replaced_among_the_first_ten() -> None:
+def test_outdated_is_the_share_of_replaced_facts_in_the_first_ten() -> None:
     changes = (Change(frozenset({"new"}), frozenset({"old", "older"})),)
     asked = Asked("one", "Where?", frozenset({"new"}), datetime(2025, 1, 1, tzinfo=UTC), changes=changes)
     assert measures.outdated(Outcome(asked, ["new", "old"])) == 0.5

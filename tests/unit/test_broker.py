@@ -68,7 +68,7 @@ def test_a_celery_program_keeps_its_own_transport_options() -> None:
         ("redis://a/first", "no address of a Redis"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_what_can(address: str, fault: str) -> None:
+def test_unsupported_addresses_are_refused_with_the_supported_ones(address: str, fault: str) -> None:
     with pytest.raises(ValueError, match=fault) as raised:
         broker.check(address)
     assert "give redis://" in str(raised.value)

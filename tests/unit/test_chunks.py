@@ -121,5 +121,5 @@ def test_a_blank_document_has_no_chunks(text: str) -> None:
     assert of(text) == []
 
 
-def test_what_is_said_twice_under_a_heading_is_one_chunk() -> None:
+def test_repeated_text_under_a_heading_is_one_chunk() -> None:
     assert len(of("# A\n\nx\n\n# B\n\nx\n\n# A\n\nx\n")) == 2

@@ -27,12 +27,12 @@ def by_text(text: str) -> str:
 
 
 @pytest.mark.parametrize("key", PERMANENT_NAMES)
-def test_a_key_that_identifies_lasts_for_ever_and_so_does_an_entity(key: str) -> None:
+def test_identifying_keys_and_entities_are_permanent(key: str) -> None:
     assert by_key(key) == by_entity(key) == "permanent"
 
 
 @pytest.mark.parametrize("entity", ["decision", "convention", "Convention"])
-def test_decisions_and_conventions_last_for_ever(entity: str) -> None:
+def test_decisions_and_conventions_are_permanent(entity: str) -> None:
     assert by_entity(entity) == "permanent"
 
 
@@ -51,17 +51,17 @@ def test_a_convention_is_one_only_as_the_whole_entity() -> None:
         "We should always\n  use UTC.",
     ],
 )
-def test_what_was_decided_lasts_for_ever(text: str) -> None:
+def test_texts_about_decisions_are_permanent(text: str) -> None:
     assert by_text(text) == "permanent"
 
 
 @pytest.mark.parametrize("key", SESSION_NAMES)
-def test_a_key_of_the_moment_lasts_a_session(key: str) -> None:
+def test_temporary_keys_last_a_session(key: str) -> None:
     assert by_key(key) == "session"
 
 
 @pytest.mark.parametrize("text", ["Currently debugging the login.", "She sleeps right now.", "Only in this session."])
-def test_what_is_said_of_the_moment_lasts_a_session(text: str) -> None:
+def test_texts_about_the_current_session_last_a_session(text: str) -> None:
     assert by_text(text) == "session"
 
 
@@ -80,7 +80,7 @@ def test_a_key_of_work_is_active(key: str) -> None:
         "Planned this sprint.",
     ],
 )
-def test_what_is_said_of_work_is_active(text: str) -> None:
+def test_texts_about_work_are_active(text: str) -> None:
     assert by_text(text) == "active"
 
 
@@ -114,7 +114,7 @@ def test_identifiers_are_compared_word_by_word(key: str, decay_class: str) -> No
         "key_api", "api", "file_current", "tasks2",
     ],
 )  # fmt: skip
-def test_a_part_of_a_word_decides_nothing(key: str) -> None:
+def test_a_part_of_a_word_does_not_match(key: str) -> None:
     assert by_key(key) == by_entity(key) == "stable"
 
 
@@ -122,7 +122,7 @@ def test_a_part_of_a_word_decides_nothing(key: str) -> None:
     "text",
     ["Ben is undecided.", "The multitodo app.", "She sprinted home.", "A bright nothing.", "The todo_list file."],
 )
-def test_a_part_of_a_word_in_the_text_decides_nothing(text: str) -> None:
+def test_a_part_of_a_word_in_the_text_does_not_match(text: str) -> None:
     assert by_text(text) == "stable"
 
 
@@ -137,7 +137,7 @@ def test_only_some_names_count_in_the_entity() -> None:
     assert by_entity("task") == by_entity("temp") == by_entity("checkpoint") == "stable"
 
 
-def test_the_value_decides_nothing() -> None:
+def test_the_value_has_no_effect() -> None:
     assert classify_decay("Mira", "colour", "email todo checkpoint", "It is so.") == "stable"
 
 
@@ -147,7 +147,7 @@ def test_other_alphabets_have_words_too() -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_whatever_is_said_gets_one_of_the_five_classes(entity: str, key: str, text: str) -> None:
+def test_any_text_gets_one_of_the_five_classes(entity: str, key: str, text: str) -> None:
     assert classify_decay(entity, key, None, text) in {"permanent", "session", "active", "checkpoint", "stable"}
 
 

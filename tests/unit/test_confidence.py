@@ -92,24 +92,24 @@ def test_confidence_is_halved_once_an_hour_past_three_quarters() -> None:
     assert [halvings(FORTNIGHT, now) for now in instants] == [0, 1, 1, 2, 4]
 
 
-def test_what_has_expired_is_not_halved() -> None:
+def test_expired_facts_are_not_halved() -> None:
     assert halvings(FORTNIGHT, FORTNIGHT - 1) > 0
     assert halvings(FORTNIGHT, FORTNIGHT) == 0
 
 
-def test_what_never_expires_is_never_halved() -> None:
+def test_facts_without_expiry_are_never_halved() -> None:
     assert halvings(NEVER, 1e12) == 0
 
 
 @pytest.mark.parametrize(
     ("confidence", "most"), [(1.0, 4), (0.9, 4), (0.8, 3), (0.5, 3), (0.2, 1), (0.1, 0), (0.05, 0)]
 )
-def test_no_halving_is_made_of_what_is_at_the_floor_or_below(confidence: float, most: int) -> None:
+def test_confidence_at_the_floor_or_below_is_not_halved(confidence: float, most: int) -> None:
     assert [applied(confidence, due) for due in (0, 1, 2, 3, 4, 50)] == [min(due, most) for due in (0, 1, 2, 3, 4, 50)]
 
 
 @pytest.mark.parametrize(("confidence", "most"), [(1.0, 4), (0.8, 3), (0.1, 0)])
-def test_the_next_halving_comes_an_hour_after_the_last_as_long_as_any_is_made(confidence: float, most: int) -> None:
+def test_the_next_halving_is_an_hour_after_the_last_until_the_floor(confidence: float, most: int) -> None:
     begins = 0.75 * FORTNIGHT
     hours = [begins + made * HOUR if made < most else NEVER for made in range(6)]
 
@@ -132,7 +132,7 @@ def test_confidence_of_exactly_a_tenth_is_neither_halved_nor_removed(confidence:
     assert removed_at(confidence, FORTNIGHT) == NEVER
 
 
-def test_what_never_expires_is_never_removed_by_soft_decay() -> None:
+def test_facts_without_expiry_are_never_removed_by_soft_decay() -> None:
     assert removed_at(1.0, NEVER) == NEVER
 
 
@@ -146,7 +146,7 @@ def test_a_floor_of_zero_culls_nothing() -> None:
     assert culled(0.5, FORTNIGHT, floor=0.0) == NEVER
 
 
-def test_what_starts_below_the_floor_is_culled_at_once() -> None:
+def test_facts_below_the_floor_are_culled_at_once() -> None:
     assert culled(0.05) == 0.0
     assert culled(0.0) == 0.0
 

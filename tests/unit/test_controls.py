@@ -31,7 +31,7 @@ def _harmless(text: str, allowed: str = "\n\t") -> bool:
 
 
 @pytest.mark.parametrize("form", [logs.Lines(logs.FOR_PEOPLE), logs.JsonLines()])
-def test_a_record_is_one_line_whatever_is_in_it(form: logging.Formatter) -> None:
+def test_a_record_is_one_line_for_any_content(form: logging.Formatter) -> None:
     record = logging.LogRecord(**RECORD, msg="GET %s %s", args=(EVIL, "/a\nb"))
     record.path = EVIL
     line = form.format(record)
@@ -39,7 +39,7 @@ def test_a_record_is_one_line_whatever_is_in_it(form: logging.Formatter) -> None
     assert "forged" in line
 
 
-def test_what_was_raised_cannot_pass_for_a_record() -> None:
+def test_a_traceback_cannot_imitate_a_record() -> None:
     record = logging.LogRecord(**RECORD | {"exc_info": _raised(EVIL)}, msg="failed", args=())
     first, *below = logs.Lines(logs.FOR_PEOPLE).format(record).split("\n")
     assert first.endswith("failed")
@@ -47,7 +47,7 @@ def test_what_was_raised_cannot_pass_for_a_record() -> None:
     assert any("forged" in line for line in below)
 
 
-def test_no_text_of_a_memory_reaches_the_terminal_as_a_command(
+def test_no_text_of_a_memory_controls_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     output.console.cache_clear()
@@ -95,7 +95,7 @@ def test_a_category_ends_no_label() -> None:
     )
 
 
-def test_what_is_not_seen_is_left_out_of_a_context() -> None:
+def test_invisible_characters_are_left_out_of_a_context() -> None:
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all")
     assert injection.line(f"Tea\u202e at{hidden} four\x1b[2J.\tNow", None, "memory", "minimal") == "Tea at four[2J. Now"
 

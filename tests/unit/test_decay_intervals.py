@@ -24,7 +24,7 @@ def anchors(base: float, coactivations: int, seen: float, pinned: float = -np.in
 
 
 @given(base=st.floats(0, 1), coactivations=st.integers(0, 10**6), seen=st.floats(0, 4e9), later=st.floats(1, 1e8))
-def test_what_a_use_replaces_comes_back_as_it_was(base: float, coactivations: int, seen: float, later: float) -> None:
+def test_packed_intervals_are_restored(base: float, coactivations: int, seen: float, later: float) -> None:
     (packed,) = decay_intervals.over(anchors(base, coactivations, seen), anchors(1, coactivations + 1, seen + later))
     (spell,) = decay_intervals.read(packed)
     assert len(packed) == decay_intervals.PACKED.size
@@ -34,7 +34,7 @@ def test_what_a_use_replaces_comes_back_as_it_was(base: float, coactivations: in
     assert (spell.coactivations > 5) == (coactivations > 5)
 
 
-def test_a_spell_that_goes_on_is_not_kept() -> None:
+def test_an_unfinished_interval_is_not_kept() -> None:
     same = anchors(0.5, 0, AT)
     assert decay_intervals.over(same, same) == [b""]
     assert decay_intervals.read(b"") == []

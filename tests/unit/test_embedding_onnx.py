@@ -44,7 +44,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch() -> None:
         np.testing.assert_allclose(embedder.embed_queries([text])[0], vector, atol=1e-5)
 
 
-def test_what_is_behind_the_models_limit_is_not_read() -> None:
+def test_text_beyond_the_models_limit_is_ignored() -> None:
     embedder = make_embedder(CHOSEN)
 
     long, longer = embedder.embed(["tea " * 400, "tea " * 400 + "dragons"])

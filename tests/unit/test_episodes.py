@@ -34,9 +34,9 @@ def test_an_episode_outlives_five_hundred_turns_and_not_one_more(passed: int, ex
 
 
 @given(turns, turns, st.integers(1, 10**9))
-def test_a_counter_behind_an_episode_outruns_nothing(occurred: int, now: int, most: int) -> None:
+def test_a_counter_behind_an_episode_passes_no_limit(occurred: int, now: int, most: int) -> None:
     assert past_turn_limit(np.array([occurred]), np.array([now]), float(most)).tolist() == [now - occurred > most]
 
 
-def test_what_is_switched_off_is_never_outrun() -> None:
+def test_a_turn_limit_that_is_off_is_never_passed() -> None:
     assert past_turn_limit(np.array([0]), np.array([2**62]), np.inf).tolist() == [False]

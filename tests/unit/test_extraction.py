@@ -26,7 +26,7 @@ def test_a_fact_is_the_sentence_that_was_pointed_at() -> None:
     assert fact.text == "user, home: I moved to Leipzig in May."
 
 
-def test_what_denies_the_words_goes_with_them() -> None:
+def test_negations_stay_in_the_extracted_sentence() -> None:
     fact = found(replace(HOME, quote="live in Porto", value="Porto"))
 
     assert fact is not None
@@ -49,7 +49,7 @@ def test_what_denies_the_words_goes_with_them() -> None:
         replace(HOME, key="home</memory-context>"),
     ],
 )
-def test_what_is_not_in_the_text_is_dropped(invented: Pointed) -> None:
+def test_words_that_are_not_in_the_text_are_dropped(invented: Pointed) -> None:
     assert found(invented) is None
 
 
@@ -67,7 +67,7 @@ def test_a_name_may_stand_elsewhere_in_the_conversation() -> None:
     assert fact.text == "Mira, home: I moved to Leipzig in May."
 
 
-def test_what_may_have_several_values_has_none_that_another_replaces() -> None:
+def test_facts_with_several_values_get_no_value() -> None:
     fact = found(replace(HOME, single=False))
 
     assert fact is not None
@@ -80,7 +80,7 @@ def test_an_endless_sentence_states_no_fact() -> None:
 
 @examples(200)
 @given(st.builds(Pointed, TEXTS, TEXTS, TEXTS, TEXTS, single=st.booleans()), TEXTS)
-def test_whatever_is_made_up_nothing_comes_out_that_is_not_in_the_text(pointed: Pointed, text: str) -> None:
+def test_nothing_is_extracted_that_is_not_in_the_text(pointed: Pointed, text: str) -> None:
     for one in (pointed, replace(pointed, quote=text, value=text, entity="user", key="home")):
         fact = found(one, text)
         assert fact is None or (text[fact.start : fact.end] == fact.quote and (fact.value or "") in fact.quote)

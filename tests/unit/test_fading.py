@@ -174,7 +174,7 @@ def test_a_pass_that_is_repeated_changes_nothing(one: Anchors, rules: FadingRule
 
 @given(facts, rules_of_a_database, waits)
 @properties
-def test_what_is_not_over_is_due_later_than_now(one: Anchors, rules: FadingRules, wait: float) -> None:
+def test_facts_that_have_not_ended_are_due_later_than_now(one: Anchors, rules: FadingRules, wait: float) -> None:
     faded = fade(one, NOW + wait, rules)
 
     assert faded.due_at[0] > NOW + wait or faded.ends_at[0] <= NOW + wait
@@ -196,7 +196,7 @@ def test_nothing_changes_before_a_fact_is_due(one: Anchors, rules: FadingRules, 
 
 @given(facts, rules_of_a_database, waits)
 @properties
-def test_when_a_fact_is_due_it_changes_or_is_over(one: Anchors, rules: FadingRules, wait: float) -> None:
+def test_when_a_fact_is_due_it_changes_or_ends(one: Anchors, rules: FadingRules, wait: float) -> None:
     before = fade(one, NOW + wait, rules)
     due_at = float(before.due_at[0])
     assume(due_at < NEVER)
@@ -223,9 +223,7 @@ def test_a_fact_ends_when_it_expires_is_removed_or_sinks_below_the_floor(
 
 @given(facts, rules_of_a_database, waits)
 @properties
-def test_what_was_just_written_and_should_be_smaller_or_halved_is_due_at_once(
-    one: Anchors, rules: FadingRules, wait: float
-) -> None:
+def test_facts_written_with_pending_changes_are_due_at_once(one: Anchors, rules: FadingRules, wait: float) -> None:
     now = NOW + wait
     faded, new = fade(one, now, rules), as_written(one, now, rules)
 
@@ -533,7 +531,7 @@ def test_only_a_pass_marks_an_episode_stale_and_its_next_use_ends_that() -> None
     assert not as_written(replace(stale, silent_since=np.array([NOW + DAY])), NOW + 181 * DAY, RULES).stale
 
 
-def test_what_is_switched_off_never_happens() -> None:
+def test_disabled_rules_have_no_effect() -> None:
     off = FadingRules(half_life=NEVER, cull_floor=0.0, persistent_days=NEVER, both_limits=True, stale_days=NEVER)
 
     for one in (fact(belief=0.001), episode(outrun_at=NOW), fact(branch=Branch.PERMANENT)):

@@ -97,7 +97,7 @@ def test_a_memory_of_mem0_keeps_what_a_fact_can_have() -> None:
 
 
 @pytest.mark.parametrize(("product", "record"), [("openmemory", OPENMEMORY), ("mem0", MEM0)])
-def test_what_comes_out_can_be_stored(product: str, record: dict[str, Any]) -> None:
+def test_converted_facts_can_be_stored(product: str, record: dict[str, Any]) -> None:
     (fact,) = facts(product, [record])
     del fact["namespace"]
 
@@ -121,7 +121,7 @@ def test_every_form_of_an_export_is_read(content: bytes) -> None:
     assert [fact["id"] for fact in facts("openmemory", content)] == [ID, ID]
 
 
-def test_an_id_that_is_no_uuid_becomes_the_same_one_each_time() -> None:
+def test_other_ids_become_uuids_deterministically() -> None:
     first, second = facts("mem0", [MEM0]), facts("mem0", [MEM0])
     (other,) = facts("openmemory", [OPENMEMORY | {"id": "m-1"}])
 
@@ -129,14 +129,14 @@ def test_an_id_that_is_no_uuid_becomes_the_same_one_each_time() -> None:
     assert other["id"] != first[0]["id"]
 
 
-def test_what_is_no_memory_stands_in_its_place_for_the_import_to_tell() -> None:
+def test_invalid_memories_keep_their_place_and_are_reported_by_the_import() -> None:
     good = json.dumps(MEM0)
 
     assert facts("mem0", f'{good}\n{{"half\n7\n'.encode())[1:] == ['{"half', 7]
     assert facts("mem0", [{"id": "1"}])[0]["text"] is None
 
 
-def test_what_has_expired_there_is_no_memory_any_more() -> None:
+def test_memories_expired_in_the_other_product_are_not_imported() -> None:
     (fact,) = facts("mem0", [MEM0 | {"expiration_date": "2026-11-20"}])
 
     assert fact["forgotten_at"] == "2026-11-20"
@@ -191,7 +191,7 @@ def test_a_zip_with_something_else_is_refused() -> None:
         facts("mem0", packed.getvalue())
 
 
-def test_a_zip_from_a_pipe_is_refused_in_words() -> None:
+def test_a_zip_from_a_pipe_is_refused_with_a_message() -> None:
     out, into = os.pipe()
     with os.fdopen(into, "wb") as file:
         file.write(b"PK\x03\x04")
@@ -200,7 +200,7 @@ def test_a_zip_from_a_pipe_is_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_however_many_memories_there_are_few_are_in_memory(indent: int | None) -> None:
+def test_an_export_is_read_in_bounded_memory(indent: int | None) -> None:
     memories = [{"id": str(number), "memory": f"Note {number} " + "é" * 2_000} for number in range(4_000)]
     content = json.dumps({"count": 4_000, "results": memories}, indent=indent, ensure_ascii=False).encode()
     del memories
@@ -216,7 +216,7 @@ def test_however_many_memories_there_are_few_are_in_memory(indent: int | None) -
     assert most < (40_000_000 if indent is None else 8_000_000)
 
 
-def test_a_document_that_breaks_off_is_refused_as_a_whole() -> None:
+def test_a_truncated_document_is_refused_as_a_whole() -> None:
     content = json.dumps([MEM0, MEM0], indent=1).encode()
     with pytest.raises(InvalidInputError, match=r"no JSON behind its memory 1: .* cut off"):
         facts("mem0", content[:-20])
@@ -232,7 +232,7 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from([0, 3]), st.integers(1, 40))
 @example(0.5, 0, 1)
 @example(-1e300, 0, 1)
-def test_a_document_is_the_same_however_little_is_read_at_once(value: Any, indent: int, piece: int) -> None:
+def test_a_document_is_parsed_the_same_for_any_read_size(value: Any, indent: int, piece: int) -> None:
     whole = {"about": value, "items": [{"one": value}, {"two": value}, 3]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("api.contrib.records.PIECE", piece)
@@ -247,6 +247,6 @@ def test_a_memory_that_is_too_long_is_reported_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("content", [b"7", b"\xff\xfe", b"\x1f\x8bnot gzip"])
-def test_what_is_no_export_is_refused(content: bytes) -> None:
+def test_other_files_are_refused(content: bytes) -> None:
     with pytest.raises(InvalidInputError, match="The export is"):
         facts("mem0", content)

@@ -74,7 +74,7 @@ def test_hygiene_can_be_switched_off_as_a_whole_everywhere_or_in_one_namespace()
     assert chosen({"hygiene": {}}, hygiene=False) == DOCUMENTED
 
 
-def test_what_is_off_comes_to_numbers_that_never_do_anything() -> None:
+def test_disabled_sections_give_parameters_without_effect() -> None:
     assert parameters(False) == Hygiene(math.inf, 0.0, math.inf, math.inf, both_limits=True, stale_days=math.inf)
     assert parameters(chosen({"hygiene": {"confidenceDecay": False}})).persistent_days == 90
     assert parameters(chosen({"hygiene": {"episodicTTL": False}})).half_life == 180
@@ -152,7 +152,7 @@ def test_laying_settings_over_others_twice_changes_nothing(known: Any, given_: A
 
 
 @given(documents, st.lists(st.sampled_from("abc"), min_size=1, max_size=3))
-def test_what_is_unset_is_gone(known: Any, path: list[str]) -> None:
+def test_unset_settings_are_removed(known: Any, path: list[str]) -> None:
     left: Any = without(known, path)
     for name in path:
         left = left.get(name) if isinstance(left, dict) else None

@@ -50,7 +50,7 @@ REFUSED: list[tuple[str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED for value in values])
-def test_what_cannot_be_kept_is_refused_by_its_name(name: str, value: Any) -> None:
+def test_invalid_items_are_refused_by_field_name(name: str, value: Any) -> None:
     with pytest.raises(ValidationError) as refused:
         PutItem.model_validate(PLACE | {name: value})
     assert refused.value.errors()[0]["loc"][0] == name
@@ -67,7 +67,7 @@ def test_a_document_stays_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("wanted", [7, [], {"a": {"$in": [1]}}])
-def test_what_is_no_filter_is_refused(wanted: Any) -> None:
+def test_invalid_filters_are_refused(wanted: Any) -> None:
     with pytest.raises(ValidationError, match="filter"):
         ListItems.model_validate({"filter": wanted})
 

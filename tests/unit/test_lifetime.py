@@ -32,7 +32,7 @@ def test_each_class_has_its_documented_lifetime(decay_class: str, seconds: int |
     assert given.refreshed_by_use == refreshed
 
 
-def test_what_may_be_stored_are_just_these_nine() -> None:
+def test_the_classes_that_may_be_stored_are_these_nine() -> None:
     assert set(LIFETIMES) == set(get_args(DecayClass))
     assert len(LIFETIMES) == 9
 
@@ -46,6 +46,6 @@ def test_a_permanent_fact_and_one_without_class_never_expire(decay_class: str | 
     assert expiry(decay_class, 1_000.0) == math.inf
 
 
-def test_a_class_that_there_is_not_has_no_lifetime() -> None:
+def test_an_unknown_class_has_no_lifetime() -> None:
     with pytest.raises(KeyError, match="forever"):
         lifetime("forever")

@@ -91,7 +91,7 @@ def test_any_answer_of_an_embedding_endpoint_is_vectors_or_refused(body: bytes, 
     assert vectors.any(axis=1).all()
 
 
-def test_what_is_right_is_taken() -> None:
+def test_valid_input_is_accepted() -> None:
     assert Chat(SETTINGS)._read(said({"verdicts": [VERDICT]}), _Verdicts).verdicts[0].action == "NOOP"
     assert Chat(SETTINGS)._read(said({"forget": [NEEDLESS]}), _Review).forget[0].id == str(ONE)
     body = json.dumps({"data": [VECTOR]}).encode()

@@ -18,7 +18,7 @@ CONTENTS = st.one_of(st.binary(), JSON.map(lambda one: json.dumps(one).encode())
 
 @examples(150)
 @given(content=st.one_of(CONTENTS, spoilt(STATE, st.one_of(TEXTS, JSON)).map(lambda one: json.dumps(one).encode())))
-def test_any_note_of_where_everything_runs_is_read_or_named_as_damaged(tmp_path: Path, content: bytes) -> None:
+def test_any_state_file_is_read_or_reported_as_damaged(tmp_path: Path, content: bytes) -> None:
     home = Home.at(tmp_path)
     home.state_file.write_bytes(content)
     message = ""
@@ -29,7 +29,7 @@ def test_any_note_of_where_everything_runs_is_read_or_named_as_damaged(tmp_path:
     assert str(home.state_file) in message or all(isinstance(getattr(state, name), str) for name in STATE)
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_written_state_is_read_back(tmp_path: Path) -> None:
     home = Home.at(tmp_path)
     assert home.last_state() is None
     home.write_state(State(**STATE))
@@ -38,7 +38,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 @examples(150)
 @given(content=st.one_of(CONTENTS, spoilt({"offset": 5, "lines": 2}).map(lambda one: json.dumps(one).encode())))
-def test_any_note_of_the_progress_of_an_import_is_read_or_it_starts_again(tmp_path: Path, content: bytes) -> None:
+def test_any_checkpoint_is_read_or_the_import_starts_again(tmp_path: Path, content: bytes) -> None:
     source = tmp_path / "facts.jsonl"
     source.write_text("{}")
     checkpoint = Checkpoint(tmp_path, source, "default")
@@ -46,7 +46,7 @@ def test_any_note_of_the_progress_of_an_import_is_read_or_it_starts_again(tmp_pa
     assert all(type(value) is int and value >= 0 for value in asdict(checkpoint.load()).values())
 
 
-def test_how_far_an_import_came_is_found_again(tmp_path: Path) -> None:
+def test_a_checkpoint_is_read_back(tmp_path: Path) -> None:
     source = tmp_path / "facts.jsonl"
     source.write_text("{}")
     Checkpoint(tmp_path, source, "default").save(Progress(offset=2, lines=1))

@@ -101,12 +101,12 @@ def test_any_archived_fact_is_one_or_refused(line: dict[str, Any], state: dict[s
 
 @examples(200)
 @given(data=st.data())
-def test_whatever_stands_beside_facts_is_known_or_refused(data: st.DataObject) -> None:
+def test_any_other_record_is_accepted_or_refused(data: st.DataObject) -> None:
     ((name, right),) = data.draw(st.sampled_from(BESIDE)).items()
     taken(json.dumps({name: data.draw(st.one_of(JSON, spoilt(right)))}).encode())
 
 
-def test_what_is_right_is_taken() -> None:
+def test_valid_input_is_accepted() -> None:
     for one in (FACT, *BESIDE):
         assert taken(json.dumps(one).encode())
 
@@ -153,7 +153,7 @@ def test_an_instant_beyond_all_calendars_is_refused() -> None:
         (r'{"memory": "\udc00\ud800"}', False),
     ],
 )
-def test_an_odd_memory_of_a_document_costs_none_beside_it(memory: str, right: bool) -> None:
+def test_an_invalid_memory_of_a_document_affects_no_other(memory: str, right: bool) -> None:
     export = f'[\n{{"memory": "before"}},\n{memory},\n{{"memory": "behind"}}\n]'.encode()
     with foreign.lines(io.BytesIO(export), "mem0", NOW) as lines:
         assert [taken(line) for line in lines] == [True, right, True]

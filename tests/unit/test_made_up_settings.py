@@ -34,7 +34,7 @@ def refused(environment: dict[str, str]) -> str | None:
 
 @examples(400)
 @given(name=st.sampled_from(NAMES), value=SPOKEN)
-def test_any_value_of_a_setting_is_taken_or_refused_by_its_name(name: str, value: str) -> None:
+def test_any_value_of_a_setting_is_accepted_or_refused_by_name(name: str, value: str) -> None:
     message = refused({name: value})
     assert message is None or name in message
 
@@ -48,14 +48,14 @@ def test_any_unknown_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["1,, * * * *", "x-y * * * *", "*/0 * * * *", "1 2 3 4 8"])
-def test_a_schedule_that_is_none_is_refused(schedule: str) -> None:
+def test_an_invalid_schedule_is_refused(schedule: str) -> None:
     assert "EBB_RELATION_SCHEDULE" in (refused({"EBB_RELATION_SCHEDULE": schedule}) or "")
 
 
 @examples(300)
 @given(given=st.dictionaries(st.one_of(st.sampled_from(PATHS), TEXTS), JSON, max_size=3),
        unset=st.lists(st.one_of(st.sampled_from(PATHS), TEXTS), max_size=3))  # fmt: skip
-def test_any_settings_of_a_namespace_are_taken_or_refused(given: Any, unset: Any) -> None:
+def test_any_settings_of_a_namespace_are_accepted_or_refused(given: Any, unset: Any) -> None:
     known = {"hygiene": {"confidenceDecay": {"halfLife": 60}}}
     with contextlib.suppress(InvalidInputError):
         changed(known, given, unset)

@@ -40,7 +40,7 @@ def test_no_phrase_begins_or_ends_within_a_word() -> None:
 
 @given(st.text("abé_ ", max_size=20), names, st.text("abé_ ", max_size=20))
 @properties
-def test_whatever_the_boundaries_find_is_found(before: str, name: str, behind: str) -> None:
+def test_all_names_at_word_boundaries_are_found(before: str, name: str, behind: str) -> None:
     text = f"{before}{name}{behind}"
     place = len(before)
     whole = not re.search(r"\w", text[max(place - 1, 0) : place]) and not re.match(r"\w", text[place + len(name) :])
@@ -50,7 +50,7 @@ def test_whatever_the_boundaries_find_is_found(before: str, name: str, behind: s
 
 @given(st.text(max_size=200), st.integers(0, 30))
 @properties
-def test_there_are_no_more_than_wanted_and_each_once(text: str, most: int) -> None:
+def test_phrases_are_limited_and_distinct(text: str, most: int) -> None:
     found = phrases(text, most)
     assert len(found) == len(set(found)) <= most
     assert all(phrase in " ".join(text.split()) for phrase in found)
@@ -98,5 +98,5 @@ def test_capitalised_words_that_are_searched_for_may_be_names() -> None:
 
 @properties
 @given(st.text(max_size=20))
-def test_a_plain_word_is_as_plain_as_it_gets(word: str) -> None:
+def test_plain_is_idempotent(word: str) -> None:
     assert plain(plain(word)) == plain(word)

@@ -78,7 +78,7 @@ def test_a_chain_of_near_duplicates_merges_only_those_of_the_kept_one() -> None:
     assert near_duplicates.groups([two, one, three], [(one, two), (two, three)], frozenset()) == [(two, [one, three])]
 
 
-def test_what_must_stay_is_kept_beside_others_and_never_merged() -> None:
+def test_facts_that_must_stay_are_never_merged() -> None:
     one, two, three = ids(1, 2, 3)
     every = [(one, two), (one, three), (two, three)]
     assert near_duplicates.groups([one, two, three], every, frozenset([one, two])) == [(one, [three])]
@@ -89,7 +89,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda p
 
 
 @given(PAIRS, st.sets(st.integers(0, 9)), st.permutations(range(10)))
-def test_each_is_merged_once_into_a_better_one_that_it_is_like(
+def test_each_fact_is_merged_once_into_a_better_similar_one(
     numbers: list[tuple[int, int]], staying: set[int], order: list[int]
 ) -> None:
     pairs = [(UUID(int=one), UUID(int=two)) for one, two in numbers]

@@ -37,7 +37,7 @@ def test_any_other_error_is_left_as_it_is(error: Exception) -> None:
     assert refusal(error) is None
 
 
-def test_a_line_of_an_archive_goes_without_what_says_nothing() -> None:
+def test_empty_fields_of_an_archive_line_are_dropped() -> None:
     line = {"text": "Mira bakes", "ends_at": None, "ends_for": None, "forgotten_by": None, "value": None}
     line |= {"tombstone_at": None}
     assert readable(line) == {"text": "Mira bakes", "value": None}

@@ -27,7 +27,7 @@ STATE: dict[str, Any] = packing.USUAL_STATE | {
 }
 
 
-def test_what_was_packed_comes_back() -> None:
+def test_packed_texts_are_restored() -> None:
     fact = FACT | {"tags": ["a", "b"], "session": 7, "source_date": "1066-10-14T09:00:00+00:00", "metadata": {"é": [1]}}
     state = STATE | {"expires_at": "infinity", "pinned_until": "infinity", "spells": "\\x00ff"}
     beside = {"events": [{"at": "2025-03-01T00:00:00.5+00:00", "what": "edited", "details": {"n": 1}}], "links": []}
@@ -48,7 +48,7 @@ def test_an_ordinary_fact_takes_little_room() -> None:
     assert len(packing.pack(FACT | {"text": text}, state, {})) < len(text) + 10
 
 
-def test_what_earlier_versions_packed_can_be_read() -> None:
+def test_texts_packed_by_earlier_versions_can_be_read() -> None:
     words = resources.files("workers.storage").joinpath("frequent_words.txt").read_bytes()
     assert hashlib.sha256(words + packing.SKELETON.encode()).hexdigest()[:16] == "f633a97b86fe1506"
 

@@ -23,11 +23,11 @@ def test_a_short_text_has_no_passage() -> None:
     assert passage_at("word " * CUT.longest, 0) is None
 
 
-def test_terms_are_counted_where_they_stand() -> None:
+def test_terms_are_counted_at_their_positions() -> None:
     assert counted([[0, 1, 14], [7, 9, 10]]) == [[2, 2], [1, 3], [1, 1]]
 
 
-def test_what_stands_before_the_text_counts_in_each_passage() -> None:
+def test_words_before_the_text_count_in_each_passage() -> None:
     assert counted([[-1, 12], [0]]) == [[1, 1], [2, 0], [2, 0]]
 
 

@@ -62,13 +62,13 @@ def test_text_and_similarity_count_half_each() -> None:
     assert fuse(np.array([4.0, 2.0, 0.0]), np.array([0.0, 0.5, 0.25])).tolist() == [0.5, 0.75, 0.25]
 
 
-def test_similarity_counts_as_much_as_the_embedder_deserves() -> None:
+def test_similarity_has_the_share_set_by_the_embedder() -> None:
     found = fuse(np.array([4.0, 2.0, 0.0]), np.array([0.0, 0.5, 0.25]), meaning=0.2)
     assert found.tolist() == pytest.approx([0.8, 0.6, 0.1])
 
 
 @pytest.mark.parametrize("meaning", [0.0, 0.2, 1.0])
-def test_where_one_arm_found_nothing_the_other_counts_half_whatever_similarity_deserves(meaning: float) -> None:
+def test_if_one_arm_found_nothing_the_other_counts_half_for_any_share_of_similarity(meaning: float) -> None:
     assert fuse(np.zeros(2), np.array([0.2, 0.6]), meaning).tolist() == [0.0, 0.5]
     assert fuse(np.array([3.0, 1.0]), np.zeros(2), meaning).tolist() == [0.5, 0.0]
 
@@ -91,13 +91,13 @@ def test_relevance_is_a_share(found: list[tuple[float, float]]) -> None:
 
 @given(arms)
 @properties
-def test_who_is_best_in_both_arms_is_best(found: list[tuple[float, float]]) -> None:
+def test_the_best_of_both_arms_is_best(found: list[tuple[float, float]]) -> None:
     text, similarity = np.array([*found, (101.0, 1.0)]).T
 
     assert fuse(text, similarity)[-1] == 1.0
 
 
-def test_neighbours_in_the_talk_give_of_their_scores() -> None:
+def test_neighbours_in_the_conversation_share_their_scores() -> None:
     gained = gains([1.0, 0.2, 0.4, 0.6], sessions=[5, 5, 5, 5], turns=[1, 2, 3, 9])
 
     # turn 1: 0.3 * 0.2 + 0.15 * 0.4; turn 2: 0.3 * (1.0 + 0.4); turn 3: 0.3 * 0.2 + 0.15 * 1.0; turn 9 is alone
@@ -168,7 +168,7 @@ def test_the_documented_vector_score_is_of_the_squared_distance(cosine: float, s
     assert vector_score(np.array([cosine])) == pytest.approx([score], abs=1e-4)
 
 
-def test_the_documented_threshold_lets_cosines_just_below_0_pass() -> None:
+def test_the_documented_threshold_accepts_cosines_just_below_0() -> None:
     passing = vector_score(np.array([-0.15, -0.18])) >= DOCUMENTED_MIN_SCORE
 
     assert passing.tolist() == [True, False]
@@ -187,7 +187,7 @@ def test_the_documented_text_scores_are_scaled_among_those_that_match() -> None:
     assert alone == pytest.approx([0.0, 0.6])
 
 
-def test_the_by_length_follows_the_length_of_what_a_namespace_holds() -> None:
+def test_by_length_follows_the_mean_length_of_facts() -> None:
     weights = 0.5, 0.3
     shares = [by_length(weights, words) for words in (1, 40, np.sqrt(40 * 200), 200, 5_000)]
     assert shares == pytest.approx([0.5, 0.5, 0.4, 0.3, 0.3])

@@ -18,7 +18,7 @@ MARK = "Bramblewick"
     st.dictionaries(st.sampled_from(["text", "value", "ids", "namespace", "now", "limit", "facts", "metadata"]), JSON),
     st.recursive(st.just(MARK), lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.just(MARK), inner))),
 )
-def test_a_text_is_shown_at_no_depth(arguments: dict[str, object], marked: object) -> None:
+def test_texts_are_hidden_at_any_depth(arguments: dict[str, object], marked: object) -> None:
     names = [name for name in arguments if name != "namespace"]
     shown = redaction.arguments([marked], arguments | dict.fromkeys([*names, MARK], marked))
     assert MARK not in str(shown)
@@ -34,11 +34,11 @@ def test_ids_counts_and_the_namespace_are_shown() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "text", 7, [1], {"a": {"b": 1}}])
-def test_anything_may_stand_where_arguments_should(given: object) -> None:
+def test_arguments_may_have_any_type(given: object) -> None:
     assert all(isinstance(part, str) for part in redaction.arguments(given, given))
 
 
-def test_an_event_keeps_the_kind_of_an_error_and_no_more() -> None:
+def test_an_event_keeps_only_the_class_of_an_error() -> None:
     fields = {"exception": f"InvalidInputError('{MARK}')", "traceback": MARK, "runtime": 0.5}
     assert redaction.event(fields) == {
         "exception": "InvalidInputError", "traceback": redaction.HIDDEN, "runtime": 0.5,

@@ -8,13 +8,13 @@ from workers.core.repeats import LONGEST, is_repeat, key, with_question
 instants = st.floats(0, 2**32 - 1)
 
 
-def test_case_and_blanks_make_no_other_question() -> None:
+def test_case_and_blanks_are_ignored() -> None:
     assert key("Where is  the key?") == key("where is the KEY?\n")
     assert key("Where is the key?") != key("Where is the lock?")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), instants), max_size=40), instants)
-def test_a_question_is_a_repeat_within_the_cool_down_alone(earlier: list[tuple[int, float]], at: float) -> None:
+def test_a_question_is_a_repeat_only_within_the_cool_down(earlier: list[tuple[int, float]], at: float) -> None:
     asked = b""
     for question, then in earlier:
         asked = with_question(asked, question, then, 600)

@@ -17,7 +17,7 @@ def one(
     return float(salience([Statement(text, role, before)], held, facts, set(held))[0])
 
 
-def test_a_statement_with_facts_in_it_is_worth_more_than_small_talk() -> None:
+def test_an_informative_statement_scores_higher_than_small_talk() -> None:
     small_talk = ["Wow, that's great!", "Hi there! How are you?", "Thanks, have a good day."]
     stated = ["I moved to Porto in March and work as a nurse now.", "My sister is allergic to peanuts since 2019."]
     assert max(map(one, small_talk)) < 0.5 < min(map(one, stated))
@@ -29,7 +29,7 @@ def test_what_a_user_states_is_worth_more_than_what_an_assistant_answers_and_wit
     assert one(text, "system") == one(text, "tool") == one(text, "assistant")
 
 
-def test_rare_words_say_more_than_common_ones() -> None:
+def test_rare_words_score_higher_than_common_ones() -> None:
     assert one("The oboe needs a reed.", known={}) > one(
         "The oboe needs a reed.", known={"oboe": 90, "reed": 95, "needs": 90}
     )

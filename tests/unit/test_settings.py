@@ -73,7 +73,7 @@ def test_an_embedder_of_its_own_overrides_the_tiers() -> None:
     assert read(EBB_TIER="deep", EBB_EMBEDDER="hashing").embedder == "hashing"
 
 
-def test_the_sources_name_of_the_cold_threshold_is_understood() -> None:
+def test_the_sources_name_of_the_cold_threshold_is_accepted() -> None:
     assert read(EBB_DECAY_COLD_THRESHOLD="0.35").cold_threshold == 0.35
     assert read(EBB_DECAY_COLD_THRESHOLD="0.35", EBB_COLD_THRESHOLD="0.15").cold_threshold == 0.15
 
@@ -100,7 +100,7 @@ def test_no_llm_is_asked_by_default() -> None:
 
 
 @pytest.mark.parametrize("wish", ["EBB_CLASSIFY_BEFORE_WRITE", "EBB_EXTRACT", "EBB_PRUNE_BY_LLM"])
-def test_an_llm_that_is_wanted_must_be_somewhere(wish: str) -> None:
+def test_an_llm_feature_needs_an_endpoint_or_key(wish: str) -> None:
     assert refused(**{wish: "true"}).endswith("or EBB_LLM_URL for another server.")
     for given in ({"EBB_LLM_KEY": "key"}, {"OPENAI_API_KEY": "key"}, {"EBB_LLM_URL": "http://localhost/v1"}):
         assert read(**{wish: "true"}, **given)
@@ -112,7 +112,7 @@ def test_an_unknown_variable_is_refused() -> None:
     )
 
 
-def test_other_programs_variables_are_none_of_ours() -> None:
+def test_variables_of_other_programs_are_ignored() -> None:
     assert read(OM_TIER="smart", EBBING="1", ebb_tier="smart") == Settings()
 
 
@@ -137,7 +137,7 @@ def test_other_programs_variables_are_none_of_ours() -> None:
         ("EBB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
-def test_a_wrong_value_is_refused_with_what_is_allowed(variable: str, value: str, allowed: str) -> None:
+def test_an_invalid_value_is_refused_with_the_allowed_ones(variable: str, value: str, allowed: str) -> None:
     message = refused(**{variable: value})
 
     assert message.startswith(f"{variable}={value!r} is not allowed: input should be ")
@@ -146,7 +146,7 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(variable: str, value: str
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
 @pytest.mark.parametrize("field", [name for name, field in Settings.model_fields.items() if field.annotation is float])
-def test_no_setting_is_infinite_or_no_number(field: str, value: str) -> None:
+def test_no_setting_is_infinite_or_nan(field: str, value: str) -> None:
     assert refused(**{f"EBB_{field.upper()}": value}).startswith(f"EBB_{field.upper()}={value!r} is not allowed")
 
 
@@ -163,18 +163,18 @@ def test_pooling_cannot_stop_above_the_full_dimensions() -> None:
 
 
 @pytest.mark.parametrize("url", ["None", "localhost:6379", "redis://localhost/first", "http://localhost:6379/0"])
-def test_what_is_no_address_of_a_redis_is_refused_without_repeating_it(url: str) -> None:
+def test_an_invalid_redis_url_is_refused_without_quoting_it(url: str) -> None:
     said = refused(EBB_REDIS_URL=url)
     assert said.startswith("EBB_REDIS_URL is no address of a Redis; give redis://")
     assert url not in said.replace("redis://", "")
 
 
 @pytest.mark.parametrize("url", ["redis://", "redis://:secret@[::1]:6379/3?socket_timeout=5", "rediss://u:p@host"])
-def test_every_address_that_celery_reads_is_taken(url: str) -> None:
+def test_every_url_that_celery_accepts_is_accepted(url: str) -> None:
     assert read(EBB_REDIS_URL=url).redis_url == url
 
 
-def test_an_address_that_libpq_cannot_read_is_refused_without_repeating_it() -> None:
+def test_a_url_that_libpq_cannot_parse_is_refused_without_quoting_it() -> None:
     assert refused(EBB_DATABASE_URL="secret").startswith("EBB_DATABASE_URL cannot be read; give postgresql://")
     assert "secret" not in refused(EBB_DATABASE_URL="secret")
     assert read(EBB_DATABASE_URL="host=/run/postgres dbname=ebb").database_url
@@ -187,7 +187,7 @@ def test_settings_do_not_change() -> None:
         given.segments = 3  # type: ignore[misc]
 
 
-def test_every_setting_says_what_it_is() -> None:
+def test_every_setting_has_a_description() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
@@ -207,7 +207,7 @@ def test_a_schedule_has_the_five_fields_of_cron(when: str) -> None:
         ("x 4 * * 0", "'x'"),
     ],
 )
-def test_another_schedule_is_refused_with_what_is_wrong_and_an_example(when: str, fault: str) -> None:
+def test_an_invalid_schedule_is_refused_with_the_reason_and_an_example(when: str, fault: str) -> None:
     said = refused(EBB_RELATION_SCHEDULE=when)
     assert said.startswith(f"EBB_RELATION_SCHEDULE={when!r} is not allowed")
     assert fault in said

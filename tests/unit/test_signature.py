@@ -66,7 +66,7 @@ def test_projections_are_a_tight_frame_as_long_as_standard_normal_numbers(dims: 
 
 
 @pytest.mark.parametrize("dims", [2, 64, 256, 384, 1536])
-def test_a_signature_is_128_bytes_whatever_the_dims(dims: int) -> None:
+def test_a_signature_is_128_bytes_for_any_dims(dims: int) -> None:
     signatures = encode(random_vectors(1, 3, dims))
 
     assert signatures.shape == (3, 128)

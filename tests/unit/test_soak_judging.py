@@ -34,11 +34,11 @@ def test_a_leak_of_a_fifth_an_hour_is_found_in_the_noise() -> None:
     assert growth(leaking).percent == pytest.approx(20, abs=4)
 
 
-def test_what_fills_up_in_the_first_half_does_not_count() -> None:
+def test_filling_up_in_the_first_half_does_not_count() -> None:
     assert abs(growth([min(60 + place, 160) for place in range(360)]).percent) < 0.1
 
 
-def test_one_step_is_no_growth_but_a_step_a_minute_is() -> None:
+def test_a_single_step_is_not_growth_but_a_step_per_minute_is() -> None:
     once = [140.0 + 3 * (place > 330) for place in range(360)]
     often = [140.0 + 0.5 * (place // 12) for place in range(360)]
     assert growth(once).percent < 1

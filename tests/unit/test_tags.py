@@ -40,7 +40,7 @@ def test_every_built_in_topic_is_found(text: str, tags: list[str]) -> None:
 @pytest.mark.parametrize(
     "text", ["kubernetesish xk8s", "author authored", "rapid capital", "ha ha", "dockerised", "Ohana, aha", ""]
 )
-def test_part_of_a_word_is_no_topic(text: str) -> None:
+def test_part_of_a_word_is_not_a_topic(text: str) -> None:
     assert extract_tags(text) == []
 
 

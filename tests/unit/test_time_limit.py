@@ -7,7 +7,7 @@ import pytest
 from workers.threads import within
 
 
-def test_what_a_function_returns_or_raises_in_time_is_passed_on() -> None:
+def test_results_and_exceptions_in_time_are_passed_on() -> None:
     error = ValueError("no")
     assert within(30, lambda: 7) == 7
     assert within(30, lambda: error) is error

@@ -83,7 +83,7 @@ def test_free_threads_go_to_the_namespaces_in_turn() -> None:
     running(check)
 
 
-def test_too_many_requests_or_bytes_of_a_namespace_are_refused_and_others_go_on() -> None:
+def test_too_many_requests_or_bytes_of_a_namespace_are_refused_without_affecting_others() -> None:
     async def check(crowd: Crowd) -> None:
         await crowd.send("mira", 3)
         assert "EBB_MAX_REQUESTS=2" in str(crowd.tasks[2].exception())

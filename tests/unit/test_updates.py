@@ -35,7 +35,7 @@ def test_other_figures_and_a_word_of_change_make_an_older_text_outdated() -> Non
     assert not updates.outdates("The library has new sources.", "The library has 45 sources.")
 
 
-def test_the_newest_stands_highest_and_what_is_above_already_stays() -> None:
+def test_the_newest_ranks_highest_and_correct_orders_stay() -> None:
     scores, stated_at = np.array([2.0, 1.0, 1.5, 3.0]), np.array([0.0, 2.0, 1.0, 3.0])
     above = updates.with_newer_above(scores, stated_at, [(1, 0), (2, 0)])
     assert np.argsort(-above).tolist() == [3, 1, 2, 0]

@@ -30,7 +30,7 @@ def test_no_two_users_have_one_namespace(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["mira", "user-1", "ana@example.org", "team/ana:7", "a+b"])
-def test_who_has_a_name_that_can_be_one_keeps_it(name: str) -> None:
+def test_valid_user_names_are_used_unchanged(name: str) -> None:
     assert (namespace_of(name), user_of(name)) == (name, name)
 
 

@@ -121,7 +121,7 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("given", [None, [], "text", 5, [{"text": "a"}], True])
-def test_what_is_no_object_is_refused(given: Any) -> None:
+def test_values_other_than_objects_are_refused(given: Any) -> None:
     with pytest.raises(InvalidInputError, match="a JSON object with at least a `text`; given"):
         new_fact(given, LIMIT)
 
@@ -137,7 +137,7 @@ def test_empty_and_blank_texts_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [5, None, ["a"], {"a": 1}, True])
-def test_a_text_that_is_none_is_refused(text: Any) -> None:
+def test_a_text_of_another_type_is_refused(text: Any) -> None:
     assert refused(text=text).startswith("text: input should be a valid string; given")
 
 
@@ -148,7 +148,7 @@ def test_the_limit_of_a_text_is_in_bytes_and_is_what_is_allowed() -> None:
     )
 
 
-def test_recalled_context_is_no_part_of_a_fact_nor_of_its_length() -> None:
+def test_injected_context_is_not_part_of_a_fact_or_its_length() -> None:
     block = f"<memory-context>{'x' * LIMIT}</memory-context>"
 
     assert fact(text=f"{block} New. ").text == "New."
@@ -165,7 +165,7 @@ def test_nul_bytes_and_lone_surrogates_are_refused_in_tags(tags: Any) -> None:
     assert "must not contain" in refused(tags=tags)
 
 
-def test_characters_outside_the_basic_plane_are_no_surrogates() -> None:
+def test_characters_outside_the_basic_plane_are_not_surrogates() -> None:
     assert fact(text="😀 𝄞").text == "😀 𝄞"
 
 
@@ -173,13 +173,13 @@ def test_characters_outside_the_basic_plane_are_no_surrogates() -> None:
 @pytest.mark.parametrize(
     "given", [math.nan, math.inf, -math.inf, 1e300, 10**400, -0.01, 1.01, "much", "0.5", True, [], {}]
 )
-def test_numbers_that_are_no_share_are_refused(field: str, given: Any) -> None:
+def test_numbers_outside_0_to_1_are_refused(field: str, given: Any) -> None:
     assert refused(**{field: given}).startswith(f"{field}: input should be ")
 
 
 @pytest.mark.parametrize("field", ["turn", "coactivations"])
 @pytest.mark.parametrize("given", [-1, 2**31, 10**400, 1.5, math.nan, math.inf, "first", "1", True, []])
-def test_numbers_that_are_no_count_are_refused(field: str, given: Any) -> None:
+def test_invalid_counts_are_refused(field: str, given: Any) -> None:
     assert refused(**{field: given}).startswith(f"{field}: input should be ")
 
 
@@ -252,7 +252,7 @@ def test_bad_tags_are_refused(tags: Any, fault: str) -> None:
     ("field", "allowed"),
     [("kind", "'semantic', 'episodic', 'chunk' or 'item'"), ("decay_class", "'permanent', 'durable'")],
 )
-def test_a_word_that_is_no_choice_is_refused_with_the_choices(field: str, allowed: str) -> None:
+def test_an_invalid_choice_is_refused_with_the_valid_ones(field: str, allowed: str) -> None:
     message = refused(**{field: "forever"})
 
     assert allowed in message
@@ -260,13 +260,13 @@ def test_a_word_that_is_no_choice_is_refused_with_the_choices(field: str, allowe
 
 
 @pytest.mark.parametrize("given", ["x", "", 5, [], "018f6b2e"])
-def test_an_id_that_is_no_uuid_is_refused(given: Any) -> None:
+def test_invalid_uuids_are_refused(given: Any) -> None:
     assert re.match(r"id: (input should be a valid UUID|UUID input should be)", refused(id=given))
 
 
 @given(st.dictionaries(st.sampled_from([*NewFact.model_fields, "colour"]), anything, max_size=6) | anything)
 @properties
-def test_whatever_is_given_is_a_fact_or_an_error_that_can_be_printed(given: Any) -> None:
+def test_any_input_is_a_fact_or_a_printable_error(given: Any) -> None:
     taken, refusal = taken_or_refused(given)
 
     assert (taken is None) == bool(refusal)
@@ -298,7 +298,7 @@ def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])
-def test_what_is_no_uuid_is_no_id(given: Any) -> None:
+def test_ids_must_be_uuids(given: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^id: .*; given "):
         validation.fact_id(given)
 
@@ -345,7 +345,7 @@ def test_an_instant_is_iso_8601_a_date_or_epoch_seconds(given: Any, expected: da
         SURROGATE,
     ],
 )
-def test_what_is_no_instant_is_refused(given: Any) -> None:
+def test_invalid_instants_are_refused(given: Any) -> None:
     assert refused_instant(given).startswith("--now: input should be a valid ")
     assert "; given " in refused_instant(given)
 
@@ -379,7 +379,7 @@ def test_a_question_is_text_without_recalled_context() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "  ", None, 5, ["who?"], NUL, SURROGATE])
-def test_what_is_no_question_is_refused(given: Any) -> None:
+def test_invalid_questions_are_refused(given: Any) -> None:
     with pytest.raises(ValidationError, match="query"):
         Recall(query=given)
 

@@ -33,7 +33,7 @@ def standing(*facts: dict[str, Any]) -> Standing:
         {"links": 1},
     ],
 )
-def test_whatever_speaks_for_a_fact_raises_its_value(better: dict[str, float]) -> None:
+def test_every_input_in_favour_of_a_fact_raises_its_value(better: dict[str, float]) -> None:
     ordinary, raised = value(rank(standing({}, better)), NOW)
     assert ordinary < raised
 
