@@ -14,7 +14,7 @@ from workers.storage import activity
 from workers.storage.connection import connect
 
 SECRET = "Xylophone lessons with Quetzalcoatl cost 4711."
-TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace"
 
 
 def traces(memory: Memory, id_: UUID) -> set[str]:

@@ -23,6 +23,8 @@ ADD_FACTS = """
     returning id
 """
 
+# A volatile function makes Citus read first, then insert. Otherwise it crashes at an insert of what it reads together
+# with a function that is not immutable, such as `jsonb_populate_recordset`.
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
@@ -34,6 +36,7 @@ ADD_ACTIVITY = """
         occurred, outrun_at, fact_worth(content_salience, importance, 0)
     from jsonb_populate_recordset(null::activity, %(rows)s) as new
     join facts on facts.namespace = %(namespace)s and facts.id = new.fact
+    where random() >= 0
     order by fact
 """
 
@@ -50,6 +53,7 @@ ADD_LINKS = """
     from jsonb_populate_recordset(null::links, %(rows)s) as new
     join facts as one on one.namespace = %(namespace)s and one.id = new.source
     join facts as other on other.namespace = %(namespace)s and other.id = new.target
+    where random() >= 0
     order by source, target, type
     on conflict do nothing
     returning source, target, type
@@ -66,6 +70,7 @@ ADD_CONTRADICTIONS = """
     from jsonb_populate_recordset(null::contradictions, %(rows)s) as new
     join facts as one on one.namespace = %(namespace)s and one.id = new.fact
     join facts as two on two.namespace = %(namespace)s and two.id = new.other
+    where random() >= 0
     order by new.fact, new.other
     on conflict do nothing
 """
@@ -76,6 +81,7 @@ ADD_LIKENESSES = """
     from jsonb_populate_recordset(null::likenesses, %(rows)s) as new
     join facts as one on one.namespace = %(namespace)s and one.id = new.fact
     join facts as two on two.namespace = %(namespace)s and two.id = new.other
+    where random() >= 0
     order by new.fact, new.other
     on conflict do nothing
 """

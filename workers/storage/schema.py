@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from psycopg import sql
+from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError
 from workers.storage import migrations
-from workers.storage.connection import Connection, connect
+from workers.storage.connection import CONFIGURATION, Connection, connect
 
 COMPATIBILITY = "select max(version) from schema_version"
 
@@ -32,6 +33,17 @@ MISSING_SCHEMA = """
 ON_CITUS = "select current_schema() from pg_extension where extname = 'citus'"
 
 DISTRIBUTE = "select citus_schema_distribute(current_schema()::regnamespace)"
+
+# Triggers and functions read other tables of their schema, which lie on the same node, so no query sees a part of the
+# rows. The coordinator passes on `set local`, but nothing of its session to the sessions of the nodes.
+ON_EVERY_NODE = {
+    "citus.allow_nested_distributed_execution": "on",
+    "citus.enable_unsafe_triggers": "on",
+    "citus.propagate_set_commands": "local",
+    **{name: CONFIGURATION[name] for name in ("plan_cache_mode", "hnsw.ef_search", "jit", "timezone")},
+}
+SET_ON_EVERY_NODE = "alter role current_user in database {} set {} to {}"
+SET_HERE = "select set_config(name, value, false) from json_each_text(%(settings)s) as given (name, value)"
 
 STATED = {
     "version": r"insert into schema_migrations \(number, name\) values \((\d+), 'snapshot'\)",
@@ -154,6 +166,10 @@ def _distribute(db: Connection) -> None:
             "Citus does not place the schema `public`: name another at the end of EBB_DATABASE_URL, and it is made: "
             "?options=-csearch_path%3Debb%2Cpublic"
         )
+    for name, value in ON_EVERY_NODE.items():
+        own = sql.SQL(SET_ON_EVERY_NODE)
+        db.execute(own.format(sql.Identifier(db.info.dbname), sql.Identifier(name), sql.Literal(value)))
+    db.execute(SET_HERE, {"settings": Json(ON_EVERY_NODE)})
     db.execute(DISTRIBUTE)
 
 
