@@ -20,7 +20,7 @@ TABLES = {*TENANTS.removeprefix("(?:").removesuffix(")").split("|")}
 EXCEPTIONS = {
     "due.SEGMENTS": "how many segments there are is no tenant's own; what is due in each is counted of one",
     "signatures.BUILD": "builds the index of one namespace, which it names; such a statement has no plan",
-    "time_series.RECORD_TALLIES": "notes how several namespaces are, which it is given; each row says whose",
+    "time_series.COUNTS": "counts how several namespaces are, which it is given; each row says whose",
     "tallies.RECOUNT": "counts all tenants' facts again; each row says whose",
 }
 """Statements with a namespace that read other rows too or have no plan, each with the reason."""
