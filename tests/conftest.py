@@ -4,7 +4,9 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,17 +68,25 @@ def template(postgres: servers.Postgres) -> str:
     return "template_ebb"
 
 
-@pytest.fixture
-def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return the address of a new database, or of a new schema on the cluster that `EBB_TEST_CITUS_URL` names."""
-    if CITUS_URL:
-        from workers.storage import schema  # noqa: PLC0415  as below
+@pytest.fixture(scope="session")
+def fresh(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[str]]:
+    """Return what gives a new database, or a new schema on the cluster that `EBB_TEST_CITUS_URL` names."""
+    if not CITUS_URL:
+        return partial(new_database, request.getfixturevalue("postgres"), request.getfixturevalue("template"))
+    from workers.storage import schema  # noqa: PLC0415  as above
 
+    @contextmanager
+    def distributed() -> Iterator[str]:
         with new_schema(CITUS_URL) as url:
             schema.apply(url)
             yield url
-        return
-    with new_database(request.getfixturevalue("postgres"), request.getfixturevalue("template")) as url:
+
+    return distributed
+
+
+@pytest.fixture
+def database_url(fresh: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    with fresh() as url:
         yield url
 
 

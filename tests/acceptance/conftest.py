@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -41,10 +41,10 @@ def redis_of_live(server_folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def shared(
-    postgres: servers.Postgres, template: str, redis_of_live: str, tmp_path_factory: pytest.TempPathFactory
+    fresh: Callable[[], AbstractContextManager[str]], redis_of_live: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
     """Return the system shared by all tests of this test process."""
-    with new_database(postgres, template) as url:
+    with fresh() as url:
         folder, settings = tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"}
         system = LiveSystem(url, redis_of_live, folder, settings, shared=True)
         try:
@@ -64,9 +64,9 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
 
 
 @pytest.fixture(scope="module")
-def module_database(postgres: servers.Postgres, template: str) -> Iterator[str]:
+def module_database(fresh: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
     """Return a database for all tests of a module."""
-    with new_database(postgres, template) as url:
+    with fresh() as url:
         yield url
 
 
