@@ -11,7 +11,7 @@ import psycopg
 from databases import UNSYNCED
 
 from api.up import servers
-from api.up.privileges import admit, launched, system_user
+from api.up.privileges import grant_access, launched, system_user
 from workers.storage import replicas, schema
 from workers.storage.connection import close_pools
 
@@ -47,7 +47,7 @@ class Replicated:
         replica.data.mkdir(mode=0o700)
         user = system_user()
         if user is not None:
-            admit(user, [replica.data, replica.sockets], servers.postgres_programs(), print)
+            grant_access(user, [replica.data, replica.sockets], servers.postgres_programs(), print)
         subprocess.run(launched("TERM", copy, user), check=True, cwd="/")
 
     def start(self, name: str) -> None:
