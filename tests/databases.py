@@ -17,7 +17,7 @@ FOR_TESTS = {
     "shared_buffers": "128MB",
     "max_wal_size": "256MB",
 }
-"""Settings of the tests' PostgreSQL: it survives the crash of a process, which tests cause, not that of the machine."""
+"""Settings of the tests' PostgreSQL: safe against crashes of processes, which tests cause, but not of the machine."""
 
 UNSYNCED = tuple(part for name, value in FOR_TESTS.items() for part in ("-c", f"{name}={value}"))
 
@@ -39,7 +39,7 @@ def new_database(postgres: Postgres, template: str = "template1") -> Iterator[st
 
 @contextmanager
 def new_schema(database_url: str) -> Iterator[str]:
-    """Give the address of a fresh schema of a database, without a single table, on whose search path it comes first."""
+    """Yield the URL of a database with a fresh, empty schema in front of the search path."""
     name = f"test_{uuid4().hex}"
     yield make_conninfo(database_url, options=f"-csearch_path={name},public")
     with psycopg.connect(database_url, autocommit=True) as db:

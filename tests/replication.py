@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own that is replicated: a primary, and a replica that follows it by streaming."""
+"""PostgreSQL with streaming replication for a test: a primary and its replica."""
 
 import signal
 import subprocess
@@ -20,7 +20,7 @@ DATABASE = "ebb"
 
 @dataclass
 class Replicated:
-    """The two servers, by name; `primary` is the one that was so at first."""
+    """A primary and a replica by their initial names."""
 
     folder: Path
     wait: Callable[[Callable[[], object], str], object]
@@ -28,7 +28,7 @@ class Replicated:
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Start a primary with Ebb's tables, and a replica made of it."""
+        """Start a primary with Ebb's tables, and a replica of it."""
         primary = self.known["primary"] = self._server("primary")
         servers.prepare_postgres(primary, report=print)
         self.start("primary")
@@ -63,33 +63,33 @@ class Replicated:
         self.wait(lambda: servers.postgres_fault(server.url("postgres")) is None, f"{name} answers")
 
     def end(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
-        """End a server, with SIGKILL as if its host were gone."""
+        """Kill a server with SIGKILL, as if its host had failed."""
         process = self.running.pop(name)
         process.send_signal(how)
         process.wait()
 
     def stop(self) -> None:
-        """End what runs."""
+        """Stop both servers."""
         for name in [*self.running]:
             self.end(name, signal.SIGINT)
 
     def url(self, name: str) -> str:
-        """Return the address of the database on a server."""
+        """Return the URL of the database on a server."""
         return self.known[name].url(DATABASE)
 
     def both(self) -> str:
-        """Return the address that leads to the one of them that accepts writes."""
+        """Return the URL that selects the server that accepts writes."""
         hosts = ",".join(str(server.sockets) for server in self.known.values())
         return f"postgresql://postgres@/{DATABASE}?host={hosts}&target_session_attrs=read-write"
 
     def do(self, name: str, statement: str) -> tuple[object, ...]:
-        """Have a server do something, and return the row that it answers."""
+        """Run a statement on a server, and return its first row."""
         with psycopg.connect(self.url(name), autocommit=True) as db:
             cursor = db.execute(statement.encode())
             return (cursor.fetchone() if cursor.description else None) or ()
 
     def catch_up(self) -> None:
-        """Return when the replica has replayed what the primary has written by now."""
+        """Wait until the replica has replayed everything written so far."""
         (written,) = self.do("primary", "select pg_current_wal_flush_lsn()::text")
         self.wait(
             lambda: self.do("replica", f"select pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")[0],
@@ -99,7 +99,7 @@ class Replicated:
 
 @contextmanager
 def replicated(folder: Path, wait: Callable[[Callable[[], object], str], object]) -> Iterator[Replicated]:
-    """Give a primary and its replica, which run while the block does; `wait` returns when what it looks for is so."""
+    """Run a primary and its replica for the duration of the block; `wait` waits for a condition."""
     folder.mkdir()
     both = Replicated(folder, wait)
     try:

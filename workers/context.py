@@ -44,13 +44,13 @@ class Context:
 
     @property
     def replicas(self) -> Replicas | None:
-        """Return the replicas to read from, if there are any."""
+        """Return the replicas to read from, if any."""
         urls = split_addresses(self.settings.read_database_url)
         return replicas.of(self.database_url, urls, self.settings.max_read_lag) if urls else None
 
     @property
     def read_url(self) -> str:
-        """Return the address that the current task reads from: that of a replica, or of the primary."""
+        """Return the URL from which the current task reads: of a replica, or of the primary."""
         return replicas.chosen() or self.database_url
 
     @cached_property
@@ -58,7 +58,7 @@ class Context:
         return Clock(self._read_clock)
 
     def _read_clock(self) -> datetime:
-        """Return what the primary's clock shows; a read goes by the clock of its replica where the primary is away."""
+        """Return the primary's time; if it is away, a read on a replica uses the replica's time."""
         try:
             return server.read_clock(self.database_url)
         except UnavailableError:

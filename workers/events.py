@@ -1,11 +1,11 @@
-"""A consumer that publishes events of tasks together: publishing each took two fifths of the CPU of an empty task."""
+"""A consumer that publishes task events in batches: publishing each took two fifths of the CPU of an empty task."""
 
 import time
 
 from celery.worker import consumer
 
 EVENTS_SECONDS = 0.2
-"""How much later Flower may show what happened to a task."""
+"""Maximum delay of events in Flower."""
 
 
 class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without types
@@ -14,7 +14,7 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
     next_flush = 0.0
 
     def on_send_event_buffered(self) -> None:
-        """Publish what is buffered in a moment; a timer that was lost with a connection is followed by another."""
+        """Schedule publishing the buffered events; a timer lost with a connection is replaced."""
         now = time.monotonic()
         if self.hub and now >= self.next_flush:
             self.next_flush = now + EVENTS_SECONDS

@@ -33,7 +33,7 @@ from workers.tasks.task import context
 log = logging.getLogger(__name__)
 
 CARRIED = ("traceparent", "tracestate", "baggage")
-"""Headers of a message that say below which span its task is."""
+"""Message headers with the parent span of the task."""
 
 own = {"children": 1, "measured": float("-inf")}
 """State of this worker's main process."""
@@ -122,14 +122,14 @@ def _offer_slots(node: str) -> None:
 
 @worker_process_init.connect
 def trace_tasks(**_: Any) -> None:
-    """Have the tasks of a worker's child traced, if that is wanted."""
+    """Start tracing the tasks of a worker's child, if configured."""
     if tracing.start("ebb-worker"):
         task_prerun.connect(begin_span)
         task_postrun.connect(end_span)
 
 
 def begin_span(task: Any, **_: Any) -> None:
-    """Begin a task's span, below the one that its message names."""
+    """Start a task's span, below the parent in its message."""
     request = task.request
     named = {name: request.get(name) for name in CARRIED if isinstance(request.get(name), str)}
     about = {
@@ -144,7 +144,7 @@ def begin_span(task: Any, **_: Any) -> None:
 
 
 def end_span(task: Any, retval: Any, **_: Any) -> None:
-    """End a task's span, as failed or tried again where the task raised an error."""
+    """End a task's span, with the task's error if it raised one."""
     span = task.request.get("span")
     if span is not None:
         error = retval if isinstance(retval, BaseException) else None
@@ -165,7 +165,7 @@ def _publish_limits() -> None:
 
 
 def _check_replicas() -> None:
-    """Raise `SettingsError` if what is to be read from is a copy of another database."""
+    """Raise `SettingsError` if a configured replica is a copy of another database."""
     if context.replicas:
         replicas.verify(context.replicas)
 

@@ -1,8 +1,8 @@
-"""Traces by OpenTelemetry: spans of requests, tasks and statements, with names, ids and times, but no texts.
+"""Tracing with OpenTelemetry: spans of requests, tasks and statements with names, ids and times, but no texts.
 
-The standard variables set everything: `OTEL_EXPORTER_OTLP_ENDPOINT` turns it on; before, no exporter is imported.
-Instrumentation by other packages is not used, because it records messages of errors and queries of URLs, which may
-quote a fact. For the same reason the provider is not set globally, where other packages would find it.
+Configured by the standard variables: `OTEL_EXPORTER_OTLP_ENDPOINT` turns it on; otherwise no exporter is imported.
+Instrumentation packages are not used, because they record error messages and URL queries, which may quote a fact. For
+the same reason the provider is not set globally, where other packages would find it.
 """
 
 import logging
@@ -30,9 +30,10 @@ _own: dict[str, "TracerProvider"] = {}
 
 
 def start(service: str) -> bool:
-    """Begin to trace if a collector is set; return whether it is. Spans name `service` unless OTEL_SERVICE_NAME does.
+    """Start tracing if a collector is configured; return whether it is.
 
-    The provider has a thread, so a process calls this after it has forked.
+    Spans name `service` unless OTEL_SERVICE_NAME does. The provider has a thread, so a process calls this after
+    forking.
     """
     off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or os.environ.get("OTEL_TRACES_EXPORTER") == "none"
     if off or not any(os.environ.get(name) for name in ENDPOINTS):
@@ -57,14 +58,14 @@ def _provider(service: str) -> "TracerProvider":
 
 
 def stop() -> None:
-    """Send what has not been sent, and end tracing; a collector that is away delays no end of a process."""
+    """Send the remaining spans, and stop tracing; an unreachable collector does not delay the end of a process."""
     if _own:
         with suppress(TimeoutError):
             within(STOP_SECONDS, _own.pop("provider").shutdown)
 
 
 def is_on() -> bool:
-    """Return whether this process traces."""
+    """Return whether this process is tracing."""
     return bool(_own)
 
 
@@ -72,9 +73,9 @@ def is_on() -> bool:
 def span(
     name: str, kind: Kind, attributes: Mapping[str, Any], carrier: Mapping[str, str] | None = None
 ) -> Iterator["Span | None"]:
-    """Give the span of the block, below the one that the `carrier` names or else the current one; None if it is off.
+    """Yield the span of the block, below the parent in `carrier` or else the current one; None if tracing is off.
 
-    Of an error the span has the class alone.
+    Only the class of an error is recorded.
     """
     provider = _own.get("provider")
     if provider is None:

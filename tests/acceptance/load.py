@@ -1,4 +1,4 @@
-"""Load for the tests of failures: a client that stores facts while servers end and come back."""
+"""Load for failover tests: a client that stores facts while servers end and return."""
 
 import threading
 from dataclasses import replace
@@ -12,7 +12,7 @@ from workers.errors import EbbError
 
 
 class Load:
-    """A client that stores one fact after the other, and remembers which were answered or accepted."""
+    """A client that stores facts continuously and records which were answered or accepted."""
 
     def __init__(self, system: LiveSystem, wait: bool) -> None:
         self.system, self.wait = system, wait
@@ -47,7 +47,7 @@ def stored(system: LiveSystem) -> list[str]:
 
 
 def swept(system: LiveSystem) -> bool:
-    """Return whether the outbox is empty; have what is left sent again, as beat has after some minutes."""
+    """Return whether the outbox is empty; resend what is left, as beat does after some minutes."""
     system.settle()
     left = list(outbox.entries(system.own_keys))
     for entry in left:

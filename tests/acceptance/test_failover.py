@@ -1,4 +1,4 @@
-"""A failover of PostgreSQL: its primary ends in the middle of load, and the replica takes over."""
+"""A failover of PostgreSQL: the primary ends under load, and the replica takes over."""
 
 from contextlib import ExitStack
 from pathlib import Path

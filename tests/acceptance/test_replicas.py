@@ -1,4 +1,4 @@
-"""Replicas of PostgreSQL: who sees what, and what happens when servers lag, end and come back."""
+"""Replicas of PostgreSQL: consistency of reads, and behaviour when servers lag, end and return."""
 
 import json
 from collections.abc import Iterator

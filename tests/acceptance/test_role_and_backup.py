@@ -1,4 +1,4 @@
-"""A whole system on a role that is no superuser, and the backup of its database: as compose.yaml has them."""
+"""A system with an unprivileged database role, and the backup of its database, as configured in compose.yaml."""
 
 import os
 import re

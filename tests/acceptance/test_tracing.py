@@ -31,7 +31,7 @@ class Collector(ThreadingHTTPServer):
         self.received: list[bytes] = []
 
     def spans(self, trace_id: int) -> list[tuple[str, Span]]:
-        """Return the spans of a trace, each with the service it is of."""
+        """Return the spans of a trace, each with its service."""
         requests = [ExportTraceServiceRequest.FromString(one) for one in [*self.received]]
         return [
             (resource.resource.attributes[0].value.string_value, span)

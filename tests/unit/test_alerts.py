@@ -1,4 +1,4 @@
-"""The alert rules, as promtool checks them: each fires on figures that it is about, none on those of a quiet system."""
+"""The alert rules, checked by promtool: each fires on its own series, none on those of a quiet system."""
 
 import re
 import shutil

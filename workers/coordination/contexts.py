@@ -1,7 +1,7 @@
-"""The last contexts of agents: which question was asked, and the ids of the facts that answered it, in Redis.
+"""The latest contexts given to agents: the question and the ids of the facts in each, kept in Redis.
 
-No fact's text is kept. A namespace has the newest of the last hours; what names a fact that its owner wants forgotten
-goes with it, and all of them go when anything is erased.
+Texts of facts are not stored. A namespace has the newest contexts of the last hours; those with a forgotten fact are
+dropped, and all of them when anything is erased.
 """
 
 import json
@@ -14,20 +14,20 @@ from workers.coordination.idempotency import QUOTING, RECEIPT_SECONDS
 
 KEY = "ebb:contexts:"
 MOST = 50
-"""How many contexts a namespace has."""
+"""Contexts per namespace."""
 
 MOST_FACTS = 50
-"""How many facts of a context are noted."""
+"""Facts recorded per context."""
 
 LONGEST = 500
-"""Characters of a question that are noted."""
+"""Characters of a question that are recorded."""
 
 HOUR = 3_600
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an agent asked when, by which operation, in epoch seconds, and which facts it got."""
+    """A context: its time in epoch seconds, the operation and question, and the ids of its facts."""
 
     at: float
     operation: str
@@ -36,7 +36,7 @@ class Given:
 
 
 def note(redis: Redis, namespace: str, given: Given, hours: float) -> None:
-    """Note what was asked and given, for so many hours; none at all for 0."""
+    """Record a context for `hours`; 0 records none."""
     if not hours:
         return
     name = KEY + namespace
@@ -51,13 +51,13 @@ def note(redis: Redis, namespace: str, given: Given, hours: float) -> None:
 
 
 def last(redis: Redis, namespace: str, since: float) -> list[Given]:
-    """Return what was asked and given since an instant in epoch seconds, the newest first."""
+    """Return the contexts since an instant in epoch seconds, newest first."""
     found = [Given(**json.loads(one)) for one in redis.lrange(KEY + namespace, 0, -1)]
     return [one for one in found if one.at >= since]
 
 
 def drop(redis: Redis, namespace: str, ids: Collection[str]) -> None:
-    """Drop what names one of these facts, for its question may say what they do."""
+    """Drop contexts with one of these facts, whose question may quote them."""
     for one in redis.lrange(KEY + namespace, 0, -1):
         if not set(ids).isdisjoint(json.loads(one)["ids"]):
             redis.lrem(KEY + namespace, 0, one)  # type: ignore[arg-type]  # bytes are what the client answered

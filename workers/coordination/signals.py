@@ -34,7 +34,7 @@ PROBE = "ebb:probe"
 BEAT = "ebb:beat"
 
 RECALLED_MS = 2_000
-"""So long after the last recall do passes take users to wait for answers."""
+"""Time after a recall during which users count as waiting."""
 
 PROBE_SECONDS = 10
 
@@ -52,7 +52,7 @@ STARTED_SECONDS = 60
 
 
 def note_recall(redis: Redis) -> None:
-    """Note that a user waits for an answer."""
+    """Record that a user waits for an answer."""
     redis.set(RECALLED, 1, px=RECALLED_MS)
 
 
@@ -195,7 +195,7 @@ def live_workers(redis: Redis, now: float) -> set[tuple[str, str]]:
 
 
 def note_beat(redis: Redis, now: float) -> None:
-    """Note when beat last sent a task, in epoch seconds."""
+    """Record when beat last sent a task, in epoch seconds."""
     redis.set(BEAT, now)
 
 
@@ -267,11 +267,11 @@ FAILURES = "ebb:failures"
 
 
 def count(redis: Redis, what: str, label: str) -> None:
-    """Count one more regret or failure."""
+    """Increment the count of a label."""
     redis.hincrby(what, label)
 
 
 def counted(redis: Redis, what: str) -> dict[str, int]:
-    """Return the number of regrets or failures, by label."""
+    """Return the counts of regrets or failures by label."""
     found: dict[bytes, bytes] = redis.hgetall(what)  # type: ignore[assignment]  # redis types answers for async too
     return {label.decode(): int(number) for label, number in found.items()}

@@ -1,13 +1,13 @@
-"""Kombu's Redis transports, which keep Celery running where a connection is closed or Redis refuses writes.
+"""Kombu's Redis transports, modified so that Celery survives closed connections and a full Redis.
 
 When the server is away, kombu may close a channel twice; when a task ends after a reconnect, it acknowledges its
 message on the old channel. Both access a connection that no longer exists, which raises an `AttributeError` and ends
 Celery. After a connection error, Celery reconnects instead.
 
-A Redis that is full refuses kombu's note of a delivered message, which would end Celery as well.
+A full Redis refuses kombu's record of a delivered message, which would end Celery as well.
 
-Channels keep their client: kombu makes one for each command, which copies a table of a hundred entries and takes a
-sixth of what a worker's main process does for an empty task.
+Channels keep their client: kombu creates one per command, which copies a table of a hundred entries and takes a sixth
+of the CPU of a worker's main process for an empty task.
 """
 
 import logging
@@ -23,12 +23,12 @@ log = logging.getLogger(__name__)
 
 
 class _QoS(redis.QoS):
-    """Kombu's notes of delivered messages, by which they are delivered again if this worker dies."""
+    """Kombu's records of delivered messages, from which they are redelivered if this worker dies."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
-        """Note a message; without room for the note it is delivered all the same, since work frees memory.
+        """Record a message; if Redis has no room for the record, deliver it anyway, since work frees memory.
 
-        If the worker dies at it, a write from the outbox is sent again, and the caller of anything else gets no answer.
+        If the worker dies while processing it, a write is resent from the outbox; other callers get no answer.
         """
         try:
             super().append(message, delivery_tag)  # type: ignore[no-untyped-call]
@@ -38,7 +38,7 @@ class _QoS(redis.QoS):
             virtual.QoS.append(self, message, delivery_tag)  # type: ignore[no-untyped-call]
 
     def restore_visible(self, *args: Any, **options: Any) -> None:
-        """Deliver again what dead workers had; without room for it, at the next call."""
+        """Redeliver messages of dead workers; if Redis is full, at the next call."""
         try:
             super().restore_visible(*args, **options)  # type: ignore[no-untyped-call]
         except ResponseError as error:
@@ -47,7 +47,7 @@ class _QoS(redis.QoS):
 
 
 class _KeepsClient:
-    """Keeps the client of a channel as long as its connections are the same."""
+    """Keeps the client of a channel while its connection pool is the same."""
 
     _kept: Any = None
 

@@ -1,4 +1,4 @@
-"""Usage: CPU time and memory of each worker with its children, in Redis for the metrics."""
+"""Resource usage: CPU time and memory of each worker with its children, in Redis for the metrics."""
 
 import json
 from contextlib import suppress
@@ -9,14 +9,14 @@ from redis import Redis
 
 KEY = "ebb:usage"
 NOTED_SECONDS = 15.0
-"""Seconds between two notes of a worker: to measure its memory takes some milliseconds."""
+"""Interval between measurements of a worker, which take some milliseconds."""
 
 KNOWN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds since a worker began, and bytes, shared memory counted once; `at` is in epoch seconds."""
+    """CPU seconds since a worker started, and bytes with shared memory counted once; `at` is in epoch seconds."""
 
     at: float
     cpu_seconds: float = 0.0
@@ -24,19 +24,19 @@ class Usage:
 
 
 def measure(now: float) -> Usage:
-    """Return what this process and its children use; CPU time of children that have ended counts."""
+    """Return the usage of this process and its children; CPU time of ended children counts."""
     cpu, memory = 0.0, 0
     own = psutil.Process()
     for process in (own, *own.children(recursive=True)):
         with suppress(psutil.Error):
-            cpu += sum(process.cpu_times()[:4])  # user, system, and both of children that ended
+            cpu += sum(process.cpu_times()[:4])  # user and system time, own and of ended children
             used = process.memory_full_info()
             memory += int(getattr(used, "pss", used.rss))
     return Usage(now, cpu, memory)
 
 
 def note(redis: Redis, node: str, used: Usage) -> None:
-    """Note what a worker uses, and drop workers that have ended."""
+    """Record a worker's usage, and drop workers that have ended."""
     redis.hset(KEY, node, json.dumps(asdict(used)))
     gone = [name for name, one in _all(redis).items() if one.at < used.at - KNOWN_SECONDS]
     if gone:
@@ -44,7 +44,7 @@ def note(redis: Redis, node: str, used: Usage) -> None:
 
 
 def read(redis: Redis, now: float) -> dict[str, Usage]:
-    """Return what each worker used a moment ago."""
+    """Return the recent usage of each worker."""
     return {name: one for name, one in _all(redis).items() if one.at > now - KNOWN_SECONDS}
 
 

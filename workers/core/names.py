@@ -21,7 +21,7 @@ MOST_ENDS = 8
 CHUNK = re.compile(r"\S+")
 WORD = re.compile(r"\w+")
 WITHIN = re.compile(r"(?<![.?!:])\s[^\w\s]*([^\W\d_]{2,})")
-"""A word that does not begin a sentence."""
+"""A word that does not start a sentence."""
 
 ENGLISH_QUESTION = re.compile(
     r"\W*(?:what|when|where|which|who|whom|whose|how|why|is|are|were|do|does|did|has|have|had|can|could|would|should)\b",
@@ -54,9 +54,9 @@ def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
 
 
 def named(question: str) -> frozenset[str]:
-    """Return the words within an English question that are written as names are, as `plain` writes them.
+    """Return the capitalised words within an English question, in the form of `plain`.
 
-    Other languages write more than names with a capital, and what is all in capitals is a term rather than a name.
+    Other languages capitalise more than names; words in capitals are terms rather than names.
     """
     inside = WITHIN.findall(question) if ENGLISH_QUESTION.match(question) else []
     return frozenset(plain(word) for word in inside if word[0].isupper() and not word.isupper())
