@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.core.arrays import Bools, Ints
+from workers.core.arrays import Bools, Ints, Vectors
 from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, have_ended
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
@@ -31,7 +31,7 @@ from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted, write_counted
 from workers.storage import capacity, due, events, namespaces, runs, vectors
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, commit_later, transaction, writing
 from workers.storage.due import Work
 from workers.storage.runs import Counters, Part
 
@@ -135,14 +135,15 @@ def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tu
 def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None]) -> None:
     """Run one part in batches, each in a transaction that also counts it.
 
-    `yield_to_users` is called between batches, outside of transactions.
+    If the database server crashes, its last batches are lost together with their counts, and their facts are still due;
+    `finish` waits for the disk. `yield_to_users` is called between batches, outside of transactions.
     """
+    process = _crowded if part_of[1] == runs.CROWDED else _batch
     while True:
-        with transaction(context.database_url) as db:
+        with writing(context.database_url) as db:
+            commit_later(db)
             part = runs.lock_part(db, *part_of)
-            process = _crowded if part_of[1] == runs.CROWDED else _batch
-            processed = 0 if part is None else process(context, db, part_of, part)
-            if not processed:
+            if part is None or not process(context, db, part_of, part):
                 runs.finish_part(db, *part_of)
                 return
         yield_to_users()
@@ -198,12 +199,12 @@ def _log_decay(done: Counters) -> None:
         log.info("crowded out: %d", done.crowded)
 
 
-def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
-    """Process the next batch of a part; return the number of facts, 0 at the end."""
+def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> bool:
+    """Process the next batch of a part; return whether there may be another."""
     began = time.perf_counter()
     most = min(context.settings.decay_batch, part.quota)
     if most <= 0:
-        return 0
+        return False
     _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
@@ -213,7 +214,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     else:
         rows = due.claim(db, segment, now, most, work=part.work, namespace=part.namespace)
     if not rows.ids:
-        return 0
+        return False
     own, before = namespace_rules(context, db, rows.namespaces), rows
     rows = counted(before, own, now)
     faded = fade(rows.anchors, now.timestamp(), own.rules)
@@ -226,16 +227,16 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> int
     counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, replace(counters, duration_ms=spent))
-    return len(rows)
+    return len(rows) < part.quota
 
 
-def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> int:
-    """Forget the next facts over capacity; return how many, 0 at the end."""
+def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> bool:
+    """Forget the next facts over capacity; return whether there may be more."""
     began = time.perf_counter()
     gone = let_go(context, db, part_of[0], part)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, Counters(processed=gone, changed=gone, crowded=gone, duration_ms=spent))
-    return 0 if part.dry_run else gone
+    return bool(gone) and not part.dry_run
 
 
 def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:
@@ -269,27 +270,22 @@ def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:
     vectors.drop(db, dropped.namespaces.tolist(), dropped.ids)
     pooled = falls & (fidelity < FINGERPRINT)
     shrinking, buckets = rows.only(pooled), fidelity[pooled]
-    for dims, (places, stored) in vectors.read(db, shrinking.namespaces.tolist(), shrinking.ids).items():
-        _pool(db, shrinking, buckets, dims, places, stored)
+    if len(shrinking):
+        _pool(db, shrinking, buckets)
 
 
-def _pool(
-    db: Connection,
-    rows: Activity,
-    buckets: Ints,
-    dims: int,
-    places: Ints,
-    stored: np.ndarray[tuple[int, int], np.dtype[np.float32]],
-) -> None:
-    """Pool vectors of the same dims; pooling in steps has the same result as pooling at once."""
-    had = rows.anchors.fidelity[places]
-    for further in np.unique(buckets[places] // had).tolist():
-        chosen = buckets[places] // had == further
-        targets = places[chosen].tolist()
-        full_dims = (had[chosen] * dims).tolist()
-        smaller = pool(stored[chosen], further)
-        tenants = [int(rows.namespaces[i]) for i in targets]
-        vectors.write(db, tenants, [rows.ids[i] for i in targets], full_dims, list(smaller))
+def _pool(db: Connection, rows: Activity, buckets: Ints) -> None:
+    """Pool vectors to a dims per bucket; pooling in steps has the same result as pooling at once."""
+    tenants, had = rows.namespaces.tolist(), rows.anchors.fidelity
+    smaller: dict[int, tuple[int, Vectors]] = {}
+    for dims, (places, stored) in vectors.read(db, tenants, rows.ids).items():
+        further = buckets[places] // had[places]
+        for times in np.unique(further).tolist():
+            chosen = further == times
+            pooled = zip((had[places[chosen]] * dims).tolist(), pool(stored[chosen], times), strict=True)
+            smaller.update(zip(places[chosen].tolist(), pooled, strict=True))
+    full_dims, written = [dims for dims, _ in smaller.values()], [vector for _, vector in smaller.values()]
+    vectors.write(db, [tenants[i] for i in smaller], [rows.ids[i] for i in smaller], full_dims, written)
 
 
 def newly_stale(facts: Anchors, faded: Faded) -> Bools:

@@ -79,6 +79,7 @@ BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 
 # With custom plans, foreign keys and `search_lexemes` would be planned once for each written row.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
+COMMIT_LATER = "set local synchronous_commit = off"
 CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
@@ -236,6 +237,15 @@ def keep_plans(db: Connection) -> None:
     Planning the query for the candidates of a recall takes a third of the time of running it.
     """
     db.execute(KEEP_PLANS)
+
+
+def commit_later(db: Connection) -> None:
+    """Do not wait for the disk when this transaction commits.
+
+    For work that is found again if a crash of the server loses its last commits. A later commit that waits makes them
+    durable as well.
+    """
+    db.execute(COMMIT_LATER)
 
 
 def custom_plans(db: Connection) -> None:
