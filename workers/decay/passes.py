@@ -31,7 +31,7 @@ from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import counted, write_counted
 from workers.storage import capacity, due, events, namespaces, runs, vectors
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, commit_later, transaction, writing
+from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.due import Work
 from workers.storage.runs import Counters, Part
 
@@ -136,16 +136,18 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     """Run one part in batches, each in a transaction that also counts it.
 
     If the database server crashes, its last batches are lost together with their counts, and their facts are still due;
-    `finish` waits for the disk. `yield_to_users` is called between batches, outside of transactions.
+    `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions.
     """
     process = _crowded if part_of[1] == runs.CROWDED else _batch
-    while True:
-        with writing(context.database_url) as db:
-            commit_later(db)
-            part = runs.lock_part(db, *part_of)
-            if part is None or not process(context, db, part_of, part):
+    more = True
+    while more:
+        with transaction(context.database_url) as db:
+            with db.pipeline():
+                commit_later(db)
+                part = runs.lock_part(db, *part_of)
+            more = part is not None and process(context, db, part_of, part)
+            if not more:
                 runs.finish_part(db, *part_of)
-                return
         yield_to_users()
 
 
@@ -221,12 +223,13 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     if part.work == "janitor":
         faded = _tidied(context, db, rows, faded, now)
     decision = forget_limit.decide(context, db, part_of[0], part, rows, faded)
-    if not part.dry_run:
-        write_counted(db, before, rows)
-        _write(db, part_of[0], rows, faded, decision.forgotten, decision.held, now)
-    counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
-    spent = (time.perf_counter() - began) * 1000
-    runs.count(db, *part_of, replace(counters, duration_ms=spent))
+    with db.pipeline():
+        if not part.dry_run:
+            write_counted(db, before, rows)
+            _write(db, part_of[0], rows, faded, decision.forgotten, decision.held, now)
+        counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
+        spent = (time.perf_counter() - began) * 1000
+        runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows) < part.quota
 
 

@@ -79,7 +79,7 @@ BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 
 # With custom plans, foreign keys and `search_lexemes` would be planned once for each written row.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
-COMMIT_LATER = "set local synchronous_commit = off"
+COMMIT_LATER = "select set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'auto', true)"
 CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
@@ -240,7 +240,7 @@ def keep_plans(db: Connection) -> None:
 
 
 def commit_later(db: Connection) -> None:
-    """Do not wait for the disk when this transaction commits.
+    """Do not wait for the disk when this transaction commits, and use generic plans in the rest of it.
 
     For work that is found again if a crash of the server loses its last commits. A later commit that waits makes them
     durable as well.
