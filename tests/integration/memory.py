@@ -1,6 +1,7 @@
 """A memory under test: operations on one database, with instants in days since a fixed one."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -55,6 +56,14 @@ ROW = """
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
     where facts.id = %(id)s
 """
+
+
+LOCK_WAITS = (
+    "select count(*) from citus_lock_waits"
+    if os.environ.get("EBB_TEST_CITUS_URL")
+    else "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+)
+"""How many sessions wait for a lock that another one has."""
 
 
 def day(number: float) -> datetime:

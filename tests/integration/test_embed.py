@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from memory import Memory, day, wait_for
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.errors import EmbedderMismatchError, EmbeddingError
 from workers.memory import embed
@@ -148,12 +148,11 @@ def test_an_embedder_that_fails_resets_nothing(memory: Memory) -> None:
 
 def test_a_reset_waits_for_a_pass_instead_of_deadlocking_with_it(memory: Memory, other: Memory) -> None:
     memory.add("Tea at four.")
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
     with ThreadPoolExecutor(1) as pool:
         with connect(memory.context.database_url) as db:
             claimed = due.claim(db, int(memory.value("select segment from activity")), day(100), 10)
             reset = pool.submit(embed.reset, other.context)
-            wait_for(lambda: memory.value(waiting) > 0)
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
             vectors.drop(db, claimed.namespaces.tolist(), claimed.ids)
         assert reset.result() == 1
 

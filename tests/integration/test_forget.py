@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.retention import Outcome
-from memory import Memory, day, wait_for
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.admin import search_indexes
 from workers.core.fidelity import FINGERPRINT, FULL
@@ -19,7 +19,6 @@ from workers.storage import activity
 from workers.storage.connection import connect, transaction
 
 TEXT = "The spare key lies under the flower pot."
-BLOCKED = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 def did(outcomes: list[Outcome | InvalidInputError]) -> list[str]:
@@ -160,7 +159,7 @@ def in_another_transaction(memory: Memory, begin: Callable[[Any], object], act: 
     with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
         begin(db)
         acting = pool.submit(act)
-        wait_for(lambda: bool(memory.value(BLOCKED)))
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
         db.commit()
         acting.exception()
     return acting

@@ -7,14 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 from ebb.contract.graph import Unlink
 from ebb.contract.retention import ShowHistory
-from memory import Memory, day, wait_for
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers import graph
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import history
 from workers.storage.connection import connect
-
-WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 def link(
@@ -50,7 +48,7 @@ def test_a_fact_that_is_being_purged_is_waited_for_and_then_not_there(memory: Me
     with connect(memory.context.database_url) as db, ThreadPoolExecutor(1) as pool:
         db.execute("delete from facts where id = %s", [two])
         linking = pool.submit(link, memory, one, two)
-        wait_for(lambda: memory.value(WAITING) == 1)
+        wait_for(lambda: memory.value(LOCK_WAITS) == 1)
         db.commit()
         with pytest.raises(NotFoundError, match="target: no live fact"):
             linking.result()

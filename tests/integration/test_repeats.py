@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from memory import Memory, day, wait_for
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from tests.chaos.cells import GRAZES, HOW
 from workers.core import near_duplicates
@@ -18,8 +18,6 @@ from workers.memory.add import Stored
 from workers.memory.forget import forget_within
 from workers.storage import activity, due, duplicate_pairs, namespaces
 from workers.storage.connection import Connection, connect, transaction
-
-BLOCKED = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 def tenant(memory: Memory) -> int:
@@ -34,7 +32,7 @@ def meanwhile(memory: Memory, act: Callable[[], Any], done: list[Any]) -> Any:
         with connect(memory.context.database_url) as db:
             yield db
             waiting = pool.submit(act)
-            wait_for(lambda: memory.value(BLOCKED) > 0)
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
         done.append(waiting.result())
 
 

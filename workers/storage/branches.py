@@ -61,10 +61,11 @@ COLUMNS = """
     order by attnum
 """
 
+# As to `random`, see `imports`.
 COPY = """
     insert into {table} (namespace, {columns})
     select %(branch)s, {older} from {table} as old
-    where namespace = %(original)s and {wanted}
+    where namespace = %(original)s and {wanted} and random() >= 0
     {order}
     on conflict do nothing
     {returning}
