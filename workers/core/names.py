@@ -24,7 +24,7 @@ WITHIN = re.compile(r"(?<![.?!:])\s[^\w\s]*([^\W\d_]{2,})")
 """A word that does not start a sentence."""
 
 ENGLISH_QUESTION = re.compile(
-    r"\W*(?:what|when|where|which|who|whom|whose|how|why|is|are|were|do|does|did|has|have|had|can|could|would|should)\b",
+    r"\W*(?:what|when|where|which|who|whose|how|why|is|are|were|do|does|did|has|have|had|can|could|would|should)\b",
     re.IGNORECASE,
 )
 
