@@ -21,7 +21,7 @@ begin
         name text not null,
         applied_at timestamptz not null default now()
     );
-    insert into schema_migrations (number, name) values (24, 'snapshot');
+    insert into schema_migrations (number, name) values (27, 'snapshot');
 end $$;
 
 create extension if not exists vector with schema public;
@@ -120,17 +120,34 @@ create function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
     then replace(replace(replace(left(body, 65536), '.', ' '), '/', ' '), '-', ' ')
-    else in_pairs(translate(normalize(left(body, 65536), nfkc), './-', '   '))
+    else in_pairs(replace(translate(normalize(left(body, 65536), nfkc), './-', '   '), 'ß', 'ss'))
 end;
+
+-- Names and lexemes are compared in lower case, without accents and other special letters, as `core.names.plain` has them.
+create function folded(name text) returns text
+    language sql immutable parallel safe
+return case when octet_length(name) = length(name) then lower(name)
+    else normalize(replace(replace(replace(replace(replace(replace(replace(replace(translate(
+        lower(regexp_replace(normalize(name, nfkd), '[\u0300-\u036f]', '', 'g')), 'øØłŁđĐħĦıðÐ', 'oollddhhidd'),
+        'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe'), 'Œ', 'oe'), 'þ', 'th'), 'Þ', 'th'), nfc)
+end;
+
+create function without_accents(lexemes tsvector) returns tsvector
+    language sql immutable parallel safe
+return case when octet_length(lexemes::text) = length(lexemes::text) then lexemes
+    else folded(lexemes::text)::tsvector
+end;
+
+create function stems(body text) returns tsvector
+    language sql immutable parallel safe
+return without_accents(stemmed(readable(body)));
 
 -- Written forms without accents that differ from all stems. Stop words are removed before the accents.
 create function as_written(readable text, stems tsvector) returns tsvector
     language sql immutable parallel safe
 return ts_delete(
     case when octet_length(readable) = length(readable) then to_tsvector('ebb_written', readable)
-        else normalize(
-            regexp_replace(normalize(to_tsvector('ebb_written', readable)::text, nfkd), '[\u0300-\u036f]', '', 'g'), nfc
-        )::tsvector
+        else folded(to_tsvector('ebb_written', readable)::text)::tsvector
     end,
     tsvector_to_array(stems)
 );
@@ -141,7 +158,7 @@ create function words(body text) returns tsvector
     language plpgsql immutable parallel safe set search_path from current as $$
 declare
     plain constant text := readable(body);
-    stems constant tsvector := stemmed(plain);
+    stems constant tsvector := without_accents(stemmed(plain));
 begin
     return stems || as_written(plain, stems);
 end $$;
@@ -701,25 +718,26 @@ create index facts_items on facts (namespace, left(entity, 200) collate "C")
 -- contradictions: live facts with the same entity and key, newest last. Only 200 characters of names, as an index entry
 -- must fit a third of a page.
 create index facts_topics
-    on facts (namespace, left(lower(entity), 200), left(lower(key), 200), created_at)
+    on facts (namespace, left(folded(entity), 200), left(folded(key), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
 -- contradictions: foreign key of the second fact
 create index contradictions_other on contradictions (namespace, other);
 
 -- recall, entities named in the question: their facts, newest last
-create index facts_entities on facts (namespace, left(lower(entity), 200), created_at)
+create index facts_entities on facts (namespace, left(folded(entity), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
 -- recall: the strongest links from and to a fact; foreign keys
 create index links_source on links (namespace, source, strength desc);
 create index links_target on links (namespace, target, strength desc);
 
--- relations: unique, ignoring case; recall: the relations of an entity
+-- relations: unique, ignoring case
 create unique index relations_once on relations (namespace, lower(source), lower(target), type);
 
--- recall: the relations to an entity
-create index relations_target on relations (namespace, lower(target));
+-- recall: the relations from and to an entity
+create index relations_source on relations (namespace, folded(source));
+create index relations_target on relations (namespace, folded(target));
 
 -- recall, vector arm: index-only scan of all signatures of a namespace
 create index signatures_scan on signatures (namespace, live) include (fact, signature);

@@ -174,16 +174,20 @@ class Mem0:
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
         """Keep texts as the messages of one call each; mem0 embeds and writes them one by one."""
         for part in _parts(texts):
-            self.memory.add([_message(text) for text in part], user_id=namespace, infer=False)
+            self.memory.add([_message(text) for text in part], user_id=_without_blanks(namespace), infer=False)
 
     def add(self, namespace: str, text: str) -> None:
         """Keep one text."""
-        self.memory.add([_message(text)], user_id=namespace, infer=False)
+        self.memory.add([_message(text)], user_id=_without_blanks(namespace), infer=False)
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
         """Return the texts of the best score, however low."""
-        found = self.memory.search(query, filters={"user_id": namespace}, top_k=limit, threshold=0.0)
+        found = self.memory.search(query, filters={"user_id": _without_blanks(namespace)}, top_k=limit, threshold=0.0)
         return [one["memory"] for one in found["results"]]
+
+
+def _without_blanks(namespace: str) -> str:
+    return namespace.replace(" ", "-")
 
 
 class _Mem0Embedder:

@@ -2,12 +2,14 @@
 
 from itertools import pairwise
 
+import pytest
 from ebb.contract.recall import Lookup
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
+from workers.core.names import plain
 from workers.memory import recall
 
 many = examples(15)
@@ -31,6 +33,22 @@ def test_all_facts_of_a_name_are_returned_whatever_their_case(memory: Memory) ->
     assert sorted(found(memory, "user")) == ["Dark mode", "Leipzig"]
     assert found(memory, "user", "language") == found(memory, "unknown") == []
     assert found(memory, "user", namespace="unknown") == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [("Zoë", "zoe"), ("Straße", "STRASSE"), ("Łukasz Ørsted", "lukasz orsted"), ("Soren", "Søren"), ("İzmir", "izmir")],
+)
+def test_a_name_is_found_without_accents_and_other_special_letters(memory: Memory, stored: str, asked: str) -> None:
+    memory.store({"text": "Leipzig", "entity": stored, "key": stored})
+    assert found(memory, asked) == found(memory, asked, stored) == ["Leipzig"]
+    assert [one.text for one in memory.ask("x", entity=asked, min_relevance=0).results] == ["Leipzig"]
+
+
+@given(st.text(st.characters(codec="utf-8", max_codepoint=0x24F, exclude_characters="\0"), max_size=30))
+@examples(60)
+def test_names_are_plain_alike_in_the_database_and_in_python(memory: Memory, name: str) -> None:
+    assert memory.value("select folded(%s::text)", name) == plain(name)
 
 
 def test_the_most_confident_comes_first_and_then_the_newest_by_its_source_date(memory: Memory) -> None:

@@ -189,6 +189,22 @@ def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory
         memory.rows("alter role postgres reset statement_timeout")
 
 
+def test_special_letters_and_blanks_around_names_of_the_first_release_are_found_without_them(old_url: str) -> None:
+    named = """
+        update facts set text = %s, entity = '  Zoë ', key = ' home '
+        where id = (select id from facts where entity is null and kind = 'semantic' and forgotten_at is null limit 1)
+        returning id
+    """
+    with connect(old_url) as db:
+        (id_,) = db.execute(named, ["Zoë wohnt in der Hauptstraße."]).fetchone() or (None,)
+    schema.apply(old_url)
+    with connect(old_url) as db:
+        found = (
+            "select entity, key, search @@ 'hauptstrasse'::tsquery, search @@ 'zoe'::tsquery from facts where id = %s"
+        )
+        assert db.execute(found, [id_]).fetchone() == ("Zoë", "home", True)
+
+
 def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) -> None:
     by_itself = (
         "select count(*) from facts where forgotten_reason not in ('asked', 'retracted') and superseded_at is null"

@@ -20,6 +20,10 @@ MOST_ENDS = 8
 
 CHUNK = re.compile(r"\S+")
 WORD = re.compile(r"\w+")
+ACCENTS = re.compile("[\u0300-\u036f]")
+LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "\u0131": "i", "ð": "d", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}
+)
 WITHIN = re.compile(r"(?<![.?!:])\s[^\w\s]*([^\W\d_]{2,})")
 """A word that does not start a sentence."""
 
@@ -63,9 +67,11 @@ def named(question: str) -> frozenset[str]:
 
 
 def plain(word: str) -> str:
-    """Return a word in lower case and without accents."""
-    parts = unicodedata.normalize("NFKD", word).lower()
-    return unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
+    """Return a word in lower case, without accents and other special letters, as `folded` in schema.sql does."""
+    if word.isascii():
+        return word.lower()
+    parts = ACCENTS.sub("", unicodedata.normalize("NFKD", word)).lower()
+    return unicodedata.normalize("NFC", parts.translate(LETTERS))
 
 
 def _stands(said: str, name: str) -> bool:

@@ -29,9 +29,9 @@ FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(kind)s::text is null or facts.kind = %(kind)s)
         and (%(role)s::text is null or facts.role = %(role)s)
         and (%(entity)s::text is null
-            or left(lower(facts.entity), 200) = left(lower(%(entity)s), 200)
-                and lower(facts.entity) = lower(%(entity)s))
-        and (%(key)s::text is null or lower(facts.key) = lower(%(key)s))
+            or left(folded(facts.entity), 200) = left(folded(%(entity)s), 200)
+                and folded(facts.entity) = folded(%(entity)s))
+        and (%(key)s::text is null or folded(facts.key) = folded(%(key)s))
         and (%(sessions)s::jsonb[] is null or facts.session = any(%(sessions)s::jsonb[]))
         and (%(source)s::text is null or facts.source = %(source)s)
         and (%(documents)s or facts.kind <> 'chunk')
@@ -64,7 +64,7 @@ WEIGH = rf"""
         date_part('epoch', last_confirmed_at) as confirmed_at,
         date_part('epoch', activity.expires_at) as expires_at, recall_count, branch, tier, fidelity,
         coalesce(role, '') as role, coalesce(content_salience, 0.5)::float8 as content_salience,
-        coalesce(decay_class, '') as decay_class, lower(coalesce(entity, '')) as entity,
+        coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
         coalesce(
             -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
@@ -86,8 +86,8 @@ WEIGH = rf"""
                 when category is distinct from coalesce(%(category)s, category) then 'other category'
                 when facts.kind <> %(kind)s::text then 'other kind'
                 when role is distinct from coalesce(%(role)s::text, role) then 'other role'
-                when lower(entity) is distinct from lower(coalesce(%(entity)s::text, entity)) then 'other entity'
-                when lower(key) is distinct from lower(coalesce(%(key)s::text, key)) then 'other key'
+                when folded(entity) is distinct from folded(coalesce(%(entity)s::text, entity)) then 'other entity'
+                when folded(key) is distinct from folded(coalesce(%(key)s::text, key)) then 'other key'
                 when not coalesce(session = any(%(sessions)s::jsonb[]), %(sessions)s::jsonb[] is null)
                     then 'other session'
                 when source is distinct from coalesce(%(source)s::text, source) then 'other source'

@@ -41,7 +41,7 @@ CLAIM = """
 READ = """
     select facts.namespace, facts.id, row_to_json(facts) as fact,
         row_to_json(activity) as state,
-        tsvector_to_array(stemmed(readable(concat_ws(' ', text, category, entity, key, value)))) as words,
+        tsvector_to_array(stems(concat_ws(' ', text, category, entity, key, value))) as words,
         (
             select json_agg(json_build_object('at', at, 'what', what, 'details', details) order by events.id)
             from events where events.namespace = facts.namespace and events.fact = facts.id
@@ -157,7 +157,7 @@ HOLDING = """
         order by place
     )
     from unnest(%(texts)s::text[]) with ordinality as given (body, number)
-    cross join lateral (select tsvector_to_array(stemmed(readable(body))) as lexemes) as held
+    cross join lateral (select tsvector_to_array(stems(body)) as lexemes) as held
     order by number
 """
 

@@ -42,8 +42,8 @@ ABOUT_THE_SAME = """
     where one.kind = %(kind)s and two.kind = %(kind)s
         and one.forgotten_at is null and one.superseded_at is null
         and two.forgotten_at is null and two.superseded_at is null
-        and lower(one.entity) is not distinct from lower(two.entity)
-        and lower(one.key) is not distinct from lower(two.key)
+        and folded(one.entity) is not distinct from folded(two.entity)
+        and folded(one.key) is not distinct from folded(two.key)
         and lower(one.value) is not distinct from lower(two.value)
 """
 

@@ -19,18 +19,18 @@ MOST_RELATED = 20
 # Facts of the named entities and of those related to them, with the weight of each entity.
 ABOUT = f"""
     with phrase as materialized (
-        select distinct left(lower(phrase), 200) as name from unnest(%(phrases)b::text[]) as phrase
+        select distinct left(folded(phrase), 200) as name from unnest(%(phrases)b::text[]) as phrase
     ),
     edge as (
-        select lower(target) as name,
+        select folded(target) as name,
             relation_weight(initial_weight, last_observed, pinned, %(instant)s, %(half_life)s) as weight
         from relations
-        where namespace = %(namespace)s and lower(source) = any(array(select name from phrase))
+        where namespace = %(namespace)s and folded(source) = any(array(select name from phrase))
         union all
-        select lower(source),
+        select folded(source),
             relation_weight(initial_weight, last_observed, pinned, %(instant)s, %(half_life)s)
         from relations
-        where namespace = %(namespace)s and lower(target) = any(array(select name from phrase))
+        where namespace = %(namespace)s and folded(target) = any(array(select name from phrase))
     ),
     entity as (
         select name, 1.0::float8 as weight, %(most_named)s as most from phrase
@@ -48,7 +48,7 @@ ABOUT = f"""
     cross join lateral (
         select id, created_at from facts
         where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-            and left(lower(entity), 200) = name and lower(entity) = name
+            and left(folded(entity), 200) = name and folded(entity) = name
             and {FILTERED}
         order by created_at desc
         limit most
@@ -98,9 +98,9 @@ def _instant(scope: Scope) -> datetime:
 OF_ENTITY = """
     select id from facts
     where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-        and left(lower(entity), 200) = left(lower(%(entity)s), 200) and lower(entity) = lower(%(entity)s)
+        and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
         and (%(key)s::text is null
-            or left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s))
+            or left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s))
 """
 
 # The index on entities has only live facts, but the text index has all facts and includes the words of entities; `+ 0`
@@ -108,7 +108,7 @@ OF_ENTITY = """
 OF_ENTITY_EVER = """
     select id from facts
     where namespace + 0 = %(namespace)s and search @@ %(words)s::tsquery
-        and lower(entity) = lower(%(entity)s) and (%(key)s::text is null or lower(key) = lower(%(key)s))
+        and folded(entity) = folded(%(entity)s) and (%(key)s::text is null or folded(key) = folded(%(key)s))
 """
 
 

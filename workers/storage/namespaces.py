@@ -21,7 +21,7 @@ FIND = """
         (
             select entity from facts
             where namespace = namespaces.id and entity is not null and forgotten_at is null and superseded_at is null
-            order by left(lower(entity), 200), facts.created_at limit 1
+            order by left(folded(entity), 200), facts.created_at limit 1
         ) is not null as entities,
         settings_changed_at is not null as unsettled,
         counted_facts >= %(nearly_all)s * pg_stat_get_live_tuples('facts'::regclass)

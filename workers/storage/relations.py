@@ -52,7 +52,7 @@ LIST = f"""
         from (
             {RELATION}
             where namespace = %(namespace)s
-                and (%(entity)s::text is null or lower(source) = lower(%(entity)s) or lower(target) = lower(%(entity)s))
+                and (%(entity)s::text is null or folded(%(entity)s) in (folded(source), folded(target)))
         ) as weighed
         where %(decayed)s::boolean is null or (weight < %(minimum)s) = %(decayed)s
     ) as listed

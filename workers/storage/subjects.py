@@ -7,11 +7,12 @@ from uuid import UUID
 
 from ebb.contract.recall import Filters
 
+from workers.core.names import plain
 from workers.storage import deep
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection
 
-STEMS = "select tsvector_to_array(stemmed(readable(%(query)s)))"
+STEMS = "select tsvector_to_array(stems(%(query)s))"
 
 # Facts forgotten on request are included only for erasing.
 MATCHING = f"""
@@ -73,4 +74,4 @@ def _fits(fact: Mapping[str, Any], subject: Mapping[str, Any]) -> bool:
 def _is(stored: Any, wanted: Any) -> bool:
     if isinstance(stored, list):
         return wanted in stored
-    return stored is not None and str(stored).lower() == str(wanted).lower()
+    return stored is not None and plain(str(stored)) == plain(str(wanted))

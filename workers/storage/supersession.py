@@ -124,7 +124,7 @@ MOST_OF_ONE = 10
 LOCK_TOPICS = """
     select pg_advisory_xact_lock(%(namespace)s, topic.lock)
     from (
-        select distinct hashtext(lower(entity) || ' ' || lower(key)) & 63 as lock
+        select distinct hashtext(folded(entity) || ' ' || folded(key)) & 63 as lock
         from facts
         where namespace = %(namespace)s and id = any(%(ids)s) and key is not null and value is not null
         order by lock
@@ -139,9 +139,10 @@ FIND_CONTRADICTIONS = """
         select id from facts
         where namespace = %(namespace)s and id <> new.id
             and entity is not null and forgotten_at is null and superseded_at is null
-            and left(lower(entity), 200) = left(lower(new.entity), 200)
-            and left(lower(key), 200) = left(lower(new.key), 200)
-            and lower(entity) = lower(new.entity) and lower(key) = lower(new.key) and lower(value) <> lower(new.value)
+            and left(folded(entity), 200) = left(folded(new.entity), 200)
+            and left(folded(key), 200) = left(folded(new.key), 200)
+            and folded(entity) = folded(new.entity) and folded(key) = folded(new.key)
+            and lower(value) <> lower(new.value)
         order by created_at desc
         limit %(most)s
     ) as old

@@ -35,8 +35,8 @@ STATED = """
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and entity is not null and forgotten_at is null
-        and left(lower(entity), 200) = left(lower(%(entity)s), 200) and lower(entity) = lower(%(entity)s)
-        and left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s) and value is not null
+        and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
+        and left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s) and value is not null
     order by said_at desc, id desc
     limit 100
 """

@@ -27,8 +27,8 @@ AMONG = f"""
 ABOUT = """
     select id from facts
     where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-        and left(lower(entity), 200) = left(lower(%(entity)s), 200) and lower(entity) = lower(%(entity)s)
-        and left(lower(key), 200) = left(lower(%(key)s), 200) and lower(key) = lower(%(key)s)
+        and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
+        and left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s)
     order by created_at desc
     limit %(limit)s
 """
@@ -38,11 +38,11 @@ FOLLOWING = f"""
     {VISIBLE}
     where namespace = %(namespace)s and kind = %(kind)s
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-        and (%(after)s::uuid is null or (coalesce(lower(entity), ''), coalesce(lower(key), ''), id) > (
-            select coalesce(lower(entity), ''), coalesce(lower(key), ''), id
+        and (%(after)s::uuid is null or (coalesce(folded(entity), ''), coalesce(folded(key), ''), id) > (
+            select coalesce(folded(entity), ''), coalesce(folded(key), ''), id
             from facts where namespace = %(namespace)s and id = %(after)s
         ))
-    order by coalesce(lower(entity), ''), coalesce(lower(key), ''), id
+    order by coalesce(folded(entity), ''), coalesce(folded(key), ''), id
     limit %(limit)s
 """
 

@@ -102,7 +102,7 @@ COUNT = """
 # Stemmed like the index, without stop words.
 OF_QUERY = """
     select word as lexeme, coalesce(facts, 0) as facts, word = any(stems) as stem
-    from tsvector_to_array(stemmed(readable(%(query)s))) as stems
+    from tsvector_to_array(stems(%(query)s)) as stems
     cross join unnest(tsvector_to_array(words(%(query)s))) as word
     left join lexemes on lexemes.namespace = (select id from namespaces where name = %(name)s) and lexeme = word
 """
