@@ -384,7 +384,7 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
         "most_named": 20, "most_related": 5, "related": 20,
         **Scope(day(0)).parameters(),
     }  # fmt: skip
-    used = {"facts_entities", "relations_once", "relations_target"}
+    used = {"facts_entities", "relations_source", "relations_target"}
     assert indexes(filled, entities.ABOUT, values).keys() == used
     pinned = indexes(filled, entities.ABOUT, values | {"pinned": True}).keys()
     assert used < pinned <= used | {"activity_pkey", "activity_pinned"}
@@ -402,4 +402,4 @@ def test_relations_of_an_entity_are_found_by_its_name(filled: Memory) -> None:
         "namespace": 3, "entity": "guest 7", "decayed": False, "now": day(0), "half_life": 90, "minimum": 0.1,
         "limit": 100, "weight": 0.5, "source": "Guest 7", "target": "Room 1", "type": "sleeps_in",
     }  # fmt: skip
-    assert {"relations_once", "relations_target"} <= indexes(filled, relations.LIST, values).keys()
+    assert {"relations_source", "relations_target"} <= indexes(filled, relations.LIST, values).keys()
