@@ -117,7 +117,7 @@ class Operations:
         count_turns: bool = True,
         idempotency_key: str | None = None,
     ) -> Stored:
-        """Store one fact; one that is known counts as used, and its lifetime starts again."""
+        """Store one fact; a known fact counts as used, and its lifetime starts again."""
 
     def store_many(
         self,
@@ -128,7 +128,7 @@ class Operations:
         count_turns: bool = True,
         idempotency_key: str | None = None,
     ) -> StoredMany:
-        """Store many facts as one task; each has its own answer, in order, and one that is wrong stops no other."""
+        """Store many facts as one task, each with its own answer in order; an invalid one does not affect others."""
 
     def remember(
         self,
@@ -141,10 +141,10 @@ class Operations:
         count_turns: bool = True,
         idempotency_key: str | None = None,
     ) -> Remembered:
-        """Store the messages of a conversation as turns; those that are known are not stored again.
+        """Store the messages of a conversation as turns; known ones are not stored again.
 
-        So all of a conversation may be given each time. Tool calls and their results become turns of the role `tool`.
-        Instructions to the system are left out, and so is what a context for a prompt had injected.
+        So the whole conversation may be given each time. Tool calls and their results become turns of the role `tool`.
+        System instructions and injected contexts are left out.
         """
 
     def edit(
@@ -169,7 +169,7 @@ class Operations:
     ) -> Edited:
         """Change the fields of a fact except its text; its history keeps the earlier values.
 
-        What is left out stays, and null removes. With another decay class or confidence its lifetime starts again.
+        Omitted fields stay, null removes. A new decay class or confidence restarts its lifetime.
         """
 
     def recall(
@@ -197,13 +197,13 @@ class Operations:
         known_as_of: datetime | str | None = None,
         touch: bool = True,
     ) -> Recalled:
-        """Find the facts that fit a question best, by words and by meaning.
+        """Find the facts that best match a question, by words and by meaning.
 
-        To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
+        This counts as use and strengthens the facts, unless `touch` is false or the question is about the past.
         """
 
     def recall_many(self, queries: Sequence[Recall | Mapping[str, Any]]) -> RecalledMany:
-        """Answer many questions as one task; each has its own answer, in order, and one that is wrong stops no other."""
+        """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
     def lookup(
         self,
@@ -217,9 +217,9 @@ class Operations:
         known_as_of: datetime | str | None = None,
         touch: bool = True,
     ) -> LookedUp:
-        """Return the facts about an entity, or one key of it, the most confident first, then the newest.
+        """Return the facts about an entity, or one key of it, most confident first, then newest.
 
-        Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
+        This needs no embedding. It counts as use and strengthens the facts, unless `touch` is false.
         """
 
     def context(
@@ -253,10 +253,10 @@ class Operations:
         tier: Tier | None = None,
         namespaces: Sequence[str] | None = None,
     ) -> Injected:
-        """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
+        """Return a block of matching facts as text for a prompt; it counts as use of the facts in it."""
 
     def fact(self, id: UUID | str) -> Fact:
-        """Return a fact as it is now; reading it so is not use."""
+        """Return a fact; this does not count as use."""
 
     def facts(
         self,
@@ -278,18 +278,18 @@ class Operations:
         tier: Tier | None = None,
         documents: bool = True,
     ) -> Facts:
-        """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
+        """Return the facts of `ids`, in order, or a page of all facts that pass the filters, newest first.
 
-        Only those that pass every filter given. Reading them so is not use.
+        This does not count as use.
         """
 
     def history(
         self, id: UUID | str, *, limit: int | None = None, cursor: str | None = None, links: bool = True
     ) -> History:
-        """Return everything that happened to a fact, live or forgotten, oldest first."""
+        """Return the events of a fact, live or forgotten, oldest first."""
 
     def used(self, ids: Sequence[UUID | str], *, idempotency_key: str | None = None) -> Used:
-        """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+        """Report which recalled facts were really used; these are strengthened once more and confirmed."""
 
     def reinforce(self, id: UUID | str, *, boost: float = 0.2, idempotency_key: str | None = None) -> Reinforced:
         """Strengthen a fact that proved true or useful, and confirm it, so that it fades later."""
@@ -302,7 +302,7 @@ class Operations:
         off: bool = False,
         idempotency_key: str | None = None,
     ) -> Pinned:
-        """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
+        """Pin a fact without end or until an instant: it neither fades nor ends."""
 
     def forget(
         self,
@@ -355,19 +355,19 @@ class Operations:
         """
 
     def held(self, limit: int = 100, *, cursor: str | None = None) -> HeldFacts:
-        """Return facts that have ended but stay visible, because of the forget limit; those that ended first come first."""
+        """Return facts that have ended but stay visible because of the forget limit, by the time when they ended."""
 
     def let_go(
         self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
     ) -> Decided:
-        """Forget held facts, which can be restored. If `left` is not 0, call again for the rest."""
+        """Forget held facts, which can be restored. If `left` is not 0, repeat the call for the rest."""
 
     def keep(
         self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
     ) -> Decided:
         """Keep facts that are held or end soon, as if they had been stored now.
 
-        If `left` is not 0, call again for the rest.
+        If `left` is not 0, repeat the call for the rest.
         """
 
     def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
@@ -381,7 +381,7 @@ class Operations:
         both: bool = False,
         idempotency_key: str | None = None,
     ) -> Resolved:
-        """Settle a contradiction: one fact supersedes the others, or both of two are accepted."""
+        """Resolve a contradiction: one fact supersedes the others, or both of two are accepted."""
 
     def link(
         self,
@@ -392,7 +392,7 @@ class Operations:
         strength: float = 1.0,
         idempotency_key: str | None = None,
     ) -> Linked:
-        """Link two facts, or change their link's strength: where one is recalled, the other is found too."""
+        """Link two facts, or change their link's strength: if one is recalled, the other is found too."""
 
     def unlink(
         self,
@@ -402,7 +402,7 @@ class Operations:
         type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
         idempotency_key: str | None = None,
     ) -> Removed:
-        """Remove the link of a type between two facts, or all of them; the facts stay."""
+        """Remove the links between two facts, of one type or all; the facts stay."""
 
     def relate(
         self,
@@ -421,7 +421,7 @@ class Operations:
         """
 
     def unrelate(self, source: str, target: str, type: str, *, idempotency_key: str | None = None) -> Removed:
-        """Remove a relation for good."""
+        """Delete a relation."""
 
     def relations(
         self, decayed: bool | None = False, *, entity: str | None = None, limit: int = 1000, cursor: str | None = None
@@ -434,7 +434,7 @@ class Operations:
         """Update the stored weights of relations, or report what would change."""
 
     def stats(self) -> Stats:
-        """Return what the namespace holds, by tier, fidelity and decay class, and what is due."""
+        """Return the numbers of facts by tier, fidelity and decay class, and of due facts."""
 
     def forecast(
         self,
@@ -447,23 +447,23 @@ class Operations:
     ) -> Forecast:
         """Return what passes will do on each of the coming days, if nothing is used until then.
 
-        With `set` it is what they would do with other settings; nothing is changed.
+        With `set` the forecast is for other settings; nothing is changed.
         """
 
     def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
-        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+        """Return the values of a property of an entity over time, with their speakers, earliest first.
 
-        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
+        Superseded and ended facts are included, facts forgotten on request are not. This does not count as use.
         """
 
     def time_series(self, days: int = 14) -> TimeSeries:
-        """Return how many facts the namespace held over so many days, as far as that was noted."""
+        """Return the time series of the namespace's numbers of facts."""
 
     def curve(self, id: UUID | str) -> Curve:
-        """Return how a fact faded, was used, and will fade."""
+        """Return the forgetting curve of a fact: how it faded, was used, and will fade."""
 
     def neighbours(self, id: UUID | str, *, most: int = 20) -> Neighbours:
-        """Return what a fact is linked with, by its strongest links, and the links among those."""
+        """Return the facts with the strongest links to a fact, and the links among them."""
 
     def put_item(
         self,
@@ -475,13 +475,13 @@ class Operations:
         ttl: float | None = None,
         idempotency_key: str | None = None,
     ) -> Put:
-        """Keep a document under a path and key, in place of what was there.
+        """Store a document under a path and key, replacing an existing one.
 
-        It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+        It is found by its `text`, if it has one. With a `ttl` it ends after that time without use; else it stays.
         """
 
     def put_items(self, items: Sequence[NewItem | Mapping[str, Any]], *, idempotency_key: str | None = None) -> PutMany:
-        """Keep many documents as one task, each in place of what was under its path and key; places differ."""
+        """Store many documents as one task, each replacing an existing one; no path and key may occur twice."""
 
     def items(
         self,
@@ -494,16 +494,16 @@ class Operations:
         offset: int = 0,
         refresh: bool = True,
     ) -> Items:
-        """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+        """Return items below a path, newest first, or the best for a query, or the one with a key."""
 
     def many_items(self, queries: Sequence[ItemQuery | Mapping[str, Any]]) -> ItemPages:
-        """Answer many questions for items as one task, each with its own page, in order."""
+        """Answer many queries for items as one task, each with its own page, in order."""
 
     def drop_item(self, path: Sequence[str], key: str, *, idempotency_key: str | None = None) -> Dropped:
-        """Forget what is kept under a path and key."""
+        """Forget the item under a path and key."""
 
     def item_paths(self) -> ItemPaths:
-        """Return every path under which an item is kept."""
+        """Return every path that has items."""
 
     def index(
         self,
@@ -514,16 +514,16 @@ class Operations:
         folder: str = "",
         idempotency_key: str | None = None,
     ) -> Indexed:
-        """Keep the chunks of a file, read at `now`, and no others of its path.
+        """Replace the chunks of a file by those read at `now`.
 
-        If the file was read again since, nothing is done, and the answer says `outdated`.
+        If a later reading is stored already, nothing is done, and the answer says `outdated`.
         """
 
     def unindex(self, paths: Sequence[str], *, idempotency_key: str | None = None) -> Unindexed:
-        """Erase the chunks of files that do not exist any more."""
+        """Erase the chunks of removed files."""
 
     def documents(self, name: str) -> Documents:
-        """Return which files of a folder are indexed, each with the digest of what was last read of it."""
+        """Return the indexed files of a folder, each with the digest of its last reading."""
 
     def decay(
         self,
@@ -534,7 +534,7 @@ class Operations:
         now: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Decayed:
-        """Run one pass: what is due cools, shrinks and is forgotten; return its counters when it is done."""
+        """Run one pass over due facts, which cool, lose dimensions or are forgotten; return its counters at the end."""
 
     def prune(
         self,
@@ -546,7 +546,7 @@ class Operations:
         now: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Pruned:
-        """Forget what has expired (hard), and halve or remove what nears its expiry (soft)."""
+        """Forget expired facts (hard), and halve the confidence of those near their expiry or forget them (soft)."""
 
     def backfill(
         self,
@@ -563,9 +563,9 @@ class Operations:
         """
 
     def runs(self, limit: int = 20, *, before: datetime | str | None = None, everything: bool = False) -> Runs:
-        """Return the latest passes over a namespace's facts, the newest first, or with `everything` any.
+        """Return the latest passes over a namespace's facts, newest first, or with `everything` all passes.
 
-        What a pass over all namespaces did is reported only with `everything`.
+        The counts of passes over all namespaces are included only with `everything`.
         """
 
     def consolidate(
@@ -573,38 +573,38 @@ class Operations:
     ) -> Consolidated:
         """Return near-duplicates; with `apply` they are merged, which `restore` undoes.
 
-        With `everywhere` each namespace that has something new gets a run of its own.
+        With `everywhere` each namespace with new facts gets a run of its own.
         """
 
     def janitor(self, now: datetime | str | None = None, *, idempotency_key: str | None = None) -> Janitor:
-        """Run the janitor: cull what is no longer believed and let episodes age; return what that was since its last run.
+        """Run the janitor: cull facts of low confidence and age episodes; return the changes since its last run.
 
-        With `everywhere` each namespace in which something is due gets a run of its own.
+        With `everywhere` each namespace with due facts gets a run of its own.
         """
 
     def janitor_snapshot(self) -> Janitor:
         """Return the report of the janitor's last run; `totalRuns` is 0 before the first."""
 
     def purge(self, dry_run: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None) -> Purged:
-        """Erase for good what was forgotten on request EBB_RETENTION_DAYS ago; call again while something is `left`.
+        """Erase facts that were forgotten on request EBB_RETENTION_DAYS ago; repeat the call while some are `left`.
 
-        What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
+        Facts that decay forgot are moved to deep memory, and erased from there after EBB_DEEP_DAYS, by default never.
         """
 
     def doctor(self, mend: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None) -> Examined:
-        """Examine facts, and with `mend` put right what is wrong with them; return the faults, and how Redis is."""
+        """Examine facts, and with `mend` repair them; return the faults and the condition of Redis."""
 
     def branch(self, older: int, *, idempotency_key: str | None = None) -> Branched:
-        """Copy a namespace with every instant this many days earlier, to see what time does; the original does not change.
+        """Copy a namespace with every instant shifted into the past, to try out decay; the original does not change.
 
         Repeating it copies nothing twice.
         """
 
     def branches(self, everywhere: bool = False) -> Branches:
-        """Return the branches of a namespace, by their names; one that is incomplete is completed by making it again."""
+        """Return the branches of a namespace by name; making an incomplete branch again completes it."""
 
     def drop_branch(self, older: int | None = None, *, idempotency_key: str | None = None) -> BranchesDropped:
-        """Erase the branches of a namespace for good, or the one of this age, or a branch itself."""
+        """Erase all branches of a namespace, the one of an age, or the given branch."""
 
     def settings(
         self,
@@ -613,19 +613,19 @@ class Operations:
         unset: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> NamespaceSettings:
-        """Set some settings of a namespace and unset others, by their paths; they apply from the next pass on.
+        """Set and unset settings of a namespace by their paths; they apply from the next pass on.
 
-        The answer has the effective settings and those that are its own.
+        The answer has the effective settings and the namespace's own.
         """
 
     def import_records(self, records: Sequence[Any], *, idempotency_key: str | None = None) -> Imported:
-        """Import lines of an archive: facts become what they were, with their past, links and relations."""
+        """Import records of an archive: facts with their past, links and relations."""
 
     def namespaces(self, prefix: str = "", *, limit: int = 100, idempotency_key: str | None = None) -> Namespaces:
         """Return the names of namespaces in order."""
 
     def system_time_series(self, days: int = 14, *, idempotency_key: str | None = None) -> SystemTimeSeries:
-        """Return how many tasks waited, and how quickly writes could be read, over so many days."""
+        """Return the time series of queue lengths and of the latency of writes."""
 
 class AsyncOperations:
     """Every operation as a method, to be awaited."""
@@ -672,7 +672,7 @@ class AsyncOperations:
         count_turns: bool = True,
         idempotency_key: str | None = None,
     ) -> Stored:
-        """Store one fact; one that is known counts as used, and its lifetime starts again."""
+        """Store one fact; a known fact counts as used, and its lifetime starts again."""
 
     async def store_many(
         self,
@@ -683,7 +683,7 @@ class AsyncOperations:
         count_turns: bool = True,
         idempotency_key: str | None = None,
     ) -> StoredMany:
-        """Store many facts as one task; each has its own answer, in order, and one that is wrong stops no other."""
+        """Store many facts as one task, each with its own answer in order; an invalid one does not affect others."""
 
     async def remember(
         self,
@@ -696,10 +696,10 @@ class AsyncOperations:
         count_turns: bool = True,
         idempotency_key: str | None = None,
     ) -> Remembered:
-        """Store the messages of a conversation as turns; those that are known are not stored again.
+        """Store the messages of a conversation as turns; known ones are not stored again.
 
-        So all of a conversation may be given each time. Tool calls and their results become turns of the role `tool`.
-        Instructions to the system are left out, and so is what a context for a prompt had injected.
+        So the whole conversation may be given each time. Tool calls and their results become turns of the role `tool`.
+        System instructions and injected contexts are left out.
         """
 
     async def edit(
@@ -724,7 +724,7 @@ class AsyncOperations:
     ) -> Edited:
         """Change the fields of a fact except its text; its history keeps the earlier values.
 
-        What is left out stays, and null removes. With another decay class or confidence its lifetime starts again.
+        Omitted fields stay, null removes. A new decay class or confidence restarts its lifetime.
         """
 
     async def recall(
@@ -752,13 +752,13 @@ class AsyncOperations:
         known_as_of: datetime | str | None = None,
         touch: bool = True,
     ) -> Recalled:
-        """Find the facts that fit a question best, by words and by meaning.
+        """Find the facts that best match a question, by words and by meaning.
 
-        To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
+        This counts as use and strengthens the facts, unless `touch` is false or the question is about the past.
         """
 
     async def recall_many(self, queries: Sequence[Recall | Mapping[str, Any]]) -> RecalledMany:
-        """Answer many questions as one task; each has its own answer, in order, and one that is wrong stops no other."""
+        """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
     async def lookup(
         self,
@@ -772,9 +772,9 @@ class AsyncOperations:
         known_as_of: datetime | str | None = None,
         touch: bool = True,
     ) -> LookedUp:
-        """Return the facts about an entity, or one key of it, the most confident first, then the newest.
+        """Return the facts about an entity, or one key of it, most confident first, then newest.
 
-        Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
+        This needs no embedding. It counts as use and strengthens the facts, unless `touch` is false.
         """
 
     async def context(
@@ -808,10 +808,10 @@ class AsyncOperations:
         tier: Tier | None = None,
         namespaces: Sequence[str] | None = None,
     ) -> Injected:
-        """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
+        """Return a block of matching facts as text for a prompt; it counts as use of the facts in it."""
 
     async def fact(self, id: UUID | str) -> Fact:
-        """Return a fact as it is now; reading it so is not use."""
+        """Return a fact; this does not count as use."""
 
     async def facts(
         self,
@@ -833,18 +833,18 @@ class AsyncOperations:
         tier: Tier | None = None,
         documents: bool = True,
     ) -> Facts:
-        """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
+        """Return the facts of `ids`, in order, or a page of all facts that pass the filters, newest first.
 
-        Only those that pass every filter given. Reading them so is not use.
+        This does not count as use.
         """
 
     async def history(
         self, id: UUID | str, *, limit: int | None = None, cursor: str | None = None, links: bool = True
     ) -> History:
-        """Return everything that happened to a fact, live or forgotten, oldest first."""
+        """Return the events of a fact, live or forgotten, oldest first."""
 
     async def used(self, ids: Sequence[UUID | str], *, idempotency_key: str | None = None) -> Used:
-        """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+        """Report which recalled facts were really used; these are strengthened once more and confirmed."""
 
     async def reinforce(self, id: UUID | str, *, boost: float = 0.2, idempotency_key: str | None = None) -> Reinforced:
         """Strengthen a fact that proved true or useful, and confirm it, so that it fades later."""
@@ -857,7 +857,7 @@ class AsyncOperations:
         off: bool = False,
         idempotency_key: str | None = None,
     ) -> Pinned:
-        """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
+        """Pin a fact without end or until an instant: it neither fades nor ends."""
 
     async def forget(
         self,
@@ -910,19 +910,19 @@ class AsyncOperations:
         """
 
     async def held(self, limit: int = 100, *, cursor: str | None = None) -> HeldFacts:
-        """Return facts that have ended but stay visible, because of the forget limit; those that ended first come first."""
+        """Return facts that have ended but stay visible because of the forget limit, by the time when they ended."""
 
     async def let_go(
         self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
     ) -> Decided:
-        """Forget held facts, which can be restored. If `left` is not 0, call again for the rest."""
+        """Forget held facts, which can be restored. If `left` is not 0, repeat the call for the rest."""
 
     async def keep(
         self, ids: Sequence[UUID | str] | None = None, *, everything: bool = False, idempotency_key: str | None = None
     ) -> Decided:
         """Keep facts that are held or end soon, as if they had been stored now.
 
-        If `left` is not 0, call again for the rest.
+        If `left` is not 0, repeat the call for the rest.
         """
 
     async def contradictions(self, limit: int = 100, *, cursor: str | None = None) -> Contradictions:
@@ -936,7 +936,7 @@ class AsyncOperations:
         both: bool = False,
         idempotency_key: str | None = None,
     ) -> Resolved:
-        """Settle a contradiction: one fact supersedes the others, or both of two are accepted."""
+        """Resolve a contradiction: one fact supersedes the others, or both of two are accepted."""
 
     async def link(
         self,
@@ -947,7 +947,7 @@ class AsyncOperations:
         strength: float = 1.0,
         idempotency_key: str | None = None,
     ) -> Linked:
-        """Link two facts, or change their link's strength: where one is recalled, the other is found too."""
+        """Link two facts, or change their link's strength: if one is recalled, the other is found too."""
 
     async def unlink(
         self,
@@ -957,7 +957,7 @@ class AsyncOperations:
         type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
         idempotency_key: str | None = None,
     ) -> Removed:
-        """Remove the link of a type between two facts, or all of them; the facts stay."""
+        """Remove the links between two facts, of one type or all; the facts stay."""
 
     async def relate(
         self,
@@ -976,7 +976,7 @@ class AsyncOperations:
         """
 
     async def unrelate(self, source: str, target: str, type: str, *, idempotency_key: str | None = None) -> Removed:
-        """Remove a relation for good."""
+        """Delete a relation."""
 
     async def relations(
         self, decayed: bool | None = False, *, entity: str | None = None, limit: int = 1000, cursor: str | None = None
@@ -989,7 +989,7 @@ class AsyncOperations:
         """Update the stored weights of relations, or report what would change."""
 
     async def stats(self) -> Stats:
-        """Return what the namespace holds, by tier, fidelity and decay class, and what is due."""
+        """Return the numbers of facts by tier, fidelity and decay class, and of due facts."""
 
     async def forecast(
         self,
@@ -1002,23 +1002,23 @@ class AsyncOperations:
     ) -> Forecast:
         """Return what passes will do on each of the coming days, if nothing is used until then.
 
-        With `set` it is what they would do with other settings; nothing is changed.
+        With `set` the forecast is for other settings; nothing is changed.
         """
 
     async def timeline(self, entity: str, key: str, *, limit: int = 100, cursor: str | None = None) -> Timeline:
-        """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+        """Return the values of a property of an entity over time, with their speakers, earliest first.
 
-        Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
+        Superseded and ended facts are included, facts forgotten on request are not. This does not count as use.
         """
 
     async def time_series(self, days: int = 14) -> TimeSeries:
-        """Return how many facts the namespace held over so many days, as far as that was noted."""
+        """Return the time series of the namespace's numbers of facts."""
 
     async def curve(self, id: UUID | str) -> Curve:
-        """Return how a fact faded, was used, and will fade."""
+        """Return the forgetting curve of a fact: how it faded, was used, and will fade."""
 
     async def neighbours(self, id: UUID | str, *, most: int = 20) -> Neighbours:
-        """Return what a fact is linked with, by its strongest links, and the links among those."""
+        """Return the facts with the strongest links to a fact, and the links among them."""
 
     async def put_item(
         self,
@@ -1030,15 +1030,15 @@ class AsyncOperations:
         ttl: float | None = None,
         idempotency_key: str | None = None,
     ) -> Put:
-        """Keep a document under a path and key, in place of what was there.
+        """Store a document under a path and key, replacing an existing one.
 
-        It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+        It is found by its `text`, if it has one. With a `ttl` it ends after that time without use; else it stays.
         """
 
     async def put_items(
         self, items: Sequence[NewItem | Mapping[str, Any]], *, idempotency_key: str | None = None
     ) -> PutMany:
-        """Keep many documents as one task, each in place of what was under its path and key; places differ."""
+        """Store many documents as one task, each replacing an existing one; no path and key may occur twice."""
 
     async def items(
         self,
@@ -1051,16 +1051,16 @@ class AsyncOperations:
         offset: int = 0,
         refresh: bool = True,
     ) -> Items:
-        """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+        """Return items below a path, newest first, or the best for a query, or the one with a key."""
 
     async def many_items(self, queries: Sequence[ItemQuery | Mapping[str, Any]]) -> ItemPages:
-        """Answer many questions for items as one task, each with its own page, in order."""
+        """Answer many queries for items as one task, each with its own page, in order."""
 
     async def drop_item(self, path: Sequence[str], key: str, *, idempotency_key: str | None = None) -> Dropped:
-        """Forget what is kept under a path and key."""
+        """Forget the item under a path and key."""
 
     async def item_paths(self) -> ItemPaths:
-        """Return every path under which an item is kept."""
+        """Return every path that has items."""
 
     async def index(
         self,
@@ -1071,16 +1071,16 @@ class AsyncOperations:
         folder: str = "",
         idempotency_key: str | None = None,
     ) -> Indexed:
-        """Keep the chunks of a file, read at `now`, and no others of its path.
+        """Replace the chunks of a file by those read at `now`.
 
-        If the file was read again since, nothing is done, and the answer says `outdated`.
+        If a later reading is stored already, nothing is done, and the answer says `outdated`.
         """
 
     async def unindex(self, paths: Sequence[str], *, idempotency_key: str | None = None) -> Unindexed:
-        """Erase the chunks of files that do not exist any more."""
+        """Erase the chunks of removed files."""
 
     async def documents(self, name: str) -> Documents:
-        """Return which files of a folder are indexed, each with the digest of what was last read of it."""
+        """Return the indexed files of a folder, each with the digest of its last reading."""
 
     async def decay(
         self,
@@ -1091,7 +1091,7 @@ class AsyncOperations:
         now: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Decayed:
-        """Run one pass: what is due cools, shrinks and is forgotten; return its counters when it is done."""
+        """Run one pass over due facts, which cool, lose dimensions or are forgotten; return its counters at the end."""
 
     async def prune(
         self,
@@ -1103,7 +1103,7 @@ class AsyncOperations:
         now: datetime | str | None = None,
         idempotency_key: str | None = None,
     ) -> Pruned:
-        """Forget what has expired (hard), and halve or remove what nears its expiry (soft)."""
+        """Forget expired facts (hard), and halve the confidence of those near their expiry or forget them (soft)."""
 
     async def backfill(
         self,
@@ -1120,9 +1120,9 @@ class AsyncOperations:
         """
 
     async def runs(self, limit: int = 20, *, before: datetime | str | None = None, everything: bool = False) -> Runs:
-        """Return the latest passes over a namespace's facts, the newest first, or with `everything` any.
+        """Return the latest passes over a namespace's facts, newest first, or with `everything` all passes.
 
-        What a pass over all namespaces did is reported only with `everything`.
+        The counts of passes over all namespaces are included only with `everything`.
         """
 
     async def consolidate(
@@ -1130,13 +1130,13 @@ class AsyncOperations:
     ) -> Consolidated:
         """Return near-duplicates; with `apply` they are merged, which `restore` undoes.
 
-        With `everywhere` each namespace that has something new gets a run of its own.
+        With `everywhere` each namespace with new facts gets a run of its own.
         """
 
     async def janitor(self, now: datetime | str | None = None, *, idempotency_key: str | None = None) -> Janitor:
-        """Run the janitor: cull what is no longer believed and let episodes age; return what that was since its last run.
+        """Run the janitor: cull facts of low confidence and age episodes; return the changes since its last run.
 
-        With `everywhere` each namespace in which something is due gets a run of its own.
+        With `everywhere` each namespace with due facts gets a run of its own.
         """
 
     async def janitor_snapshot(self) -> Janitor:
@@ -1145,27 +1145,27 @@ class AsyncOperations:
     async def purge(
         self, dry_run: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None
     ) -> Purged:
-        """Erase for good what was forgotten on request EBB_RETENTION_DAYS ago; call again while something is `left`.
+        """Erase facts that were forgotten on request EBB_RETENTION_DAYS ago; repeat the call while some are `left`.
 
-        What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
+        Facts that decay forgot are moved to deep memory, and erased from there after EBB_DEEP_DAYS, by default never.
         """
 
     async def doctor(
         self, mend: bool = False, *, everywhere: bool = False, idempotency_key: str | None = None
     ) -> Examined:
-        """Examine facts, and with `mend` put right what is wrong with them; return the faults, and how Redis is."""
+        """Examine facts, and with `mend` repair them; return the faults and the condition of Redis."""
 
     async def branch(self, older: int, *, idempotency_key: str | None = None) -> Branched:
-        """Copy a namespace with every instant this many days earlier, to see what time does; the original does not change.
+        """Copy a namespace with every instant shifted into the past, to try out decay; the original does not change.
 
         Repeating it copies nothing twice.
         """
 
     async def branches(self, everywhere: bool = False) -> Branches:
-        """Return the branches of a namespace, by their names; one that is incomplete is completed by making it again."""
+        """Return the branches of a namespace by name; making an incomplete branch again completes it."""
 
     async def drop_branch(self, older: int | None = None, *, idempotency_key: str | None = None) -> BranchesDropped:
-        """Erase the branches of a namespace for good, or the one of this age, or a branch itself."""
+        """Erase all branches of a namespace, the one of an age, or the given branch."""
 
     async def settings(
         self,
@@ -1174,19 +1174,19 @@ class AsyncOperations:
         unset: Sequence[str] | None = None,
         idempotency_key: str | None = None,
     ) -> NamespaceSettings:
-        """Set some settings of a namespace and unset others, by their paths; they apply from the next pass on.
+        """Set and unset settings of a namespace by their paths; they apply from the next pass on.
 
-        The answer has the effective settings and those that are its own.
+        The answer has the effective settings and the namespace's own.
         """
 
     async def import_records(self, records: Sequence[Any], *, idempotency_key: str | None = None) -> Imported:
-        """Import lines of an archive: facts become what they were, with their past, links and relations."""
+        """Import records of an archive: facts with their past, links and relations."""
 
     async def namespaces(self, prefix: str = "", *, limit: int = 100, idempotency_key: str | None = None) -> Namespaces:
         """Return the names of namespaces in order."""
 
     async def system_time_series(self, days: int = 14, *, idempotency_key: str | None = None) -> SystemTimeSeries:
-        """Return how many tasks waited, and how quickly writes could be read, over so many days."""
+        """Return the time series of queue lengths and of the latency of writes."""
 
 class JsonOperations:
     """Every operation as a method, with plain JSON as its answer."""

@@ -23,7 +23,7 @@ Older = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=MOST_DAYS)]
 
 
 class Examine(Reaching):
-    """Examine facts, and with `mend` put right what is wrong with them; return the faults, and how Redis is."""
+    """Examine facts, and with `mend` repair them; return the faults and the condition of Redis."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"mend": False}]})
 
@@ -31,7 +31,7 @@ class Examine(Reaching):
 
 
 class MakeBranch(Scoped):
-    """Copy a namespace with every instant this many days earlier, to see what time does; the original does not change.
+    """Copy a namespace with every instant shifted into the past, to try out decay; the original does not change.
 
     Repeating it copies nothing twice.
     """
@@ -42,19 +42,19 @@ class MakeBranch(Scoped):
 
 
 class ListBranches(Reaching):
-    """Return the branches of a namespace, by their names; one that is incomplete is completed by making it again."""
+    """Return the branches of a namespace by name; making an incomplete branch again completes it."""
 
 
 class DropBranches(Scoped):
-    """Erase the branches of a namespace for good, or the one of this age, or a branch itself."""
+    """Erase all branches of a namespace, the one of an age, or the given branch."""
 
     older: Annotated[Older | None, Field(description="only the branch that is this many days older")] = None
 
 
 class ChangeSettings(Timed):
-    """Set some settings of a namespace and unset others, by their paths; they apply from the next pass on.
+    """Set and unset settings of a namespace by their paths; they apply from the next pass on.
 
-    The answer has the effective settings and those that are its own.
+    The answer has the effective settings and the namespace's own.
     """
 
     model_config = ConfigDict(
@@ -73,7 +73,7 @@ class ChangeSettings(Timed):
 
 
 class ShowSystemTimeSeries(Params):
-    """Return how many tasks waited, and how quickly writes could be read, over so many days."""
+    """Return the time series of queue lengths and of the latency of writes."""
 
     days: Annotated[Days, Field(description="how many days to look back")] = 14
     now: Instant | None = None
@@ -89,7 +89,7 @@ RELATION: dict[str, Any] = {
 
 
 class ImportRecords(Timed):
-    """Import lines of an archive: facts become what they were, with their past, links and relations."""
+    """Import records of an archive: facts with their past, links and relations."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"records": [RELATION]}]})
 
@@ -97,7 +97,7 @@ class ImportRecords(Timed):
 
 
 class FactFault(Answer):
-    """How many facts have a fault, what that means, and the first of them."""
+    """The number of facts with a fault, its meaning, and the first of them."""
 
     fault: str
     facts: int
@@ -106,7 +106,7 @@ class FactFault(Answer):
 
 
 class Examined(Answer):
-    """How many facts were examined, what is wrong, and whether that was put right; of the whole also how Redis is."""
+    """The number of examined facts, the faults, whether they were repaired, and at the end the condition of Redis."""
 
     examined: int
     faults: list[FactFault]
@@ -114,7 +114,7 @@ class Examined(Answer):
 
 
 class Branched(Answer):
-    """A branch: its name, whether it was made just now, and how many live facts it holds."""
+    """A branch: its name, whether it was made just now, and its number of live facts."""
 
     branch: str
     action: str
@@ -122,7 +122,7 @@ class Branched(Answer):
 
 
 class Branches(Answer):
-    """The branches of the namespace, and how many there are."""
+    """The branches of the namespace, and their number."""
 
     branches: list[dict[str, Any]]
     total: int
@@ -135,7 +135,7 @@ class BranchesDropped(Answer):
 
 
 class NamespaceSettings(Answer):
-    """The effective settings of a namespace, which of them are its own, and whether these changed just now."""
+    """The effective settings of a namespace, its own ones, and whether these changed just now."""
 
     settings: dict[str, Any]
     own: dict[str, Any]
@@ -144,16 +144,16 @@ class NamespaceSettings(Answer):
 
 
 class SystemTimeSeries(Answer):
-    """Instants in epoch seconds; for each, how many tasks waited in each queue, and how quickly writes could be read.
+    """Time series by instant in epoch seconds: waiting tasks of each queue, and the latency of writes.
 
-    `half` and `most` are within how many seconds half and 19 of 20 of the writes before could be read.
+    `half` and `most` are the median and the 95th percentile in seconds until a write could be read.
     """
 
     at: list[float]
 
 
 class Imported(Answer):
-    """What became of each line, in order, or the error that kept it out."""
+    """The outcome or error of each record, in order."""
 
     results: list[dict[str, Any]]
 

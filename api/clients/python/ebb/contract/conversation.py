@@ -16,10 +16,10 @@ MESSAGES = "as OpenAI, Anthropic and others have them: `role`, and `content` as 
 
 
 class Remember(Statement):
-    """Store the messages of a conversation as turns; those that are known are not stored again.
+    """Store the messages of a conversation as turns; known ones are not stored again.
 
-    So all of a conversation may be given each time. Tool calls and their results become turns of the role `tool`.
-    Instructions to the system are left out, and so is what a context for a prompt had injected.
+    So the whole conversation may be given each time. Tool calls and their results become turns of the role `tool`.
+    System instructions and injected contexts are left out.
     """
 
     model_config = ConfigDict(
@@ -37,7 +37,7 @@ class Remember(Statement):
 
 
 class Turn(Answer):
-    """What became of a message, or of a tool call in it: a fact with an id, or an error that kept it out."""
+    """The outcome of a message, or of a tool call in it: a fact with an id, or an error."""
 
     message: Annotated[int, Field(description="the place of its message, from 0")]
     role: str
@@ -48,7 +48,7 @@ class Turn(Answer):
 
 
 class Remembered(Answer):
-    """What became of each turn, in order, how many are new, and which messages have nothing to store."""
+    """The outcome of each turn in order, the number of new ones, and the messages with nothing to store."""
 
     turns: list[Turn]
     added: int

@@ -24,7 +24,7 @@ NOW = "the instant of the pass; only with `dry_run` one in the future"
 
 
 class Decay(Reaching):
-    """Run one pass: what is due cools, shrinks and is forgotten; return its counters when it is done."""
+    """Run one pass over due facts, which cool, lose dimensions or are forgotten; return its counters at the end."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}, {}]})
 
@@ -34,7 +34,7 @@ class Decay(Reaching):
 
 
 class Prune(Reaching):
-    """Forget what has expired (hard), and halve or remove what nears its expiry (soft)."""
+    """Forget expired facts (hard), and halve the confidence of those near their expiry or forget them (soft)."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
 
@@ -60,9 +60,9 @@ class Backfill(Reaching):
 
 
 class ListRuns(Scoped):
-    """Return the latest passes over a namespace's facts, the newest first, or with `everything` any.
+    """Return the latest passes over a namespace's facts, newest first, or with `everything` all passes.
 
-    What a pass over all namespaces did is reported only with `everything`.
+    The counts of passes over all namespaces are included only with `everything`.
     """
 
     limit: Annotated[Limit, Field(description="how many at most")] = 20
@@ -73,7 +73,7 @@ class ListRuns(Scoped):
 class Consolidate(Reaching):
     """Return near-duplicates; with `apply` they are merged, which `restore` undoes.
 
-    With `everywhere` each namespace that has something new gets a run of its own.
+    With `everywhere` each namespace with new facts gets a run of its own.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"apply": True}]})
@@ -84,9 +84,9 @@ class Consolidate(Reaching):
 
 
 class RunJanitor(Reaching):
-    """Run the janitor: cull what is no longer believed and let episodes age; return what that was since its last run.
+    """Run the janitor: cull facts of low confidence and age episodes; return the changes since its last run.
 
-    With `everywhere` each namespace in which something is due gets a run of its own.
+    With `everywhere` each namespace with due facts gets a run of its own.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}]})
@@ -101,14 +101,14 @@ class ShowJanitor(Scoped):
 
 
 class ListHeld(Scoped):
-    """Return facts that have ended but stay visible, because of the forget limit; those that ended first come first."""
+    """Return facts that have ended but stay visible because of the forget limit, by the time when they ended."""
 
     limit: Annotated[Limit, Field(description="how many at most")] = 100
     cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
 
 
 class Decide(Timed):
-    """Decide about held facts."""
+    """A decision on held facts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID]}, {"everything": True}]})
 
@@ -119,20 +119,20 @@ class Decide(Timed):
 
 
 class LetGo(Decide):
-    """Forget held facts, which can be restored. If `left` is not 0, call again for the rest."""
+    """Forget held facts, which can be restored. If `left` is not 0, repeat the call for the rest."""
 
 
 class Keep(Decide):
     """Keep facts that are held or end soon, as if they had been stored now.
 
-    If `left` is not 0, call again for the rest.
+    If `left` is not 0, repeat the call for the rest.
     """
 
 
 class Purge(Reaching):
-    """Erase for good what was forgotten on request EBB_RETENTION_DAYS ago; call again while something is `left`.
+    """Erase facts that were forgotten on request EBB_RETENTION_DAYS ago; repeat the call while some are `left`.
 
-    What ended by itself sinks into deep memory, from where EBB_DEEP_DAYS erases it, by default never.
+    Facts that decay forgot are moved to deep memory, and erased from there after EBB_DEEP_DAYS, by default never.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
@@ -141,7 +141,7 @@ class Purge(Reaching):
 
 
 class Decayed(Answer):
-    """What a pass did; `held` facts have ended but stay visible because of the forget limit."""
+    """The counters of a pass; `held` facts have ended but stay visible because of the forget limit."""
 
     processed: int
     changed: int
@@ -149,7 +149,7 @@ class Decayed(Answer):
 
 
 class Pruned(Answer):
-    """How many facts had expired, and how many soft decay halved; `deleted` of these it removed."""
+    """The numbers of expired facts, of facts that soft decay halved, and of those among them that it forgot."""
 
     expired: int
     decayed: int
@@ -158,7 +158,7 @@ class Pruned(Answer):
 
 
 class Reclassified(Answer):
-    """How many facts went from one decay class to another."""
+    """The number of facts that changed from one decay class to another."""
 
     was: str = Field(alias="from")
     to: str
@@ -166,7 +166,7 @@ class Reclassified(Answer):
 
 
 class Backfilled(Answer):
-    """How many facts were examined, which classes changed, and how many facts would be over by their new lifetime."""
+    """The number of examined facts, the changes of classes, and the number of facts whose new lifetime is over."""
 
     examined: int
     changes: list[Reclassified]
@@ -174,14 +174,14 @@ class Backfilled(Answer):
 
 
 class Runs(Answer):
-    """Passes, the newest first; `next` is the `before` of those that came earlier."""
+    """Passes, newest first; `next` is the `before` of the next page."""
 
     runs: list[dict[str, Any]]
     next: datetime | None
 
 
 class Consolidated(Answer):
-    """The groups of near-duplicates that were merged, or would be, and how many are left."""
+    """The groups of near-duplicates that were merged, or would be, and the number of those left."""
 
     applied: bool
     merged: int
@@ -191,21 +191,21 @@ class Consolidated(Answer):
 
 
 class Janitor(Answer):
-    """The report of the janitor's last run, in its documented field names."""
+    """The report of the janitor's last run, with the documented field names."""
 
     totalRuns: int  # noqa: N815  the document's own name
     lastRunAt: datetime | None = None  # noqa: N815
 
 
 class HeldFacts(Page):
-    """Facts that have ended but stay visible, those that ended first in front."""
+    """Facts that have ended but stay visible, by the time when they ended."""
 
     held: list[dict[str, Any]]
     total: int
 
 
 class Decided(Answer):
-    """How many held facts were decided about, the ids of the first of them, and how many are still held."""
+    """The number of facts that were forgotten or kept, the first ids, and the number of facts still held."""
 
     decided: int
     ids: list[UUID]
@@ -213,9 +213,9 @@ class Decided(Answer):
 
 
 class Purged(Answer):
-    """How many facts were erased and sank into deep memory, and how many are left to be erased.
+    """The numbers of facts that were erased, moved to deep memory, and left to be erased.
 
-    They had been forgotten on request before an instant, or ended by themselves before another, if that counts.
+    They were forgotten on request before one instant, or ended before the other, if facts in deep memory are erased.
     """
 
     purged: int

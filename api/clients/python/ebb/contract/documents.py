@@ -103,15 +103,15 @@ class Chunk(BaseModel):
 
 
 class ListDocuments(Scoped):
-    """Return which files of a folder are indexed, each with the digest of what was last read of it."""
+    """Return the indexed files of a folder, each with the digest of its last reading."""
 
     name: Annotated[Folder, Field(description="the name of the folder, which the paths begin with")]
 
 
 class Index(Timed):
-    """Keep the chunks of a file, read at `now`, and no others of its path.
+    """Replace the chunks of a file by those read at `now`.
 
-    If the file was read again since, nothing is done, and the answer says `outdated`.
+    If a later reading is stored already, nothing is done, and the answer says `outdated`.
     """
 
     model_config = ConfigDict(
@@ -127,7 +127,7 @@ class Index(Timed):
 
 
 class Unindex(Scoped):
-    """Erase the chunks of files that do not exist any more."""
+    """Erase the chunks of removed files."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"paths": ["notes/boat.md"]}]})
 
@@ -138,7 +138,7 @@ DRINK: dict[str, Any] = {"path": ["users", "mira"], "key": "drink", "document": 
 
 
 class NewItem(Params):
-    """A document to keep under a path and key."""
+    """A document to store under a path and key."""
 
     path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
     key: Annotated[Name, Field(description="the name of the item at its path")]
@@ -148,16 +148,16 @@ class NewItem(Params):
 
 
 class PutItem(NewItem, Timed):
-    """Keep a document under a path and key, in place of what was there.
+    """Store a document under a path and key, replacing an existing one.
 
-    It is found by its `text`, if there is one. With a `ttl` it ends when it was not used for so long; else it stays.
+    It is found by its `text`, if it has one. With a `ttl` it ends after that time without use; else it stays.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [DRINK]})
 
 
 class PutItems(Timed):
-    """Keep many documents as one task, each in place of what was under its path and key; places differ."""
+    """Store many documents as one task, each replacing an existing one; no path and key may occur twice."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"items": [DRINK]}]})
 
@@ -165,7 +165,7 @@ class PutItems(Timed):
 
 
 class ItemQuery(Params):
-    """Which items are asked for."""
+    """A query for items."""
 
     path: Annotated[Labels, Field(description="labels that the items' paths begin with")] = Field(default_factory=list)
     key: Annotated[Name | None, Field(description="only the item with this key, at just this path")] = None
@@ -179,13 +179,13 @@ class ItemQuery(Params):
 
 
 class ListItems(ItemQuery, Timed):
-    """Return items below a path, the newest first, or the best for a query, or the one with a key."""
+    """Return items below a path, newest first, or the best for a query, or the one with a key."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "query": "tea"}]})
 
 
 class ListManyItems(Timed):
-    """Answer many questions for items as one task, each with its own page, in order."""
+    """Answer many queries for items as one task, each with its own page, in order."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -197,7 +197,7 @@ class ListManyItems(Timed):
 
 
 class DropItem(Timed):
-    """Forget what is kept under a path and key."""
+    """Forget the item under a path and key."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "key": "drink"}]})
 
@@ -206,7 +206,7 @@ class DropItem(Timed):
 
 
 class ListItemPaths(Timed):
-    """Return every path under which an item is kept."""
+    """Return every path that has items."""
 
 
 class Document(Answer):
@@ -224,7 +224,7 @@ class Documents(Answer):
 
 
 class Indexed(Answer):
-    """What became of a file's chunks; `outdated` if it was read again later, and nothing was done."""
+    """The changes of a file's chunks; `outdated` if a later reading is stored and nothing was done."""
 
     path: str
     added: int = 0
@@ -236,7 +236,7 @@ class Indexed(Answer):
 
 
 class Unindexed(Answer):
-    """How many chunks were erased."""
+    """The number of erased chunks."""
 
     removed: int
 
@@ -271,7 +271,7 @@ class Items(Answer):
 
 
 class ItemPages(Answer):
-    """The items for each of many questions, in order."""
+    """The items for each of many queries, in order."""
 
     answers: list[Items]
 

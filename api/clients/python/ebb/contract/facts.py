@@ -43,7 +43,7 @@ Extra = Annotated[Metadata | None, Field(description="an object that comes back 
 
 
 class NewFact(Params):
-    """A fact to store; what is left out gets its default."""
+    """A fact to store."""
 
     text: Annotated[Text, Field(description="one statement that is clear without its context")]
     id: Annotated[FactId | None, Field(description="a UUID of your own, which makes repeating safe")] = None
@@ -81,7 +81,7 @@ class NewFact(Params):
 
 
 class Statement(Timed):
-    """What holds for all facts of a call."""
+    """Options for all facts of a call."""
 
     touch: Annotated[Flag, Field(description="whether facts that are known count as used")] = True
     classify: Annotated[Flag, Field(description="whether facts get a decay class and tags by their words")] = True
@@ -89,7 +89,7 @@ class Statement(Timed):
 
 
 class Store(NewFact, Statement):
-    """Store one fact; one that is known counts as used, and its lifetime starts again."""
+    """Store one fact; a known fact counts as used, and its lifetime starts again."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -102,7 +102,7 @@ class Store(NewFact, Statement):
 
 
 class StoreMany(Statement):
-    """Store many facts as one task; each has its own answer, in order, and one that is wrong stops no other."""
+    """Store many facts as one task, each with its own answer in order; an invalid one does not affect others."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]}]}
@@ -116,7 +116,7 @@ class StoreMany(Statement):
 class Edit(Timed):
     """Change the fields of a fact except its text; its history keeps the earlier values.
 
-    What is left out stays, and null removes. With another decay class or confidence its lifetime starts again.
+    Omitted fields stay, null removes. A new decay class or confidence restarts its lifetime.
     """
 
     model_config = ConfigDict(
@@ -145,7 +145,7 @@ EDITABLE = tuple(Edit.__annotations__)[1:]
 
 
 class Lives(Answer):
-    """Which decay class a fact has and why, and when and why it ends if it is never used; null if it never does."""
+    """The decay class of a fact and its reason, and when and why it ends without use; null if it never does."""
 
     decay_class: str | None = None
     class_reason: Annotated[str | None, Field(description="`given`, or which words gave it its class")] = None
@@ -154,7 +154,7 @@ class Lives(Answer):
 
 
 class Stored(Lives):
-    """What became of a fact; of a known one `changed` names what was changed, `ignored` what was left out."""
+    """The outcome of a fact; for a known one, `changed` and `ignored` name the changed and the ignored fields."""
 
     id: Annotated[UUID, Field(examples=[EXAMPLE_ID])]
     action: Annotated[
@@ -167,13 +167,13 @@ class Stored(Lives):
 
 
 class StoredMany(Answer):
-    """What became of each fact, in order, or the error that kept it out."""
+    """The outcome or error of each fact, in order."""
 
     results: list[dict[str, Any]]
 
 
 class Edited(Lives):
-    """Which fields of a fact changed, and how long it lives since."""
+    """The changed fields of a fact, and its new lifetime."""
 
     id: UUID
     action: Annotated[str, Field(description="updated or unchanged")]

@@ -39,7 +39,7 @@ RELATED_BY = "how it is related to the other, such as works_on or knows"
 
 
 class Link(Timed):
-    """Link two facts, or change their link's strength: where one is recalled, the other is found too."""
+    """Link two facts, or change their link's strength: if one is recalled, the other is found too."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "CAUSED_BY"}]}
@@ -52,7 +52,7 @@ class Link(Timed):
 
 
 class Unlink(Scoped):
-    """Remove the link of a type between two facts, or all of them; the facts stay."""
+    """Remove the links between two facts, of one type or all; the facts stay."""
 
     source: Annotated[FactId, Field(description="the fact that the link leads from")]
     target: Annotated[FactId, Field(description="the fact that it leads to")]
@@ -84,7 +84,7 @@ class Relate(Timed):
 
 
 class Unrelate(Scoped):
-    """Remove a relation for good."""
+    """Delete a relation."""
 
     source: Annotated[Entity, Field(description="an entity, such as a person or a project")]
     target: Annotated[Entity, Field(description="the other entity")]
@@ -121,13 +121,13 @@ class Linked(Answer):
 
 
 class Removed(Answer):
-    """How many were removed."""
+    """The number of removed ones."""
 
     removed: int
 
 
 class Edge(Answer):
-    """A relation between two entities, with its weight as of now."""
+    """A relation between two entities, with its current weight."""
 
     model_config = ConfigDict(
         validate_by_name=True,
@@ -146,14 +146,14 @@ class Edge(Answer):
 
 
 class Relations(Page):
-    """Relations, strongest first, and how many there are in all."""
+    """A page of relations, strongest first, and the total number."""
 
     edges: list[Edge]
     total: int
 
 
 class RelationsDecayed(Answer):
-    """What a pass over relations did; those newly below the minimum were not so after the pass before."""
+    """The counts of a pass over relations; `newly_below` were not below the minimum after the previous pass."""
 
     model_config = ConfigDict(
         validate_by_name=True,
@@ -170,7 +170,7 @@ class RelationsDecayed(Answer):
 
 
 class RelationsPreviewed(RelationsDecayed):
-    """What a pass over relations would do, and the first relations that it would change."""
+    """The counts of a dry run over relations, and the first relations that it would change."""
 
     edges: list[Edge] = Field(default_factory=list)
 

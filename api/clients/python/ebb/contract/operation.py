@@ -65,13 +65,13 @@ class Reaching(Timed):
 
 
 class Answer(BaseModel):
-    """What a task answers, plain JSON; newer workers may answer fields that are unknown here."""
+    """The answer of a task as JSON; newer workers may add fields."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
 class Accepted(Answer):
-    """A write that will be done: its task, and the id of the fact that it makes, if it makes one."""
+    """An accepted write: its task, and the id of the fact that it creates, if any."""
 
     task: UUID
     id: UUID | None = None
@@ -80,7 +80,7 @@ class Accepted(Answer):
 class TaskState(Answer):
     """The state of a task: `ended` means that its result, kept for five minutes, has expired.
 
-    `late` means that it was not done in time: no worker begins it any more, but one that had begun may finish it.
+    `late` means that it was not done in time: no worker starts it any more, but one that had started may finish it.
     """
 
     task: UUID
@@ -90,7 +90,7 @@ class TaskState(Answer):
 
 
 class Page(Answer):
-    """A part of a listing; `next` is the `cursor` of the part after it, null after the last."""
+    """A page of a listing; `next` is the `cursor` of the next page, null after the last one."""
 
     next: str | None = None
 

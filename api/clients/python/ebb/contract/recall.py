@@ -43,7 +43,7 @@ KNOWN_AS_OF = "what had been stored, and held to be true, by this instant"
 
 
 class Question(Timed):
-    """What questions have in common: they may be about the past, and are then only read."""
+    """Common parameters of questions; one about the past does not count as use."""
 
     as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
     known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
@@ -56,7 +56,7 @@ class Question(Timed):
 
 
 class Filters(Params):
-    """Which facts are asked about: those that pass every filter given."""
+    """Filters on facts, which must pass all that are given."""
 
     tag: Annotated[Tag | None, Field(description="only facts with this tag; a recall then matches words alone")] = None
     category: Annotated[Name | None, Field(description="only facts of this category")] = None
@@ -79,7 +79,7 @@ class Filters(Params):
 
 
 class Explained(Question):
-    """A question whose answer can say how it came about."""
+    """A question whose answer can include explanations."""
 
     explain: Annotated[Flag, Field(description="take each score apart, and say what was left out by which rule")] = (
         False
@@ -102,9 +102,9 @@ class Several(Scoped):
 
 
 class Recall(Filters, Several, Explained):
-    """Find the facts that fit a question best, by words and by meaning.
+    """Find the facts that best match a question, by words and by meaning.
 
-    To be found is use and strengthens a fact, unless `touch` is false or the question is about the past.
+    This counts as use and strengthens the facts, unless `touch` is false or the question is about the past.
     """
 
     model_config = ConfigDict(
@@ -120,7 +120,7 @@ class Recall(Filters, Several, Explained):
 
 
 class RecallMany(Timed):
-    """Answer many questions as one task; each has its own answer, in order, and one that is wrong stops no other."""
+    """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"queries": [{"query": "Where is the key?", "limit": 3}, {"query": "Mira"}]}]}
@@ -133,9 +133,9 @@ class RecallMany(Timed):
 
 
 class Lookup(Question):
-    """Return the facts about an entity, or one key of it, the most confident first, then the newest.
+    """Return the facts about an entity, or one key of it, most confident first, then newest.
 
-    Nothing is embedded. To be found is use and strengthens a fact, unless `touch` is false.
+    This needs no embedding. It counts as use and strengthens the facts, unless `touch` is false.
     """
 
     entity: Annotated[Named, Field(description="the person or thing that facts are about, in any case")]
@@ -146,7 +146,7 @@ class Lookup(Question):
 
 
 class Context(Filters, Several, Timed):
-    """Return what fits a prompt, as a block of text to put before it; only what is in it counts as use."""
+    """Return a block of matching facts as text for a prompt; it counts as use of the facts in it."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"query": "Where does Mira live now?", "max_tokens": 400, "format": "short"}]}
@@ -191,7 +191,7 @@ class Context(Filters, Several, Timed):
 
 
 class Passage(Answer):
-    """The stretch of a long text that fits a question best: its characters from `start` until before `end`."""
+    """The passage of a long text that best matches a question: its characters from `start` to before `end`."""
 
     start: int
     end: int
@@ -221,7 +221,7 @@ class Result(Answer):
 
 
 class Recalled(Answer):
-    """The facts that fit best, best first."""
+    """Matching facts, best first."""
 
     results: list[Result]
     by_meaning: bool | None = Field(None, description=BY_MEANING)
@@ -229,7 +229,7 @@ class Recalled(Answer):
 
 
 class RecalledMany(Answer):
-    """What was found for each question, in order, or the `error` that kept it from being asked."""
+    """The results or the `error` of each question, in order."""
 
     answers: list[dict[str, Any]]
 
@@ -250,13 +250,13 @@ class Known(Answer):
 
 
 class LookedUp(Page):
-    """Facts about an entity, or one key of it, the most confident first."""
+    """Facts about an entity, or one key of it, most confident first."""
 
     results: list[Known]
 
 
 class Injected(Answer):
-    """What fits a prompt, as a block of text to put before it."""
+    """A block of matching facts as text for a prompt."""
 
     context: str
     tokens: int

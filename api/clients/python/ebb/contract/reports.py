@@ -31,15 +31,15 @@ Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
 
 
 class ShowFact(Timed):
-    """Return a fact as it is now; reading it so is not use."""
+    """Return a fact; this does not count as use."""
 
     id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
 
 
 class ListFacts(Filters, Timed):
-    """Return facts as they are now: those of `ids`, in order, or else a page of all, the newest first.
+    """Return the facts of `ids`, in order, or a page of all facts that pass the filters, newest first.
 
-    Only those that pass every filter given. Reading them so is not use.
+    This does not count as use.
     """
 
     limit: Annotated[ListLimit, Field(description="how many at most")] = 100
@@ -52,13 +52,13 @@ class ListFacts(Filters, Timed):
 
 
 class ShowStats(Timed):
-    """Return what the namespace holds, by tier, fidelity and decay class, and what is due."""
+    """Return the numbers of facts by tier, fidelity and decay class, and of due facts."""
 
 
 class ShowForecast(Timed):
     """Return what passes will do on each of the coming days, if nothing is used until then.
 
-    With `set` it is what they would do with other settings; nothing is changed.
+    With `set` the forecast is for other settings; nothing is changed.
     """
 
     days: Annotated[Days, Field(description="how many days to look ahead")] = 7
@@ -78,7 +78,7 @@ class ShowForecast(Timed):
 
 
 class ShowTimeSeries(Timed):
-    """Return how many facts the namespace held over so many days, as far as that was noted."""
+    """Return the time series of the namespace's numbers of facts."""
 
     days: Annotated[Days, Field(description="how many days to look back")] = 14
 
@@ -91,22 +91,22 @@ class ListNamespaces(Params):
 
 
 class ShowCurve(Timed):
-    """Return how a fact faded, was used, and will fade."""
+    """Return the forgetting curve of a fact: how it faded, was used, and will fade."""
 
     id: Annotated[FactId, Field(description="the fact's id")]
 
 
 class ShowNeighbours(Timed):
-    """Return what a fact is linked with, by its strongest links, and the links among those."""
+    """Return the facts with the strongest links to a fact, and the links among them."""
 
     id: Annotated[FactId, Field(description="the fact's id")]
     most: Annotated[Annotated[int, Field(ge=1, le=100), Whole], Field(description="how many facts at most")] = 20
 
 
 class ShowTimeline(Timed):
-    """Return what a property of an entity was, from when to when, and who said so, the earliest first.
+    """Return the values of a property of an entity over time, with their speakers, earliest first.
 
-    Superseded and ended facts are part of it, facts forgotten on request are not. Reading it is not use.
+    Superseded and ended facts are included, facts forgotten on request are not. This does not count as use.
     """
 
     entity: Annotated[Named, Field(description="the person or thing, in any case")]
@@ -123,7 +123,7 @@ class ListContradictions(Timed):
 
 
 class Resolve(Timed):
-    """Settle a contradiction: one fact supersedes the others, or both of two are accepted."""
+    """Resolve a contradiction: one fact supersedes the others, or both of two are accepted."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID}]})
 
@@ -136,7 +136,7 @@ class Resolve(Timed):
 
 
 class Fact(Answer):
-    """A fact as it is now."""
+    """A fact with its current decay state."""
 
     id: UUID
     text: str
@@ -155,13 +155,13 @@ class Fact(Answer):
 
 
 class Facts(Page):
-    """Facts as they are now, the newest first."""
+    """A page of facts, newest first."""
 
     facts: list[Fact]
 
 
 class Stats(Answer):
-    """What a namespace holds, by tier, fidelity and decay class, and what is due."""
+    """The numbers of a namespace's facts by tier, fidelity and decay class, and of due facts."""
 
     facts: int
     tiers: dict[str, int]
@@ -169,9 +169,9 @@ class Stats(Answer):
 
 
 class Totals(Answer):
-    """What is left at the end of a forecast, and what went: of that, how many facts were recalled in the last 30 days.
+    """The totals of a forecast: facts left, forgotten, held, and forgotten ones recalled in the last 30 days.
 
-    Bytes are an estimate of what becomes free once what is forgotten is purged.
+    Bytes are an estimate of the space that purging the forgotten facts frees.
     """
 
     facts: int
@@ -182,7 +182,7 @@ class Totals(Answer):
 
 
 class EndingFact(Answer):
-    """A fact that ends soon: when and why, and what keeping it is worth, 0 to 1."""
+    """A fact that ends soon: when and why, and its value from 0 to 1."""
 
     id: UUID
     text: str
@@ -205,7 +205,7 @@ class Forecast(Answer):
 
 
 class TimeSeries(Answer):
-    """Counts of facts over time: instants in epoch seconds, and for each name a list of counts at these."""
+    """Numbers of facts over time: instants in epoch seconds, and for each name a list of numbers at these."""
 
     at: list[float]
 
@@ -217,9 +217,9 @@ class Namespaces(Answer):
 
 
 class Curve(Answer):
-    """How a fact fades: `salience` and `confidence` at each of the instants, in epoch seconds.
+    """A forgetting curve: `salience` and `confidence` at each instant, in epoch seconds.
 
-    `hits` are the newest 16 uses with the salience before and after each; `whole` says whether there were no others.
+    `hits` are the newest 16 uses with the salience before and after each; `whole` is true if there were no others.
     """
 
     at: list[float]
@@ -227,7 +227,7 @@ class Curve(Answer):
 
 
 class Neighbours(Answer):
-    """Facts that one is linked with, the links among all, and how many facts are linked in all."""
+    """The facts linked with one, the links among all, and the total number of linked facts."""
 
     facts: list[dict[str, Any]]
     links: list[dict[str, Any]]
@@ -269,7 +269,7 @@ class Contradictions(Page):
 
 
 class Resolved(Answer):
-    """Which fact was kept and which it superseded, or which two were accepted."""
+    """The fact that was kept and those that it superseded, or the two that were accepted."""
 
 
 FACT = Operation("memory.fact", ShowFact, Fact, "recall", route="GET /memory/facts/{id}")

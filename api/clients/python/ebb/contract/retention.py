@@ -40,7 +40,7 @@ class Reinforce(Timed):
 
 
 class Use(Timed):
-    """Say which recalled facts were really used: these are strengthened once more and confirmed."""
+    """Report which recalled facts were really used; these are strengthened once more and confirmed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID]}]})
 
@@ -48,7 +48,7 @@ class Use(Timed):
 
 
 class Pin(Timed):
-    """Keep a fact as it is, for good or until an instant: it neither fades nor ends."""
+    """Pin a fact without end or until an instant: it neither fades nor ends."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2027-06-01"}, {}]})
 
@@ -93,7 +93,7 @@ SUBJECT = ("entity", "key", "tag", "category", "session", "source", "query")
 
 
 class Selection(Scoped):
-    """Forgotten facts by when, why and by which run they were forgotten."""
+    """A selection of forgotten facts by time, reason and run."""
 
     since: Annotated[
         Instant | None, Field(description="forgotten at this instant or later, ISO 8601 with zone or a date")
@@ -140,7 +140,7 @@ class Restore(Selection, Timed):
 
 
 class ShowHistory(Timed):
-    """Return everything that happened to a fact, live or forgotten, oldest first."""
+    """Return the events of a fact, live or forgotten, oldest first."""
 
     id: Id
     limit: Annotated[ListLimit | None, Field(description="how many events at most; else all")] = None
@@ -149,21 +149,21 @@ class ShowHistory(Timed):
 
 
 class Reinforced(Answer):
-    """How strong a fact is now, from 0 to 1."""
+    """The current strength of a fact, from 0 to 1."""
 
     id: UUID
     salience: float
 
 
 class Used(Answer):
-    """The facts whose use counts, and the ids of those that the namespace does not have or that are not live."""
+    """The facts whose use counts, and the ids that are unknown or not live."""
 
     used: list[UUID]
     unknown: list[UUID]
 
 
 class Pinned(Answer):
-    """Whether a fact is pinned, and until when; no instant: for good."""
+    """Whether a fact is pinned, and until when; null means without end."""
 
     id: UUID
     action: Annotated[str, Field(description="pinned, unpinned or unchanged")]
@@ -172,7 +172,7 @@ class Pinned(Answer):
 
 
 class Outcome(Answer):
-    """What became of a fact that was to be forgotten or restored; of a forgotten one, since when and why."""
+    """The outcome of a fact to forget or restore; for a forgotten one, since when and why."""
 
     id: UUID
     action: Annotated[str, Field(description="forgotten, purged, restored, unchanged or unknown")]
@@ -184,7 +184,7 @@ class Outcome(Answer):
 
 
 class Forgot(Answer):
-    """What became of each of the facts, in order; of a subject, of the first hundred, with the receipt."""
+    """The outcome of each fact, in order; for a subject, of the first hundred, with a receipt."""
 
     results: list[dict[str, Any]]
     matching: Annotated[int | None, Field(description="how many facts fitted the subject")] = None
@@ -195,7 +195,7 @@ class Forgot(Answer):
 
 
 class Restored(Answer):
-    """What became of each of the ids, or how many of the matching facts became what."""
+    """The outcome of each id, or the numbers of outcomes of the matching facts."""
 
     results: list[dict[str, Any]] | None = None
     matching: int | None = None
@@ -208,7 +208,7 @@ class Restored(Answer):
 
 
 class ForgottenFact(Answer):
-    """A forgotten fact: why, when and by which run it was forgotten, and when it can no longer be restored."""
+    """A forgotten fact: the reason, time and run, and until when it can be restored."""
 
     id: UUID
     text: str
@@ -220,13 +220,13 @@ class ForgottenFact(Answer):
 
 
 class Forgotten(Page):
-    """What was forgotten and can be restored, newest first."""
+    """Forgotten facts that can be restored, newest first."""
 
     facts: list[ForgottenFact]
 
 
 class Event(Answer):
-    """Something that happened to a fact, when, and what else there is to say of it."""
+    """An event of a fact, with its time and details."""
 
     at: datetime
     what: str
@@ -234,7 +234,7 @@ class Event(Answer):
 
 
 class History(Page):
-    """A fact as it stands, and what happened to it, oldest first."""
+    """A fact with its state and its events, oldest first."""
 
     id: UUID
     text: str
