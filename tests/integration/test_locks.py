@@ -1,4 +1,4 @@
-"""Locks in Redis: one holder at a time, which nobody else releases."""
+"""Locks in Redis: one holder at a time, and only it releases the lock."""
 
 from redis import Redis
 
