@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from workers.core.relevance import (
     FLOOR_OF_FEW,
     HASHING,
+    ONNX,
     STATIC,
     Question,
     Weights,
@@ -53,7 +54,7 @@ def test_relevance_is_within_its_bounds(frequencies: list[int], facts: int, simi
     assert 0 <= of(asked(*frequencies, facts=facts), len(frequencies), similarity) <= 1
 
 
-@pytest.mark.parametrize("weights", [HASHING, STATIC])
+@pytest.mark.parametrize("weights", [HASHING, ONNX, STATIC])
 def test_weights_have_the_signs_that_their_names_promise(weights: Weights) -> None:
     assert weights.held > 0
     assert weights.similarity > 0
@@ -62,12 +63,14 @@ def test_weights_have_the_signs_that_their_names_promise(weights: Weights) -> No
 
 def test_weights_belong_to_an_embedder() -> None:
     assert of_embedder("hashing:char3-5-log-centred:256") is HASHING
+    assert of_embedder("onnx:all-MiniLM-L6-v2-int8:384") is ONNX
     assert of_embedder("local:all-MiniLM-L6-v2:384") is STATIC
 
 
-def test_the_default_floor_is_higher_where_facts_are_long() -> None:
+def test_the_default_floor_follows_the_length_of_facts() -> None:
     assert [floor_of_embedder("static:x:256", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.15, 0.2])
     assert [floor_of_embedder("hashing:256", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.1, 0.2])
+    assert [floor_of_embedder("onnx:x:384", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.1, 0.1])
 
 
 def test_the_default_floor_is_low_where_facts_are_few_and_rises_with_them() -> None:

@@ -52,10 +52,24 @@ STATIC = Weights(
     question_words=0.549,
     fact_words=-0.027,
 )
-"""The same for static vectors; also the closest for models."""
+"""The same for static vectors; also the closest for models that have no weights of their own."""
 
 
-FLOORS_OF_HASHING, FLOORS = (0.1, 0.2), (0.15, 0.2)
+ONNX = Weights(
+    start=-4.859,
+    held=2.335,
+    similarity=6.435,
+    unknown=-3.198,
+    names_unknown=-2.710,
+    question_words=0.491,
+    fact_words=0.103,
+)
+"""The same for MiniLM by onnxruntime."""
+
+
+WEIGHTS = {"hashing": HASHING, "onnx": ONNX}
+FLOORS = {"hashing": (0.1, 0.2), "onnx": (0.1, 0.1)}
+FLOORS_OF_OTHERS = (0.15, 0.2)
 """Default floor of the best result's relevance, where facts are short and where they are long and hold words of any
 question. It leaves out the answers to most questions about other conversations and costs at most one point of
 recall@10."""
@@ -73,13 +87,13 @@ Of 35 facts of 20 words each, the answers to most questions lack a word of the q
 
 def of_embedder(name: str) -> Weights:
     """Return the weights for an embedder by its name, which starts with its provider."""
-    return HASHING if name.startswith("hashing:") else STATIC
+    return WEIGHTS.get(name.split(":", maxsplit=1)[0], STATIC)
 
 
 def floor_of_embedder(name: str, mean_words: float, facts: int) -> float:
     """Return the default floor for an embedder by its name, the mean number of words per fact, and the facts."""
     many = (max(facts, FEW_FACTS) - FEW_FACTS) / (MANY_FACTS - FEW_FACTS)
-    full = ranking.by_length(FLOORS_OF_HASHING if name.startswith("hashing:") else FLOORS, mean_words)
+    full = ranking.by_length(FLOORS.get(name.split(":", maxsplit=1)[0], FLOORS_OF_OTHERS), mean_words)
     return FLOOR_OF_FEW + (full - FLOOR_OF_FEW) * min(many, 1.0)
 
 
