@@ -96,7 +96,7 @@ class StrengthenRequest(BaseModel):
 
 
 class UpdateRequest(BaseModel):
-    """What a memory shall be from now on; what is left out stays."""
+    """The new values of a memory; omitted fields stay."""
 
     content: str | None = Field(None, min_length=1)
     tags: list[str] | None = None

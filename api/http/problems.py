@@ -61,7 +61,7 @@ class InvalidBodyError(RequestValidationError):
 
 
 def answer(status: int, detail: str, request: Request | None = None, **more: Any) -> JSONResponse:
-    """Return a problem; `more` are members of its own."""
+    """Return a problem with additional members."""
     title = HTTPStatus(status).phrase
     content = Problem(
         type=f"urn:ebb:problem:{title.lower().replace(' ', '-')}",
@@ -78,7 +78,7 @@ def answer(status: int, detail: str, request: Request | None = None, **more: Any
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the OpenAPI document says of these statuses."""
+    """Return the OpenAPI responses for these statuses."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
@@ -113,7 +113,7 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 def _fault(detail: Any) -> str:
-    """Return what is wrong with a value, or with a body that was not read as JSON."""
+    """Return the message about an invalid value, or about a body that is not JSON."""
     if detail["type"] == "json_invalid":
         return f"body: is no JSON at character {detail['loc'][-1]}: {detail['ctx']['error']}"
     if isinstance(detail.get("input"), bytes):
@@ -156,7 +156,7 @@ def headers_of(status: int, request: Request | None = None) -> dict[str, str]:
 
 
 def _challenge(request: Request | None) -> str:
-    """Return what a key is asked for by (RFC 6750); clients of MCP learn where to read more (RFC 9728)."""
+    """Return the `WWW-Authenticate` challenge (RFC 6750), with the metadata for MCP clients (RFC 9728)."""
     parts = ['Bearer realm="ebb"']
     if request is not None and request.url.path == "/mcp":
         where = f"{request.base_url}".rstrip("/") + f"{METADATA}/mcp"

@@ -20,13 +20,13 @@ from api.http.problems import NO_JSON, InvalidBodyError
 from api.http.turns import Turns
 
 KEY_CHECKS = 16
-"""Threads that check keys; they are separate, so that a refusal does not wait for threads that wait for workers."""
+"""Number of separate threads for checking keys, so that a refusal does not wait for busy threads."""
 
 PARSERS = 2
-"""Bodies that are parsed at the same time; parsing holds the interpreter lock."""
+"""Number of bodies parsed at the same time, as parsing holds the interpreter lock."""
 
 MOST_PARTS = 500_000
-"""Most brackets, colons and commas of a body: parsing millions of values would delay all other requests."""
+"""Maximum number of brackets, colons and commas in a body, as parsing millions of values would delay other requests."""
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -83,7 +83,7 @@ class _Read(Request):
 
 
 def _identify(request: Request) -> None:
-    """Refuse callers without a valid key, by the headers alone."""
+    """Refuse callers without a valid key, by the headers only."""
     scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
     key = bearer if bearer and scheme.lower() == "bearer" else request.headers.get("x-api-key")
     identify(request, key, request.headers.get("x-ebb-namespace"))

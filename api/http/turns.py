@@ -1,4 +1,4 @@
-"""Turns: the threads that wait for workers are shared among namespaces, so that none holds all of them."""
+"""Turns: fair sharing of the threads that wait for workers among namespaces."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque
@@ -10,19 +10,19 @@ from workers.coordination.shares import RETRY_SECONDS
 from workers.errors import BusyError
 
 THREADS = 64
-"""Most requests that may wait for workers at the same time."""
+"""Maximum number of requests that wait for workers at the same time."""
 
 SHARE = THREADS // 2
-"""Most of them of one namespace."""
+"""Maximum number of them for one namespace."""
 
 SPARE = 4
-"""Threads that are left to requests of no namespace, such as checks and metrics."""
+"""Threads reserved for requests without a namespace, such as health checks and metrics."""
 
 Waiting: TypeAlias = "deque[asyncio.Future[None]]"
 
 
 class Turns:
-    """Who may use a thread; used on the event loop alone."""
+    """The queue for threads; used only on the event loop."""
 
     def __init__(self, most_requests: int, most_bytes: int) -> None:
         self._most_requests = most_requests
@@ -34,7 +34,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, namespace: str, size: int) -> AsyncIterator[None]:
-        """Wait for the turn of a request with a body of so many bytes, and hold a thread while the block runs.
+        """Wait for the turn of a request with the given size of its body, and hold a thread during the block.
 
         Raises:
             BusyError: too many requests of this namespace, or too many bytes of them, wait.
@@ -54,7 +54,7 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """Return how many requests wait for their turn."""
+        """Return the number of waiting requests."""
         return sum(map(len, self._waiting.values()))
 
     def _check(self, namespace: str, size: int) -> None:
@@ -95,7 +95,7 @@ class Turns:
         self._grant()
 
     def _grant(self) -> None:
-        """Give free threads to the namespaces that wait, each in turn; cancelled requests are left out."""
+        """Assign free threads to waiting namespaces in turn; cancelled requests are skipped."""
         for namespace, waiting in list(self._waiting.items()):
             while waiting and waiting[0].cancelled():
                 waiting.popleft()

@@ -72,7 +72,7 @@ WRITE_FADED = """
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
-# One probe of the index a segment; counting costs only what is due.
+# One index probe per segment; its cost depends on the number of due facts.
 SEGMENTS = """
     select series.segment, due.facts
     from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)

@@ -147,7 +147,7 @@ def stated(
     limit: int,
     after: tuple[datetime, UUID] | None = None,
 ) -> list[Statement]:
-    """Return what these facts state, in the order in which it became true, but for what was forgotten on request."""
+    """Return the statements of these facts by the time when they became true, without those forgotten on request."""
     at, last = after or (None, None)
     given = {"namespace": namespace, "ids": list(ids), "now": now, "limit": limit, "at": at, "after": last}
     with db.cursor(row_factory=class_row(Statement)) as cursor:

@@ -72,7 +72,7 @@ STATE = """case
             when has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) then 'over'
             else 'live'
         end as state"""
-"""How a fact stands, in statements over facts and their activity."""
+"""The state of a fact, for statements on facts and their activity."""
 
 ACCOUNT = f"""
     select text, source, role, content_salience, created_at,

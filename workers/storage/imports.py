@@ -1,4 +1,4 @@
-"""Imports: everything that an archive restores as it was."""
+"""Imports: write the rows of an archive."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,8 +23,8 @@ ADD_FACTS = """
     returning id
 """
 
-# A volatile function makes Citus read first, then insert. Otherwise it crashes at an insert of what it reads together
-# with a function that is not immutable, such as `jsonb_populate_recordset`.
+# A volatile function makes Citus read first, then insert; it crashes at `insert … select` with a function that is not
+# immutable, such as `jsonb_populate_recordset`.
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
@@ -46,7 +46,7 @@ ADD_EVENTS = """
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
 
-# Only between facts that are there: an archive of one namespace has all of them, but its reader may have refused some.
+# Only between existing facts, as the import may have refused some.
 ADD_LINKS = """
     insert into links (namespace, source, target, type, strength, created_at)
     select %(namespace)s, new.source, new.target, new.type, new.strength, new.created_at
@@ -102,7 +102,7 @@ ADD_RELATIONS = """
     on conflict do nothing
 """
 
-# Digests are of use only with the salt that made them, so a namespace takes that on as long as it has none of its own.
+# Digests need the salt that made them, so a namespace takes it over as long as it has no digests of its own.
 TAKE_SALT = """
     update namespaces set salt = %(salt)s
     where id = %(namespace)s and salt <> %(salt)s
@@ -131,7 +131,7 @@ TAKE_OWN = """
 
 
 def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Write rows of `facts`; return the ids of those that were not in the way of others."""
+    """Write rows of `facts`; return the ids of those without a conflict."""
     return {id_ for (id_,) in db.execute(ADD_FACTS, {"namespace": namespace, "rows": Jsonb(list(rows))})}
 
 
@@ -146,57 +146,57 @@ def add_events(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -
 
 
 def add_links(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[tuple[UUID, UUID, str]]:
-    """Write links between facts that are there; return those."""
+    """Write links between existing facts; return the new ones."""
     return set(db.execute(ADD_LINKS, {"namespace": namespace, "rows": Jsonb(list(rows))}).fetchall())
 
 
 def linked(db: Connection, namespace: int, sources: Sequence[UUID]) -> set[tuple[UUID, UUID, str]]:
-    """Return the links that go out from these facts."""
+    """Return the links from these facts."""
     return set(db.execute(LINKED, {"namespace": namespace, "sources": list(sources)}).fetchall())
 
 
 def add_contradictions(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write which facts contradict each other, as far as they are there."""
+    """Write contradictions between existing facts."""
     db.execute(ADD_CONTRADICTIONS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def add_likenesses(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write which facts say nearly the same, as far as they are there."""
+    """Write near-duplicates between existing facts."""
     db.execute(ADD_LIKENESSES, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def add_documents(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write which files' chunks are kept."""
+    """Write indexed files."""
     db.execute(ADD_DOCUMENTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def add_relations(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> int:
-    """Write relations that are not there yet; return how many those are."""
+    """Write relations that do not exist yet; return how many."""
     return db.execute(ADD_RELATIONS, {"namespace": namespace, "rows": Jsonb(list(rows))}).rowcount
 
 
 def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
-    """Make a salt the namespace's own if that has no digests yet; return whether it has that salt now."""
+    """Set a namespace's salt if it has no digests yet; return whether it has that salt now."""
     db.execute(TAKE_SALT, {"namespace": namespace, "salt": salt})
     row = db.execute(SALT, {"namespace": namespace}).fetchone()
     return row is not None and row[0] == salt
 
 
 def add_deletion_requests(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write digests of what was forgotten on request, made with the namespace's own salt."""
+    """Write deletion requests, whose digests are made with the namespace's salt."""
     db.execute(ADD_DELETION_REQUESTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
-    """Return which of these facts were forgotten on request, as the namespace has noted."""
+    """Return the facts among these with a deletion request."""
     return {fact for (fact,) in db.execute(DELETION_REQUESTS_OF, {"namespace": namespace, "ids": list(ids)})}
 
 
 def take_turns(db: Connection, namespace: int, turns: int) -> None:
-    """Count a namespace's turns on from so many, of which its episodes know."""
+    """Increase a namespace's number of turns to at least this one."""
     db.execute(TAKE_TURNS, {"namespace": namespace, "turns": turns})
 
 
 def take_own(db: Connection, namespace: int, turns: int, settings: dict[str, Any]) -> None:
-    """Give a namespace settings where it has none of its own, and count its turns on from there."""
+    """Add settings that a namespace has not set itself, and increase its number of turns to at least this one."""
     db.execute(TAKE_OWN, {"namespace": namespace, "turns": turns, "settings": Jsonb(settings)})

@@ -1,4 +1,4 @@
-"""Janitors: what the last run of each namespace's janitor did, rewritten by every run."""
+"""Janitors: the report of the last run of each namespace's janitor."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,8 +8,8 @@ from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
 
-# Since the run before, for passes do in between what the janitor would do. A run that comes again writes nothing.
-# The row is locked first, so that of two runs the second counts on from the first.
+# Since the previous run, as passes do the same in between. A repeated run writes nothing. The row is locked first, so
+# that of two concurrent runs the second continues from the first.
 WRITE = """
     with before as (
         select run, last_run_at from janitors where namespace = %(namespace)s for update
@@ -51,7 +51,7 @@ READ = """
     from janitors where namespace = %(namespace)s
 """
 
-# One probe of the index a segment, and a look at what is due; materialized, or each namespace would be searched for it.
+# One index probe per segment; materialized, as otherwise it would be repeated for each namespace.
 DUE_NAMESPACES = """
     with due as materialized (
         select distinct namespace
@@ -67,7 +67,7 @@ DUE_NAMESPACES = """
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the janitor's last run found done to a namespace since the run before: numbers, and the latest ids."""
+    """The changes in a namespace between the janitor's last two runs: numbers, and the latest ids."""
 
     last_run_turn: int
     last_run_at: datetime
@@ -81,16 +81,16 @@ class Snapshot:
 
 
 def write(db: Connection, namespace: int, run: UUID, now: datetime, most_ids: int) -> None:
-    """Write what was culled, and which episodes got stale, since the run before. Repeating it changes nothing."""
+    """Write the facts that were culled and the episodes that became stale since the previous run. Idempotent."""
     db.execute(WRITE, {"namespace": namespace, "run": run, "now": now, "most": most_ids})
 
 
 def read(db: Connection, namespace: int) -> Snapshot | None:
-    """Return what the last run wrote, if there was one."""
+    """Return the report of the last run, if any."""
     with db.cursor(row_factory=class_row(Snapshot)) as cursor:
         return cursor.execute(READ, {"namespace": namespace}).fetchone()
 
 
 def due_namespaces(db: Connection, now: datetime) -> list[str]:
-    """Return the names of the namespaces in which something is due."""
+    """Return the names of the namespaces with due facts."""
     return [name for (name,) in db.execute(DUE_NAMESPACES, {"now": now})]

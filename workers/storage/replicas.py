@@ -1,4 +1,4 @@
-"""Replicas: a read goes to one that has what its caller wrote and is not far behind, or else to the primary."""
+"""Replicas: reads go to a replica that has the caller's writes and is not far behind, else to the primary."""
 
 import logging
 import os
@@ -21,14 +21,14 @@ from workers.storage.connection import transaction
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
-"""How often each process looks how far the replicas are; one that failed is tried again then."""
+"""Interval at which each process checks the replicas, including failed ones."""
 
 ANSWER_SECONDS = 2.0
 ALIVE = {
     "connect_timeout": 2, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 2,
     "tcp_user_timeout": 3_000,
 }  # fmt: skip
-"""By these a read notices that the host of a replica is gone while the primary can still answer in time."""
+"""Timeouts by which a lost replica is detected early enough for the primary to answer."""
 
 LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 AWAY = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
@@ -55,16 +55,16 @@ T = TypeVar("T")
 _chosen: ContextVar[str] = ContextVar("chosen", default="")
 _known: dict[tuple[object, ...], "Replicas"] = {}
 _databases: dict[str, str] = {}
-"""Which database each primary is; a child of a worker that starts while the primary is away has it from its parent."""
+"""The database of each primary; child processes inherit it, in case the primary is unavailable when they start."""
 
 _starting = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a server says: which database it has, whether it replays, its clock, and how far it is in the log.
+    """The state of a server: its database, whether it is a replica, its clock and its position in the log.
 
-    `last_commit` is the primary's instant of the last transaction that it has replayed.
+    `last_commit` is the time of the last replayed transaction, by the primary's clock.
     """
 
     database: str
@@ -76,7 +76,7 @@ class State:
 
 @dataclass(slots=True)
 class Replica:
-    """A replica as it was at the last look; `fault` is empty where it may be read from."""
+    """A replica at the last check; `fault` is empty if it can be used."""
 
     url: str
     fault: str = "was not asked yet"
@@ -92,11 +92,11 @@ class Replica:
         return f"{given.get('host') or 'localhost'}:{given.get('port') or 5432}"
 
     def __str__(self) -> str:
-        """Return how it is, in words."""
+        """Return its state in words."""
         return f"{self.name} {self.fault or f'is {self.behind:,} bytes and {self.seconds:.1f} s behind'}"
 
     def judge(self, own: State, primary: State | None, database: str, most_seconds: float) -> None:
-        """Note how it is, compared with what its primary was a moment ago, or had been before that went away."""
+        """Update its state, compared with the primary's latest state."""
         self.position, self.is_another = own.position, bool(database) and own.database != database
         self.behind = max(primary.position - own.position, 0) if primary else 0
         late = primary is not None and self.behind > 0 and own.last_commit is not None
@@ -113,7 +113,7 @@ class Replica:
 
 @dataclass(slots=True)
 class Replicas:
-    """The replicas of a primary, which a thread of this process looks at as soon as one is asked for."""
+    """The replicas of a primary, which a thread of this process checks from the first use on."""
 
     primary: str
     urls: Sequence[str]
@@ -123,11 +123,11 @@ class Replicas:
     thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
-        """List them, each with an address that gives up soon."""
+        """Create the list of replicas, with short timeouts."""
         self.all = [Replica(with_limits(url)) for url in self.urls]
 
     def look(self) -> list[Replica]:
-        """Ask all of them how they are now, and return them."""
+        """Check all replicas and return them."""
         primary = None
         try:
             primary = ask(self.primary)
@@ -142,7 +142,7 @@ class Replicas:
         return self.all
 
     def choose(self, least: int) -> Replica | None:
-        """Return a replica that has replayed the log up to `least` and may be read from, if there is one."""
+        """Return a usable replica that has replayed the log up to `least`, if any."""
         self._watch()
         for one in random.sample(self.all, len(self.all)):
             if not one.fault and (one.position >= least or self._has_replayed(one, least)):
@@ -150,7 +150,7 @@ class Replicas:
         return None
 
     def fail(self, one: Replica, error: Exception) -> None:
-        """Note that a replica failed: it is left out until it answers again."""
+        """Mark a replica as failed until it answers again."""
         if not one.fault:
             log.warning("replica %s failed; the primary is read: %s", one.name, error)
         one.fault = f"does not answer: {' '.join(str(error).split())}"
@@ -178,13 +178,13 @@ class Replicas:
 
 
 def with_limits(url: str) -> str:
-    """Return an address by which a connection notices soon that its host is gone, unless it says otherwise itself."""
+    """Return a URL with short timeouts, unless it sets them itself."""
     given = conninfo_to_dict(url)
     return make_conninfo(url, **{name: value for name, value in ALIVE.items() if name not in given})
 
 
 def of(primary: str, urls: Sequence[str], most_seconds: float) -> Replicas:
-    """Return this process's replicas of a primary; a thread does not survive Celery's fork."""
+    """Return this process's replicas of a primary; threads do not survive Celery's fork."""
     key = (os.getpid(), primary, *urls)
     if key not in _known:
         _known[key] = Replicas(primary, urls, most_seconds)
@@ -192,28 +192,28 @@ def of(primary: str, urls: Sequence[str], most_seconds: float) -> Replicas:
 
 
 def stop() -> None:
-    """End this process's looking at replicas."""
+    """Stop this process's checks of replicas."""
     for key in [key for key in _known if key[0] == os.getpid()]:
         _known.pop(key).stopped.set()
 
 
 def chosen() -> str:
-    """Return the address that the current `read` goes to; empty for the primary."""
+    """Return the URL of the replica that the current `read` uses; empty for the primary."""
     return _chosen.get()
 
 
 def leave() -> None:
-    """Have the rest of the current `read` go to the primary, because it has written there what it goes on with."""
+    """Use the primary for the rest of the current `read`, as it depends on a write."""
     _chosen.set("")
 
 
 def read(replicas: Replicas, token: str | None, act: Callable[[], T]) -> T:
-    """Do what only reads, on a replica that has replayed what `token` stands for, or else on the primary.
+    """Run a read on a replica that has replayed the log up to `token`, else on the primary.
 
-    A replica that fails meanwhile is left out for a while, and it is done again on the primary.
+    If the replica fails, it is marked so, and the read is repeated on the primary.
 
     Raises:
-        InvalidInputError: the token is no position in PostgreSQL's log.
+        InvalidInputError: the token is not a position in PostgreSQL's log.
     """
     one = replicas.choose(position_of(token) if token else 0)
     if one is None:
@@ -231,7 +231,7 @@ def read(replicas: Replicas, token: str | None, act: Callable[[], T]) -> T:
 
 
 def position_of(token: str) -> int:
-    """Return how many bytes of the log a position such as `0/16B3748` stands for."""
+    """Return a position such as `0/16B3748` as a number of bytes."""
     found = LSN.fullmatch(token)
     if found is None:
         raise InvalidInputError(
@@ -241,14 +241,14 @@ def position_of(token: str) -> int:
 
 
 def token(primary: str) -> str:
-    """Return the position that has all that is committed by now: what a reader has to give to see it."""
+    """Return the current position in the primary's log, which includes all committed transactions."""
     with transaction(primary) as db:
         row = db.execute(POSITION).fetchone()
     return str(row[0]) if row else ""
 
 
 def ask(url: str) -> State:
-    """Return what a server says of itself.
+    """Return the state of a server.
 
     Raises:
         UnavailableError: it does not answer.
@@ -261,10 +261,10 @@ def ask(url: str) -> State:
 
 
 def verify(replicas: Replicas) -> None:
-    """Check before any work is taken that the replicas are replicas; one that is away may come back.
+    """Check at the start that the replicas belong to the primary; unavailable ones are accepted.
 
     Raises:
-        SettingsError: an address leads to another database.
+        SettingsError: a URL leads to another database.
     """
     for one in replicas.look():
         if one.is_another:

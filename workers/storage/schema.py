@@ -153,7 +153,7 @@ def _missing_schema(db: Connection) -> str | None:
 
 
 def _distribute(db: Connection) -> None:
-    """Have Citus, where it is, place the empty schema: what is made in it then, it makes known to all its nodes.
+    """Distribute the empty schema if Citus is installed, so that objects created in it are known to all nodes.
 
     Raises:
         SchemaError: the schema is `public`, which Citus does not place.

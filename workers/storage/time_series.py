@@ -50,7 +50,7 @@ COUNTS = """
     group by namespace
 """
 
-# Apart from `COUNTS`: Citus crashes at an insert of what it reads together with a function that is not immutable.
+# Separate from `COUNTS`, as Citus crashes at an `insert … select` with a function that is not immutable.
 RECORD_TALLIES = """
     insert into tally_history (namespace, at, counts)
     select namespace, date_bin(%(step)s, %(now)s, timestamptz 'epoch'), counts

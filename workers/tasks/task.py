@@ -133,7 +133,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
 
 
 def with_lsn(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a write; where there are replicas, with where in the log it is that a reader sees it."""
+    """Return the answer of a write, with replicas including its position in the log, for later reads."""
     return answer | {LSN: replicas.token(context.database_url)} if context.replicas else answer
 
 

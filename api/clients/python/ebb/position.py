@@ -1,20 +1,20 @@
-"""How far a client has written: its reads give that, and see what it wrote whichever replica answers them."""
+"""The log position of a client's latest write, which its reads send so that replicas include that write."""
 
 from threading import Lock
 
 HEADER = "X-Ebb-LSN"
-"""The HTTP header of answers and of requests: a position in PostgreSQL's log."""
+"""HTTP header of requests and answers with a position in PostgreSQL's log."""
 
 
 class Position:
-    """The last position in PostgreSQL's log that a client heard of, such as `0/16B3748`; none without replicas."""
+    """The latest position in PostgreSQL's log that a client received, such as `0/16B3748`; None without replicas."""
 
     def __init__(self, lsn: str | None = None) -> None:
         self.lsn = lsn
         self._lock = Lock()
 
     def note(self, lsn: str | None) -> None:
-        """Go on to a position, unless it lies behind."""
+        """Set the position unless it is older."""
         with self._lock:
             if lsn and (self.lsn is None or _place(lsn) > _place(self.lsn)):
                 self.lsn = lsn
