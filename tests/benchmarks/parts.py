@@ -17,7 +17,7 @@ from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.quality.measures import FIRST, Outcome
 from tests.benchmarks.quality.measures import recall as share_found
 from workers.context import Context
-from workers.core import graph, ranking
+from workers.core import ranking
 from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
 from workers.decay import passes
@@ -50,7 +50,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "words": (text_arm, "search", _no_words),
     "meaning": (pipeline, "_embed", _no_meaning),
     "neighbours in the conversation": (ranking, "contiguity", _nothing),
-    "beginning with a name in the question": (graph, "begin_with", _nothing),
+    "beginning with a name in the question": (ranking, "begins_with_name", _nothing),
     "salience, freshness, confidence and importance": (ranking, "prior", _no_prior),
 }
 """The parts of a recall, and what stands in for each where it is taken out."""

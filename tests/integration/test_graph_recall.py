@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
-from workers.core.graph import NAMED
+from workers.core.ranking import NAMED
 from workers.memory.add import Stored
 from workers.memory.recall import Result
 from workers.storage.candidates import Scope

@@ -16,7 +16,7 @@ from psycopg.errors import UndefinedColumn
 
 from workers.core import ranking
 from workers.core.arrays import Floats
-from workers.core.graph import NAMED
+from workers.core.ranking import NAMED
 from workers.memory.recall import Recalled, scoring
 from workers.storage.connection import POOL_SIZE
 

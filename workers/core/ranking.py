@@ -1,4 +1,4 @@
-"""Ranking of results: relevance first, then neighbours in the conversation, and a little strength.
+"""Ranking of results: relevance first, then neighbours in the conversation and in the graph, and a little strength.
 
 Words are scored by Okapi BM25 with Lucene's inverse document frequency (Robertson and Zaragoza, "The Probabilistic
 Relevance Framework: BM25 and Beyond", 2009).
@@ -11,12 +11,13 @@ instead.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
+from workers.core.names import plain
 
 K1 = 0.9
 B = 0.4
@@ -50,6 +51,18 @@ LEAST_SPREAD = 0.3
 
 CONTIGUITY = (0.3, 0.15)
 """Share of the scores of facts one and two turns away that a fact gains."""
+
+HOPS = (1.0, 0.7, 0.5, 0.35)
+"""Share of a fact's relevance that counts that many links away."""
+
+NAMED = 0.3
+"""Gain of a fact about an entity that the question names; times the weight, of a related one.
+
+A fact without entity gains as much if its first word is a name in the question: mostly its subject or speaker. Chosen
+from 0 to 0.4 on conversations, together with the weight of similarity, and checked on others: there the first words add
+3.5 points of recall@10 with hashing, 2.6 with MiniLM. Of 47 questions about the sample, as many find their answer in
+the first ten, and two fewer in first place.
+"""
 
 OTHERS = 0.6
 """Factor for what an assistant, a system prompt or a tool said, unless the question asks for it."""
@@ -151,6 +164,34 @@ def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
             at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
             gain += weight * np.where(places[at] == wanted, best[at], 0.0)
     return np.where(sessions >= 0, gain, 0.0)
+
+
+def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floats:
+    """Return what each fact gains from its links: at least a share of the relevance of the facts it is linked with.
+
+    No fact overtakes the one that it was reached from, and mutual links do not add up.
+
+    Args:
+        relevance: n scores.
+        reached: indexes of m facts that a walk along links reached.
+        seeds: indexes of the facts where each of those walks started.
+        factors: each walk's hop factor times the strengths of its links, in [0, 1].
+    """
+    least = np.zeros(len(relevance))
+    np.maximum.at(least, reached, factors * relevance[seeds])
+    gain: Floats = np.maximum(least - relevance, 0.0)
+    return gain
+
+
+def begins_with_name(first: Sequence[str], names: Collection[str]) -> Floats:
+    """Return 1 for each text whose first word, in the form of `names.plain`, is one of the names, else 0."""
+    return np.array([float(plain(word) in names) for word in first]) if names else np.zeros(len(first))
+
+
+def hop_factors(hops: Ints, strengths: Floats) -> Floats:
+    """Return the share of relevance that counts at the end of walks of that many hops and link strengths."""
+    shares: Floats = np.array(HOPS)[hops] * strengths
+    return shares
 
 
 def prior(vitality: Vitality) -> Floats:

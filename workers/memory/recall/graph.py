@@ -7,9 +7,8 @@ from uuid import UUID
 import numpy as np
 
 from workers.context import Context
-from workers.core import graph
+from workers.core import ranking
 from workers.core.arrays import Bools, Floats
-from workers.core.graph import HOPS
 from workers.core.names import mentioned, phrases
 from workers.memory.recall.question import Question
 from workers.storage import entities, links
@@ -59,23 +58,23 @@ class Surroundings:
 
     def gain_by_name(self, found: Candidates, names: Collection[str]) -> Floats:
         """Return the gain of n candidates that begin with one of the names, beyond their gain from entities."""
-        beginning = graph.begins_with_name(found["first_word"].tolist(), names)
-        return np.maximum(graph.NAMED * beginning - self._named(found), 0.0)
+        beginning = ranking.begins_with_name(found["first_word"].tolist(), names)
+        return np.maximum(ranking.NAMED * beginning - self._named(found), 0.0)
 
     def _named(self, found: Candidates) -> Floats:
         if not self.about.weights:
             return np.zeros(len(found))
-        return graph.NAMED * np.array([self.about.weights.get(name, 0.0) for name in found["entity"]])
+        return ranking.NAMED * np.array([self.about.weights.get(name, 0.0) for name in found["entity"]])
 
     def _lift(self, found: Candidates, relevance: Floats) -> Floats:
         places = {id_: place for place, id_ in enumerate(found["id"])}
         seen = [walk for walk in self.walks if walk.fact in places and walk.seed in places]
-        shares = graph.hop_factors(
+        shares = ranking.hop_factors(
             np.array([walk.hops for walk in seen], dtype=np.int64), np.array([walk.strength for walk in seen])
         )
         reached = np.array([places[walk.fact] for walk in seen], dtype=np.int64)
         seeds = np.array([places[walk.seed] for walk in seen], dtype=np.int64)
-        return graph.link_gains(relevance, reached, seeds, shares)
+        return ranking.link_gains(relevance, reached, seeds, shares)
 
 
 def surroundings(
@@ -98,7 +97,7 @@ def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID,
     seeds = {id_: round(score, 9) for id_, score in list(best.items())[:SEEDS]}
     depth = context.settings.graph_depth
     walks = links.walk(db, tenant.id, seeds, scope, depth=depth, breadth=BREADTH, fan=FAN)
-    worth = {id(walk): HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}
+    worth = {id(walk): ranking.HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}
     walks.sort(key=lambda walk: -worth[id(walk)])
     others = list(dict.fromkeys(walk.fact for walk in walks if walk.fact not in best))[:MOST_LINKED]
     kept = {*others, *best}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 
-from workers.core.graph import HOPS, begins_with_name, hop_factors, link_gains
+from workers.core.ranking import HOPS, begins_with_name, hop_factors, link_gains
 
 properties = examples(100)
 shares = st.floats(0, 1)
