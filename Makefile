@@ -30,6 +30,7 @@ test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in si
 test-all: $(INSTALLED) ## run every test with all its examples, the deep ones and those of the extra onnx too
 	$(INSTALL) '.[onnx]'
 	DEEP=1 $(PYTEST) -m '' --timeout 1800
+	EBB_TEST_PGBOUNCER=1 $(PYTEST) -m acceptance
 
 fuzz: $(INSTALLED) ## try FUZZ (20) times as many examples as test-all does, other ones in each run
 	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')

@@ -21,7 +21,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 max_client_conn = 400
-server_idle_timeout = 5
+server_idle_timeout = 1
 ignore_startup_parameters = extra_float_digits
 """
 

@@ -1,5 +1,6 @@
 """Running systems for tests; when a test fails, the workers' logs are shown."""
 
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,12 +13,16 @@ import redis
 from databases import new_database
 from live_browser import FLAGS, installed_browser
 from live_system import LiveSystem
+from pgbouncer import pgbouncer, pooled
 from psycopg.conninfo import conninfo_to_dict
 
 from api.up import servers
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+
+THROUGH_PGBOUNCER = bool(os.environ.get("EBB_TEST_PGBOUNCER"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -37,6 +42,19 @@ def redis_of_live(server_folder: Path) -> Iterator[str]:
     log = server_folder / "redis-of-live.log"
     with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         yield server.url()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _pooler(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[None]:
+    """Have all systems on the tests' PostgreSQL reach it through PgBouncer, where `EBB_TEST_PGBOUNCER` is set."""
+    if not THROUGH_PGBOUNCER:
+        yield
+        return
+    postgres: servers.Postgres = request.getfixturevalue("postgres")
+    own = str(postgres.sockets)
+    with pgbouncer(postgres, server_folder / "pooler") as port:
+        LiveSystem.pooled = lambda url: pooled(url, port) if conninfo_to_dict(url).get("host") == own else None
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import command_line
@@ -64,9 +64,13 @@ class LiveSystem:
     shared: bool = False
     apis: dict[tuple[tuple[str, str], ...], str] = field(default_factory=dict)
     until_stopped: ExitStack = field(default_factory=ExitStack)
+    pooled: ClassVar[Callable[[str], str | None]] = lambda _: None
+    """Returns the URL of a database by way of PgBouncer, where the tests run through one."""
 
     def environment(self) -> dict[str, str]:
-        urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
+        pooled = LiveSystem.pooled(self.database_url)
+        urls = {"EBB_DATABASE_URL": pooled or self.database_url, "EBB_REDIS_URL": self.redis_url}
+        urls |= {"EBB_DIRECT_DATABASE_URL": self.database_url} if pooled else {}
         own = {"EBB_HOME": str(self.folder / "home"), "EBB_TIME_TRAVEL": "true"}
         return clean_environment(urls | own | self.settings)
 
