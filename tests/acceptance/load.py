@@ -1,7 +1,9 @@
 """Load for failover tests: a client that stores facts while servers end and return."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Self
 from uuid import uuid4
 
@@ -12,10 +14,13 @@ from workers.errors import EbbError
 
 
 class Load:
-    """A client that stores facts continuously and records which were answered or accepted."""
+    """A client that stores facts continuously and records which were answered or accepted.
 
-    def __init__(self, system: LiveSystem, wait: bool) -> None:
-        self.system, self.wait = system, wait
+    `store` is called in place of that client's own method.
+    """
+
+    def __init__(self, system: LiveSystem, wait: bool, store: Callable[..., object] | None = None) -> None:
+        self.system, self.wait, self.store = system, wait, store
         self.sent: list[str] = []
         self.acknowledged: set[str] = set()
         self.done = threading.Event()
@@ -23,11 +28,12 @@ class Load:
 
     def _store(self) -> None:
         with self.system.client() as client:
+            store = self.store or partial(client.store, wait=self.wait)
             while not self.done.wait(0.05):
                 fact = str(uuid4())
                 self.sent.append(fact)
                 try:
-                    client.store(f"Fact {fact} stands in the book.", id=fact, wait=self.wait)
+                    store(f"Fact {fact} stands in the book.", id=fact)
                 except EbbError:
                     continue
                 self.acknowledged.add(fact)

@@ -41,7 +41,8 @@ STATE = """
     from pg_control_system(), pg_database
     where datname = current_database()
 """
-POSITION = "select pg_current_wal_flush_lsn()::text"
+# Not what is flushed: passes commit without waiting for the disk.
+POSITION = "select pg_current_wal_insert_lsn()::text"
 REPLAYED = "select (pg_last_wal_replay_lsn() - '0/0')::bigint"
 
 ANOTHER = (
