@@ -499,8 +499,8 @@ create table lexemes (
 );
 
 -- Live facts; whether they have ended is up to the query. The condition does not match the partial indexes of live
--- facts on purpose: without statistics the planner would read a whole one of them to find single facts. A whole row has
--- the type of its table, which is another one where Citus keeps the rows; so the type is written.
+-- facts on purpose: without statistics the planner would read a whole one of them to find single facts. The row is cast
+-- to `activity`, as it has another type on the nodes of Citus.
 create view remembered as
 select facts.namespace, id, kind, text, category, entity, key, value, importance, created_at, decay_class,
     case when held then 'infinity' else ends_at end as ends_at, pinned_until, decay_class_source, tags,
@@ -920,8 +920,7 @@ return is_over((one).ends_at, is_held(one, next, instant), instant);
 
 -- Triggers ----------------------------------------------------------------------------------------------------------
 
--- They read what changed into a variable first, because the table of that is not known where Citus plans what they
--- write.
+-- They read the changes into a variable first, as Citus does not know transition tables when it plans the insert.
 
 create function tally_activity_added() returns trigger
     language plpgsql set search_path from current as $$

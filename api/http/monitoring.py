@@ -80,7 +80,7 @@ def _describe(span: "Span | None", scope: Scope, status: int) -> None:
 
 
 def _written(scope: Scope) -> str | None:
-    """Return up to where a reader must have replayed to see what the client of a request has written."""
+    """Return the log position that a replica must have replayed to include the client's writes."""
     written = scope.get("state", {}).get("written")
     return None if written is None else written.lsn
 

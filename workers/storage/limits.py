@@ -72,7 +72,7 @@ def room(db: Connection, namespace: int, now: datetime) -> int | None:
 
 
 def spend(db: Connection, namespace: int, facts: int, now: datetime, *, asked: int = 0) -> None:
-    """Count facts that a scheduled pass ended, and those of a requested one (`asked`)."""
+    """Count facts that ended without their owners' request, and those that ended on request (`asked`)."""
     if facts or asked:
         db.execute(SPEND, {"namespace": namespace, "facts": facts, "asked": asked, "now": now})
 

@@ -51,7 +51,7 @@ def contradictions(request: Request, memory: Reading, cursor: Annotated[str, Que
 
 @routes.get("/dashboard/contexts")
 def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
-    """Show what agents asked of the namespace lately, and which facts they got."""
+    """Show the recent questions of agents and the facts that they got."""
     door = door_of(request)
     since = (datetime.now(UTC) - timedelta(hours=door.settings.last_contexts_hours)).timestamp()
     try:

@@ -132,7 +132,7 @@ def _scored(
 
 
 def informative(terms: Sequence[Term], most: int) -> list[Term]:
-    """Return the `most` informative terms: known ones by rarity, then unknown ones.
+    """Return up to `most` terms: known ones by rarity, then unknown ones.
 
     In scripts without blanks, single characters that are part of a pair are left out.
     """
