@@ -18,10 +18,10 @@ from workers.storage.connection import Connection, connect
 TABLES = {*TENANTS.removeprefix("(?:").removesuffix(")").split("|")}
 
 EXCEPTIONS = {
-    "due.SEGMENTS": "how many segments there are is no tenant's own; what is due in each is counted of one",
+    "due.SEGMENTS": "the number of segments is common to all tenants; due facts are counted for one",
     "signatures.BUILD": "builds the index of one namespace, which it names; such a statement has no plan",
-    "time_series.COUNTS": "counts how several namespaces are, which it is given; each row says whose",
-    "tallies.RECOUNT": "counts all tenants' facts again; each row says whose",
+    "time_series.COUNTS": "counts the facts of the given namespaces; rows have the namespace",
+    "tallies.RECOUNT": "recounts the facts of all tenants; rows have the namespace",
 }
 """Statements with a namespace that read other rows too or have no plan, each with the reason."""
 
