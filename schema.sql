@@ -1,28 +1,28 @@
 -- Ebb's tables, indexes and functions: the snapshot for an empty database. `ebb migrate` applies it, and brings an
 -- older database to the same state with the numbered files in workers/storage/migrations. A change of the schema is
--- both: a new migration, and the same change here, with its number in the first statement below.
+-- both: a new migration, and the same change here, with its number in the first statements below.
 
 do $$
 begin
-    if to_regclass('schema_version') is not null then
+    if to_regclass(quote_ident(current_schema()) || '.schema_version') is not null then
         raise exception 'this database has a schema of Ebb already' using hint = 'bring it up to date with: ebb migrate';
     end if;
-
-    -- Compatibility with older code. A migration raises it only if earlier releases cannot work with the schema.
-    create table schema_version (
-        version integer not null,
-        applied_at timestamptz not null default now()
-    );
-    insert into schema_version (version) values (1);
-
-    -- The applied migrations; in a new database, the newest one that the snapshot includes.
-    create table schema_migrations (
-        number integer primary key,
-        name text not null,
-        applied_at timestamptz not null default now()
-    );
-    insert into schema_migrations (number, name) values (27, 'snapshot');
 end $$;
+
+-- Compatibility with older code. A migration raises it only if earlier releases cannot work with the schema.
+create table schema_version (
+    version integer not null,
+    applied_at timestamptz not null default now()
+);
+insert into schema_version (version) values (1);
+
+-- The applied migrations; in a new database, the newest one that the snapshot includes.
+create table schema_migrations (
+    number integer primary key,
+    name text not null,
+    applied_at timestamptz not null default now()
+);
+insert into schema_migrations (number, name) values (27, 'snapshot');
 
 create extension if not exists vector with schema public;
 
