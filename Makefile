@@ -15,7 +15,7 @@ help: ## say what each target does
 $(INSTALLED): pyproject.toml $(LIBRARY)/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[embedded,openai,otel,tokens,langgraph,dev]'
+	$(INSTALL) '.[embedded,oauth,openai,otel,tokens,langgraph,dev]'
 	touch $@
 
 up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower

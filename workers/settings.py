@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ebb import broker
@@ -232,6 +233,14 @@ class Settings(BaseModel):
         ge=10,
         description="most that one recall may cost: its facts, four times with `explain`, once more for 4 kB of query",
     )
+    oauth_issuers: str = Field(
+        "", description="authorization servers, with commas, whose access tokens open the API like keys; empty: none"
+    )
+    oauth_audience: str = Field("", description="what tokens must be for: the URL of `/mcp` as clients know it")
+    oauth_namespace_claim: str = Field("sub", min_length=1, description="claim of a token that names its namespace")
+    oauth_scope_prefix: str = Field(
+        "", description="what a token's scopes have before `read`, `write`, `admin`, `system`"
+    )
     openmemory_api: bool = Field(default=False, description="the API also answers the routes of OpenMemory's clients")
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a batch sent to the API, in bytes")
     flower_url: str = Field(
@@ -247,6 +256,11 @@ class Settings(BaseModel):
     def asks_llm(self) -> bool:
         """Return whether any feature uses an LLM."""
         return self.classify_before_write or self.extract or self.prune_by_llm
+
+    @property
+    def oauth_issuer_urls(self) -> list[str]:
+        """Return the URLs of the authorization servers."""
+        return [url.strip() for url in self.oauth_issuers.split(",") if url.strip()]
 
     @property
     def limits(self) -> dict[str, int]:
@@ -297,6 +311,16 @@ class Settings(BaseModel):
                 raise ValueError(
                     f"{PREFIX}{name.upper()} cannot be read; give postgresql://user:password@host:5432/database"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _tokens_can_be_verified(self) -> Self:
+        for url in self.oauth_issuer_urls:
+            parts = urlsplit(url)
+            if parts.scheme != "https" and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
+                raise ValueError(f"EBB_OAUTH_ISSUERS: {url!r} is no address of https; its keys could be forged")
+        if self.oauth_issuers and not self.oauth_audience:
+            raise ValueError("EBB_OAUTH_ISSUERS needs EBB_OAUTH_AUDIENCE, such as https://memory.example.org/mcp")
         return self
 
     @field_validator("relation_schedule")

@@ -44,9 +44,9 @@ class Caller:
     def check(self, scope: Scope) -> None:
         """Raise `RefusedError` if the caller lacks this scope."""
         if scope not in self.scopes:
+            has = ", ".join(sorted(self.scopes)) or "none"
             raise RefusedError(
-                HTTPStatus.FORBIDDEN,
-                f"This needs a key with the scope {scope!r}; yours has {', '.join(sorted(self.scopes))}.",
+                HTTPStatus.FORBIDDEN, f"This needs a key with the scope {scope!r}; yours has {has}.", scope
             )
 
 
@@ -70,6 +70,11 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
         RefusedError: the key is missing, invalid or for another namespace.
     """
     door = door_of(request)
+    if key and _is_token(key) and door.settings.oauth_issuers:
+        granted = door.tokens.verify(key)
+        who = _within(Caller(granted.namespace, granted.scopes, f"oauth:{granted.subject}"), namespace)
+        request.state.caller = who
+        return who
     digest = key_ring.digest(key).hex() if key else signed_in if key is None else ""
     found = door.look_up(digest)
     if digest is not None and found.grant is None:
@@ -77,16 +82,21 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
             HTTPStatus.UNAUTHORIZED, "This key is invalid, has expired or was revoked; see `ebb keys list`."
         )
     if found.grant is None:
-        _check_local(request, any_key=found.any_key)
+        _check_local(request, any_key=found.any_key or bool(door.settings.oauth_issuers))
         who = Caller(_named(namespace, door), ALL_SCOPES)
     else:
-        who = Caller(found.grant.namespace, frozenset(found.grant.scopes), found.grant.id)
-        if namespace not in (None, who.namespace):
-            raise RefusedError(
-                HTTPStatus.FORBIDDEN,
-                f"Your key opens only the namespace {who.namespace!r}; leave out X-Ebb-Namespace, or name that.",
-            )
+        who = _within(Caller(found.grant.namespace, frozenset(found.grant.scopes), found.grant.id), namespace)
     request.state.caller = who
+    return who
+
+
+def _within(who: Caller, namespace: str | None) -> Caller:
+    """Return a caller who asks for no other namespace than its key or token opens."""
+    if namespace not in (None, who.namespace):
+        raise RefusedError(
+            HTTPStatus.FORBIDDEN,
+            f"Your key opens only the namespace {who.namespace!r}; leave out X-Ebb-Namespace, or name that.",
+        )
     return who
 
 
@@ -127,3 +137,8 @@ def _check_local(request: Request, *, any_key: bool) -> None:
             HTTPStatus.FORBIDDEN,
             "Without keys, only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",
         )
+
+
+def _is_token(key: str) -> bool:
+    """Return whether a key looks like a JWT, which begins with a coded `{"` and has three parts."""
+    return key.startswith("eyJ") and key.count(".") == 2  # noqa: PLR2004 - header, claims, signature

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 from redis import Redis
@@ -17,6 +18,9 @@ from workers.coordination.redis import explain, open_redis, own_keys
 from workers.errors import BusyError, SettingsError, UnavailableError
 from workers.queues import length_of, route
 from workers.settings import Settings
+
+if TYPE_CHECKING:
+    from api.http.tokens import Tokens
 
 
 def is_loopback(host: str) -> bool:
@@ -49,6 +53,13 @@ class Door:
     def turns(self) -> Turns:
         """Return the queue for threads."""
         return Turns(self.settings.max_requests, self.settings.max_outbox_bytes)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """Return what verifies tokens of authorization servers."""
+        from api.http.tokens import Tokens  # noqa: PLC0415 - few systems have such servers
+
+        return Tokens(self.settings)
 
     @cached_property
     def client(self) -> Client:
@@ -106,12 +117,14 @@ class Door:
         """Refuse to listen on another address than loopback without keys.
 
         Raises:
-            SettingsError: the host is not loopback and there is no key, or EBB_REDIS_URL is not set.
+            SettingsError: another host than loopback needs a key, EBB_REDIS_URL is not set, or an extra is missing.
             UnavailableError: the keys cannot be read.
         """
         if not self.settings.redis_url:
             raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
-        if not is_loopback(self.settings.host) and not self.look_up(None).any_key:
+        if self.settings.oauth_issuers:
+            _ = self.tokens
+        elif not is_loopback(self.settings.host) and not self.look_up(None).any_key:
             raise SettingsError(
                 f"EBB_HOST={self.settings.host!r} is not allowed without keys: anyone there could read and change "
                 "all memory. Make one with `ebb keys create`, or listen on 127.0.0.1."

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
 from api.http.door import door_of
-from api.http.problems import METADATA, SCOPES
+from api.http.problems import METADATA, scopes
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -87,11 +87,13 @@ routes = APIRouter(lifespan=_running)
 @routes.get(METADATA, include_in_schema=False)
 @routes.get(f"{METADATA}/mcp", include_in_schema=False)
 def protected_resource(request: Request) -> dict[str, Any]:
-    """Return the metadata of the protected resource (RFC 9728)."""
-    return {
-        "resource": f"{request.base_url}mcp",
+    """Return what clients must know before they have a key or a token (RFC 9728)."""
+    settings = door_of(request).settings
+    servers = {"authorization_servers": settings.oauth_issuer_urls} if settings.oauth_issuers else {}
+    return servers | {
+        "resource": settings.oauth_audience or f"{request.base_url}mcp",
         "resource_name": "Ebb",
-        "scopes_supported": SCOPES.split(),
+        "scopes_supported": scopes(request).split(),
         "bearer_methods_supported": ["header"],
         "resource_documentation": f"{request.base_url}help/mcp",
     }

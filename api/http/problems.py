@@ -22,7 +22,7 @@ BUSY_SECONDS = 10
 METADATA = "/.well-known/oauth-protected-resource"
 """Path of the metadata of the protected resource, which MCP clients read, also followed by the path of the tools."""
 
-SCOPES = "read write"
+SCOPES = ("read", "write")
 """Scopes of a key for all tools."""
 
 NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
@@ -47,9 +47,11 @@ class Problem(BaseModel):
 class RefusedError(EbbError):
     """A request that is not allowed: the key is missing or does not allow it, or the origin is foreign."""
 
-    def __init__(self, status: HTTPStatus, message: str) -> None:
+    def __init__(self, status: HTTPStatus, message: str, scope: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.scope = scope
+        """The scope that is missing, if that is why."""
 
 
 class InvalidBodyError(RequestValidationError):
@@ -97,7 +99,21 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
     more: dict[str, Any] = {"task": error.task} if isinstance(error, LateError) else {}
     if isinstance(error, BusyError):
         more["retry_after"] = max(1, math.ceil(error.retry_after))
-    return answer(status, str(error), request, **more)
+    response = answer(status, str(error), request, **more)
+    if isinstance(error, RefusedError) and error.scope:
+        needed = f"{_prefix(request)}{error.scope}"
+        response.headers["WWW-Authenticate"] = f'Bearer realm="ebb", error="insufficient_scope", scope="{needed}"'
+    return response
+
+
+def _prefix(request: Request) -> str:
+    prefix: str = request.app.state.door.settings.oauth_scope_prefix
+    return prefix
+
+
+def scopes(request: Request) -> str:
+    """Return the scopes for all tools, as tokens have them."""
+    return " ".join(f"{_prefix(request)}{scope}" for scope in SCOPES)
 
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
@@ -160,7 +176,7 @@ def _challenge(request: Request | None) -> str:
     parts = ['Bearer realm="ebb"']
     if request is not None and request.url.path == "/mcp":
         where = f"{request.base_url}".rstrip("/") + f"{METADATA}/mcp"
-        parts += [f'resource_metadata="{where}"', f'scope="{SCOPES}"']
+        parts += [f'resource_metadata="{where}"', f'scope="{scopes(request)}"']
     if request is not None and "authorization" in request.headers:
         parts.append('error="invalid_token"')
     return ", ".join(parts)

@@ -13,7 +13,7 @@ from api.up import servers
 
 
 @contextmanager
-def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
+def serving(system: LiveSystem, port: int | None = None, **settings: str) -> Iterator[httpx2.Client]:
     """Yield a client of an API process, which ends with the block; the caller creates keys.
 
     A system shared by many modules has one process per combination of settings, which ends with the system.
@@ -23,16 +23,16 @@ def serving(system: LiveSystem, **settings: str) -> Iterator[httpx2.Client]:
         if chosen in system.apis:
             url = system.apis[chosen]
         else:
-            url = (system.until_stopped if system.shared else block).enter_context(_process(system, settings))
+            url = (system.until_stopped if system.shared else block).enter_context(_process(system, port, settings))
             if system.shared:
                 system.apis[chosen] = url
         yield block.enter_context(httpx2.Client(base_url=url, timeout=None))
 
 
 @contextmanager
-def _process(system: LiveSystem, settings: Mapping[str, str]) -> Iterator[str]:
+def _process(system: LiveSystem, given: int | None, settings: Mapping[str, str]) -> Iterator[str]:
     """Yield the URL of an API process, which ends with the block."""
-    port = servers.free_port()
+    port = given or servers.free_port()
     url, environment = f"http://127.0.0.1:{port}", system.environment() | {"EBB_PORT": str(port), **settings}
     with (
         (system.folder / "api.log").open("ab") as log,

@@ -1,0 +1,145 @@
+"""Access tokens of external authorization servers: JWTs (RFC 9068), verified by their issuer's published keys."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from threading import Lock
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+
+from api.http.problems import RefusedError
+from workers.coordination.key_ring import Scope
+from workers.errors import InvalidInputError, SettingsError, UnavailableError
+from workers.settings import Settings
+from workers.validation import namespace_name
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures by key pairs only: the issuer publishes the keys."""
+
+NEEDED = ("iss", "aud", "exp", "sub")
+LEEWAY_SECONDS = 30
+FETCH_SECONDS = 3.0
+PAUSE_SECONDS = 10.0
+"""Time between two requests for keys, however many tokens name unknown ones."""
+
+FRESH_SECONDS = 3_600.0
+"""Age from which keys are fetched again, since an issuer may have withdrawn one."""
+
+
+@dataclass(slots=True)
+class Issuer:
+    """An authorization server, with its signing keys by id."""
+
+    url: str
+    keys: dict[str, jwt.PyJWK] = field(default_factory=dict)
+    fetched_at: float = float("-inf")
+    lock: Lock = field(default_factory=Lock)
+
+    def key(self, id_: str) -> jwt.PyJWK | None:
+        """Return the key with this id, fetched again if it is unknown or old.
+
+        Raises:
+            UnavailableError: the authorization server does not answer, and no key was known.
+        """
+        with self.lock:
+            age = time.monotonic() - self.fetched_at
+            if age > FRESH_SECONDS or (id_ not in self.keys and age > PAUSE_SECONDS):
+                self.fetched_at = time.monotonic()
+                self.keys = self._fetch()
+            return self.keys.get(id_)
+
+    def _fetch(self) -> dict[str, jwt.PyJWK]:
+        try:
+            with httpx.Client(timeout=FETCH_SECONDS) as client:
+                found = _document(client, next(_documents(client, self.url))["jwks_uri"])
+            return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if key.key_id}
+        except (httpx.HTTPError, jwt.PyJWKSetError, StopIteration, KeyError, TypeError, ValueError) as error:
+            if self.keys:
+                return self.keys
+            fault = f"{type(error).__name__}: {error}"
+            raise UnavailableError(f"The keys of {self.url} could not be fetched: {fault}; try again later.") from None
+
+
+def _documents(client: httpx.Client, issuer: str) -> Iterator[dict[str, Any]]:
+    """Yield the issuer's metadata where it publishes some: as RFC 8414 says, or as OpenID Connect does."""
+    parts = urlsplit(issuer)
+    path = parts.path.rstrip("/")
+    for place in (
+        f"/.well-known/oauth-authorization-server{path}",
+        f"/.well-known/openid-configuration{path}",
+        f"{path}/.well-known/openid-configuration",
+    ):
+        answer = client.get(f"{parts.scheme}://{parts.netloc}{place}")
+        if answer.is_success and answer.json().get("issuer") == issuer:
+            yield answer.json()
+
+
+def _document(client: httpx.Client, url: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(url).raise_for_status().json()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a token permits: scopes on one namespace; `subject` is whose it is."""
+
+    subject: str
+    namespace: str
+    scopes: frozenset[str]
+
+
+class Tokens:
+    """Verifies the tokens of the issuers that the settings name."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._issuers = {url: Issuer(url) for url in settings.oauth_issuer_urls}
+        if self._issuers and "ES256" not in jwt.algorithms.get_default_algorithms():
+            raise SettingsError("EBB_OAUTH_ISSUERS needs the extra `oauth`: install ebb-server[oauth].")
+
+    def verify(self, token: str) -> Granted:
+        """Return what a token permits.
+
+        Raises:
+            RefusedError: it is not valid here, or names no namespace.
+            UnavailableError: its issuer's keys could not be fetched.
+        """
+        try:
+            claims = self._claims(token)
+        except jwt.PyJWTError as error:
+            raise RefusedError(HTTPStatus.UNAUTHORIZED, f"This token is not valid: {error}.") from None
+        name = claims.get(self._settings.oauth_namespace_claim)
+        try:
+            return Granted(str(claims["sub"]), namespace_name(str(name or "")), self._scopes(claims))
+        except InvalidInputError as error:
+            claim = self._settings.oauth_namespace_claim
+            raise RefusedError(HTTPStatus.FORBIDDEN, f"The claim {claim!r} of this token: {error}") from None
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        unverified = jwt.decode(token, options={"verify_signature": False})
+        issuer = self._issuers.get(str(unverified.get("iss")))
+        if issuer is None:
+            raise jwt.InvalidIssuerError("its issuer is not one of EBB_OAUTH_ISSUERS")
+        key = issuer.key(str(jwt.get_unverified_header(token).get("kid")))
+        if key is None:
+            raise jwt.InvalidKeyError("its issuer publishes no key with this id")
+        audience = self._settings.oauth_audience.rstrip("/")
+        return jwt.decode(
+            token,
+            key,
+            algorithms=ALGORITHMS,
+            audience=[audience, f"{audience}/"],
+            issuer=issuer.url,
+            leeway=LEEWAY_SECONDS,
+            options={"require": list(NEEDED)},
+        )
+
+    def _scopes(self, claims: dict[str, Any]) -> frozenset[str]:
+        given = claims.get("scope", claims.get("scp", ""))
+        named = given.split() if isinstance(given, str) else [str(one) for one in given]
+        prefix = self._settings.oauth_scope_prefix
+        return frozenset(one for one in get_args(Scope) if f"{prefix}{one}" in named)

@@ -1,0 +1,207 @@
+"""Access tokens of an authorization server: an MCP client finds it and gets one, and what is wrong with others."""
+
+import base64
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+import jwt
+import pytest
+from authorization_server import AuthorizationServer, authorization_server
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from live_api import make_key, serving
+from live_system import LiveSystem
+from mcp.client import Client as McpClient
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
+
+from api.up import servers
+from workers.errors import SettingsError
+from workers.settings import Settings
+
+pytestmark = pytest.mark.acceptance
+
+USER = "mira@example.org"
+CALLBACK = "http://127.0.0.1:1/callback"
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[AuthorizationServer]:
+    with authorization_server(USER) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def audience(api: httpx2.Client) -> str:
+    return f"{api.base_url}".rstrip("/") + "/mcp"
+
+
+@pytest.fixture(scope="module")
+def api(live: LiveSystem, issuer: AuthorizationServer) -> Iterator[httpx2.Client]:
+    port = servers.free_port()
+    audience = f"http://127.0.0.1:{port}/mcp"
+    with serving(live, port, EBB_OAUTH_ISSUERS=issuer.url, EBB_OAUTH_AUDIENCE=audience) as client:
+        yield client
+
+
+class Storage:
+    """Keeps what an MCP client was given, while it runs."""
+
+    def __init__(self) -> None:
+        self.token: OAuthToken | None = None
+        self.client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.token
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.token = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+class Browser:
+    """Follows the redirection of an authorization, as a user's browser would."""
+
+    location = ""
+
+    async def open(self, url: str) -> None:
+        async with httpx2.AsyncClient() as client:
+            self.location = (await client.get(url)).headers["location"]
+
+    async def called_back(self) -> AuthorizationCodeResult:
+        given = {name: values[0] for name, values in parse_qs(urlsplit(self.location).query).items()}
+        return AuthorizationCodeResult(code=given["code"], state=given["state"])
+
+
+def test_an_mcp_client_finds_the_server_gets_a_token_and_uses_its_own_memory(audience: str, live: LiveSystem) -> None:
+    async def remember() -> list[str]:
+        browser = Browser()
+        metadata = OAuthClientMetadata(client_name="tests", redirect_uris=[AnyUrl(CALLBACK)])
+        auth = OAuthClientProvider(audience, metadata, Storage(), browser.open, browser.called_back)
+        async with (
+            httpx2.AsyncClient(auth=auth, timeout=None) as http,
+            McpClient(streamable_http_client(audience, http_client=http)) as client,
+        ):
+            stored = await client.call_tool("store", {"text": "The spare key is under the flowerpot."})
+            assert not stored.is_error, stored
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert "recall" in anyio.run(remember)
+    assert [text for _, text in live.facts(USER)] == ["The spare key is under the flowerpot."]
+
+
+def test_the_metadata_names_the_server_and_a_challenge_leads_to_it(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    refused = api.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert refused.status_code == 401
+    where = refused.headers["www-authenticate"].partition('resource_metadata="')[2].partition('"')[0]
+    said = api.get(where).json()
+    assert (said["authorization_servers"], said["resource"]) == ([issuer.url], audience)
+
+
+def recalled(api: httpx2.Client, token: str, **headers: str) -> httpx2.Response:
+    return api.post("/memory/recall", json={"query": "key"}, headers={"authorization": f"Bearer {token}", **headers})
+
+
+def test_a_token_opens_the_other_routes_with_its_scopes_for_its_namespace(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    token = issuer.token(audience, "read offline_access")
+    assert recalled(api, token).status_code == 200
+    assert recalled(api, token, **{"x-ebb-namespace": USER}).status_code == 200
+    assert recalled(api, token, **{"x-ebb-namespace": "other"}).status_code == 403
+    refused = api.post("/memory/facts", json={"text": "Tea."}, headers={"authorization": f"Bearer {token}"})
+    assert refused.status_code == 403
+    assert 'error="insufficient_scope", scope="write"' in refused.headers["www-authenticate"]
+
+
+def test_keys_still_open_the_api(live: LiveSystem, api: httpx2.Client) -> None:
+    key = make_key(live, "with-a-key", "read")
+    assert api.post("/memory/recall", json={"query": "key"}, headers=key).status_code == 200
+
+
+def coded(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def unsigned(token: str) -> str:
+    header = coded(json.dumps({"alg": "none", "kid": "first"}).encode())
+    return f"{header}.{token.split('.')[1]}."
+
+
+def by_public_key(server: AuthorizationServer, audience: str) -> str:
+    """Return a token whose secret is the issuer's public key, as a verifier takes it that trusts the header."""
+    public = server.private.public_key()
+    key = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    header = {"alg": "HS256", "kid": server.key_id}
+    signed = f"{coded(json.dumps(header).encode())}.{server.token(audience).split('.')[1]}"
+    return f"{signed}.{coded(hmac.digest(key, signed.encode(), 'sha256'))}"
+
+
+def by_another(server: AuthorizationServer, audience: str) -> str:
+    claims = jwt.decode(server.token(audience), options={"verify_signature": False})
+    return jwt.encode(claims, ec.generate_private_key(ec.SECP256R1()), "ES256", {"kid": server.key_id})
+
+
+WRONG: dict[str, Callable[[AuthorizationServer, str], str]] = {
+    "for another resource": lambda server, _: server.token("https://elsewhere.example.org/mcp"),
+    "expired": lambda server, audience: server.token(audience, exp=int(time.time()) - 120),
+    "not valid yet": lambda server, audience: server.token(audience, nbf=int(time.time()) + 120),
+    "without end": lambda server, audience: server.token(audience, exp=None),
+    "of another issuer": lambda server, audience: server.token(audience, iss="https://elsewhere.example.org"),
+    "signed by another": by_another,
+    "signed by the public key": by_public_key,
+    "unsigned": lambda server, audience: unsigned(server.token(audience)),
+    "cut off": lambda server, audience: server.token(audience)[:-8],
+    "no JWT": lambda _, __: "eyJ.x.y",
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_token_that_is_wrong_is_refused(
+    what: str, api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    refused = recalled(api, WRONG[what](issuer, audience))
+    assert refused.status_code == 401, refused.text
+    assert 'error="invalid_token"' in refused.headers["www-authenticate"]
+
+
+def test_a_token_whose_subject_is_no_name_of_a_namespace_is_refused(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    assert recalled(api, issuer.token(audience, sub="a|b")).status_code == 403
+
+
+def test_many_tokens_with_unknown_keys_cause_few_requests_for_keys(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    before = issuer.fetched
+    for number in range(20):
+        token = jwt.encode({"iss": issuer.url, "aud": audience}, issuer.private, "ES256", {"kid": f"unknown-{number}"})
+        assert recalled(api, token).status_code == 401
+    assert issuer.fetched - before <= 3
+
+
+def refused_settings(**settings: Any) -> str:
+    with pytest.raises(SettingsError) as error:
+        Settings.from_environment({f"EBB_{name}": value for name, value in settings.items()})
+    return str(error.value)
+
+
+def test_settings_need_an_audience_and_an_issuer_by_https() -> None:
+    assert "EBB_OAUTH_AUDIENCE" in refused_settings(OAUTH_ISSUERS="https://login.example.org")
+    assert "https" in refused_settings(OAUTH_ISSUERS="http://login.example.org", OAUTH_AUDIENCE="x")
