@@ -9,7 +9,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,19 @@ from celery.result import AsyncResult
 from api.client import Client
 from api.transport import BATCH_SECONDS
 from workers.core.chunks import chunks
-from workers.core.text import strip_injected
 from workers.core.tokens import counter
 from workers.errors import InvalidInputError
 
 IN_FLIGHT = 4
 REMOVED_AT_ONCE = 1_000
-CUT = "1"
+CUT = "2"
 """Version of the chunking, part of each digest: a change re-indexes every file."""
 
 LARGEST = 4 * 1_048_576
 LONGEST_PATH = 1_024
+UPLOADED = ""
+"""The folder of files that were uploaded, which no folder's index removes."""
+
 SETTLED_SECONDS = 2.0
 """A file changed more recently than this may change again with the same time stamp."""
 
@@ -220,7 +222,8 @@ class Indexer:
                 are gone and `empty` is false; nothing was changed.
             UnavailableError: Redis or the workers do not answer; try again.
         """
-        known = {one["path"]: one for one in self._client.documents(self._folder.name)["documents"]}
+        documents = self._client.documents(self._folder.name)["documents"]
+        known = {one["path"]: one for one in documents if one["folder"] != UPLOADED}
         _refuse_another(self._folder, known)
         found = listing(self._folder)
         if known and not (found.files or found.failed or empty):
@@ -263,7 +266,7 @@ class Indexer:
             self._seen[path] = reading
             done.files["unchanged"] += 1
             return None
-        parts = [{"section": one.section, "text": one.text} for one in chunks(strip_injected(text), self._count)]
+        parts = [asdict(one) for one in chunks(text, self._count)]
         return reading, self._client.send_document(path, parts, digest, str(self._folder.root))
 
     def _settle(self, reading: Reading, sent: AsyncResult, done: Sync) -> None:

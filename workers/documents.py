@@ -5,17 +5,20 @@ once, and return when the file contains them again. A chunk's id follows from it
 again changes nothing, and of a changed file only the changed chunks are embedded.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
-from ebb.contract.documents import Document, Documents, Index, Indexed, ListDocuments, Unindex, Unindexed
+from ebb.contract.documents import Chunk as FilePart
+from ebb.contract.documents import Document, Documents, Index, Indexed, ListDocuments, Unindex, Unindexed, Upload
 from ebb.contract.facts import NewFact
 
 from workers.context import Context
 from workers.coordination import signals
-from workers.core.chunks import Chunk
+from workers.core import tokens
+from workers.core.chunks import chunks
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.add import Stored
 from workers.memory.store import store_many
@@ -56,7 +59,15 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
             return _indexed(asked.path, outdated=True)
         given = [_fact(asked.namespace, asked.path, chunk) for chunk in chunks]
         stored = store_many(context, asked.namespace, given, read_at, touch=False) if given else []
-        return _settle(context, tenant, asked, stored, read_at)
+        return _settle(context, tenant, asked, given, stored, read_at)
+
+
+def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
+    """Keep the chunks of a text as those of a file, in place of others of its path."""
+    parts = chunks(asked.text, tokens.counter(context.settings.tokenizer))
+    made = [FilePart(section=one.section, text=one.text, line=one.line) for one in parts]
+    digest = hashlib.sha256(asked.text.encode()).hexdigest()
+    return index(context, Index(path=asked.path, chunks=made, digest=digest, namespace=asked.namespace), read_at)
 
 
 def remove(context: Context, asked: Unindex) -> Unindexed:
@@ -70,30 +81,36 @@ def remove(context: Context, asked: Unindex) -> Unindexed:
         return Unindexed(removed=documents.drop(db, tenant.id, gone, asked.paths))
 
 
-def _own_chunks(asked: Index, max_text: int) -> list[Chunk]:
+def _own_chunks(asked: Index, max_text: int) -> list[FilePart]:
     """Return the chunks without injected memory blocks, unless they are empty."""
-    own = [Chunk(one.section, own_words(one.text, "chunks.text", max_text)) for one in asked.chunks]
+    own = [FilePart(**dict(one) | {"text": own_words(one.text, "chunks.text", max_text)}) for one in asked.chunks]
     return [one for one in own if one.text]
 
 
-def _fact(namespace: str, path: str, chunk: Chunk) -> NewFact:
+def _fact(namespace: str, path: str, chunk: FilePart) -> NewFact:
     id_ = uuid5(CHUNK_IDS, f"{namespace}\0{path}\0{chunk.section}\0{chunk.text}")
-    return NewFact(id=id_, kind="chunk", text=chunk.text, source=path, key=chunk.section or None)
+    return NewFact(id=id_, kind="chunk", text=chunk.text, source=path, key=chunk.section or None, turn=chunk.line)
 
 
 def _settle(
-    context: Context, tenant: int, asked: Index, stored: Sequence[Stored | InvalidInputError], read_at: datetime
+    context: Context,
+    tenant: int,
+    asked: Index,
+    given: Sequence[NewFact],
+    stored: Sequence[Stored | InvalidInputError],
+    read_at: datetime,
 ) -> Indexed:
-    """Erase chunks that are no longer in the document, and record when it was read."""
+    """Erase chunks that are no longer in the document, and record their lines and when it was read."""
     refused = [answer for answer in stored if isinstance(answer, InvalidInputError)]
     if refused:
         raise refused[0]
     done = [answer for answer in stored if isinstance(answer, Stored)]
     wanted = {answer.id for answer in done}
     with transaction(context.database_url) as db:
-        gone = [id_ for id_ in documents.chunks(db, tenant, [asked.path]) if id_ not in wanted]
-        activity.lock(db, tenant, gone)
-        removed = documents.drop(db, tenant, gone)
+        before = documents.chunks(db, tenant, [asked.path])
+        activity.lock(db, tenant, before)
+        removed = documents.drop(db, tenant, [id_ for id_ in before if id_ not in wanted])
+        documents.put_lines(db, tenant, {one.id: one.turn for one in given if one.id and one.turn})
         documents.put(db, tenant, asked.path, asked.folder, bytes.fromhex(asked.digest), read_at)
     return _indexed(asked.path, done, removed)
 

@@ -52,6 +52,7 @@ WALK: dict[str, dict[str, Any]] = {
     "PUT /memory/documents": {
         "json": {"path": "notes/boat.md", "chunks": [{"text": "The sail is red."}], "digest": "0" * 64}
     },
+    "POST /memory/documents": {"json": {"path": "notes/boat.md", "text": "# Mast\n\nSpruce."}},
     "GET /memory/documents": {"params": {"name": "notes"}},
     "POST /memory/documents/unindex": {"json": {"paths": ["notes/boat.md"]}},
     "PUT /memory/items": {"json": {"path": ["users", "mira"], "key": "drink", "document": "{}", "text": "green tea"}},

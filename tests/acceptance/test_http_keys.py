@@ -72,6 +72,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("PUT", "/memory/documents"): (
         "write", "/memory/documents", {"path": "notes/boat.md", "chunks": [], "digest": "0" * 64},
     ),
+    ("POST", "/memory/documents"): ("write", "/memory/documents", {"path": "notes/boat.md", "text": "A brook."}),
     ("POST", "/memory/documents/unindex"): ("write", "/memory/documents/unindex", {"paths": ["notes/boat.md"]}),
     ("PUT", "/memory/items"): ("write", "/memory/items", ITEM),
     ("PUT", "/memory/items/batch"): ("write", "/memory/items/batch", {"items": [ITEM]}),

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from ebb.contract.documents import Indexed, Upload
 from memory import Memory, day
 
+from workers import documents
 from workers.core import tokens
 from workers.core.text import strip_injected
 from workers.memory import context
@@ -180,4 +182,18 @@ def test_facts_of_the_entities_that_a_prompt_names_are_looked_up(memory: Memory)
 
 def test_a_part_of_a_file_stands_behind_its_path_and_section(memory: Memory) -> None:
     memory.add("The cello is in the attic.", kind="chunk", source="notes/house.md", key="Attic", entity="notes")
-    assert "notes/house.md (Attic): The cello is in the attic." in inject_from(memory, "cello").text
+    assert "notes/house.md § Attic: The cello is in the attic." in inject_from(memory, "cello").text
+
+
+def test_a_part_of_a_file_is_cited_by_its_lines_also_where_they_move(memory: Memory) -> None:
+    hay = "\n".join(f"Hay number {n} lies in the barn with much straw around it and below it." for n in range(12))
+    text = f"# House\n\nA roof.\n\n## Attic\n\nThe cello is in the attic.\nIt is old.\n\n## Barn\n\n{hay}\nOne oboe.\n"
+    upload(memory, text)
+    assert "notes/house.md § House > Attic, lines 5-8: ## Attic" in inject_from(memory, "Where is the cello?").text
+    assert "notes/house.md § House > Barn, lines 18-24: " in inject_from(memory, "oboe").text
+    assert upload(memory, f"Moved.\n\n{text}", at=1).unchanged == 3
+    assert "notes/house.md § House > Attic, lines 7-10: ## Attic" in inject_from(memory, "Where is the cello?").text
+
+
+def upload(memory: Memory, text: str, at: float = 0) -> Indexed:
+    return documents.upload(memory.context, Upload(path="notes/house.md", text=text), day(at))

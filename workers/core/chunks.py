@@ -7,12 +7,13 @@ necessary, and then between lines.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from workers.core.text import blank_injected
 from workers.core.tokens import Count
 
 CHUNK_TOKENS = 500
@@ -32,10 +33,11 @@ INLINE = MarkdownIt("commonmark")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document: the headings above it, outermost first, and its text."""
+    """A part of a document: the headings above it, outermost first, its text, and the line at which it begins."""
 
     section: str
     text: str
+    line: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,20 @@ class Section:
 
 
 def chunks(text: str, count: Count) -> list[Chunk]:
-    """Return a document's chunks in order, without duplicates under the same headings."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    """Return a document's chunks in order, without injected memory and duplicates under the same headings."""
+    text = blank_injected(text.replace("\r\n", "\n").replace("\r", "\n"))
+    lines = _line_starts(text, 0)
     found = [
-        Chunk(section.path, text[start:end].strip())
+        _chunk(text, section.path, start, end, lines)
         for section in sections(text)
         for start, end in chunk_bounds(text, section, count)
     ]
     return list(dict.fromkeys(chunk for chunk in found if chunk.text))
+
+
+def _chunk(text: str, section: str, start: int, end: int, lines: Sequence[int]) -> Chunk:
+    cut = text[start:end]
+    return Chunk(section, cut.strip(), bisect_right(lines, start + len(cut) - len(cut.lstrip())))
 
 
 def sections(text: str) -> list[Section]:

@@ -22,6 +22,11 @@ def strip_injected(text: str) -> str:
     return INJECTED.sub("", text).strip()
 
 
+def blank_injected(text: str) -> str:
+    """Return the text with empty lines in place of injected memory blocks, so that line numbers stay."""
+    return INJECTED.sub(lambda block: "\n" * block[0].count("\n"), text)
+
+
 def normalise(text: str) -> str:
     """Return the text in lower case and composed form (NFC), trimmed, with single blanks."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())

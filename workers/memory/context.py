@@ -69,16 +69,28 @@ def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
     written = fact.summary is not None and fact.summary != injection.summary(fact.text)
     passage = fact.passage if is_long and not written else None
     summary = fact.summary if is_long and passage is None else None
-    said = _placed(fact, passage.text if passage else summary or fact.text)
+    said = _cited(fact, summary or fact.text, passage)
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label
     return Line(fact, injection.line(said, fact.category, label, shape.form), summary is not None, passage)
 
 
-def _placed(fact: Result, said: str) -> str:
-    """Return the text of a fact, with path and section before the text of a document."""
+def _cited(fact: Result, said: str, passage: Passage | None) -> str:
+    """Return what is said of a fact; of a part of a file after its path, section and lines."""
+    shown = passage.text if passage else said
     if fact.kind != "chunk" or not fact.source:
-        return said
-    return f"{fact.source}{f' ({fact.key})' if fact.key else ''}: {said}"
+        return shown
+    section = f" § {fact.key}" if fact.key else ""
+    return f"{fact.source}{section}{_lines(fact, passage)}: {shown}"
+
+
+def _lines(fact: Result, passage: Passage | None) -> str:
+    """Return the lines of a file in which a chunk, or the passage of it that fits, stands; nothing if unknown."""
+    if fact.turn is None:
+        return ""
+    start, end = (passage.start, passage.end) if passage else (0, len(fact.text))
+    first = fact.turn + fact.text.count("\n", 0, start)
+    last = first + fact.text[start:end].rstrip().count("\n")
+    return f", line {first}" if first == last else f", lines {first}-{last}"
 
 
 def _text(lines: Sequence[Line], shape: Shape) -> str:

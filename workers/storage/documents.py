@@ -1,6 +1,6 @@
 """Documents: Markdown files with their chunks (facts of kind `chunk`), and items stored under a path and key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -32,6 +32,12 @@ PUT = """
     values (%(namespace)s, %(path)s, %(folder)s, %(digest)s, %(read_at)s)
     on conflict (namespace, path) do update
     set folder = excluded.folder, digest = excluded.digest, read_at = excluded.read_at
+"""
+
+LINES = """
+    update facts set turn = line
+    from unnest(%(ids)s::uuid[], %(lines)s::int[]) as new (id, line)
+    where namespace = %(namespace)s and facts.id = new.id and kind = 'chunk' and turn is distinct from line
 """
 
 CHUNKS = """
@@ -78,6 +84,11 @@ def put(db: Connection, namespace: int, path: str, folder: str, digest: bytes, a
     """Record the digest of a file and when it was read."""
     given = {"namespace": namespace, "path": path, "folder": folder, "digest": digest, "read_at": at}
     db.execute(PUT, given)
+
+
+def put_lines(db: Connection, namespace: int, lines: Mapping[UUID, int]) -> None:
+    """Record at which line of its file each chunk begins, in the column of turns."""
+    db.execute(LINES, {"namespace": namespace, "ids": list(lines), "lines": list(lines.values())})
 
 
 def chunks(db: Connection, namespace: int, paths: Sequence[str]) -> list[UUID]:

@@ -32,6 +32,14 @@ def index(self: Task, asked: contract.Index) -> Answer:
     return done
 
 
+@task_of(contract.UPLOAD, contract.Upload, base=OnceTask, soft_time_limit=25, time_limit=28)
+def upload(self: Task, asked: contract.Upload) -> Answer:
+    """Keep a Markdown text as a file, in place of what was kept of its path; return how many chunks came and went."""
+    done = files.upload(context, asked, write_instant(self, asked.now))
+    signals.mark_grown(context.redis, asked.namespace)
+    return done
+
+
 @task_of(contract.UNINDEX, contract.Unindex, base=OnceTask)
 def unindex(_: Task, asked: contract.Unindex) -> Answer:
     """Erase the chunks of removed files; return how many."""

@@ -89,6 +89,7 @@ class Operations:
     drop_item = Method()
     item_paths = Method()
     index = Method()
+    upload = Method()
     unindex = Method()
     documents = Method()
     decay = Method("decay.plan")

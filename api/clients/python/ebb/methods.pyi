@@ -519,6 +519,9 @@ class Operations:
         If a later reading is stored already, nothing is done, and the answer says `outdated`.
         """
 
+    def upload(self, path: str, text: str, *, idempotency_key: str | None = None) -> Indexed:
+        """Keep a Markdown text as a file: it is cut into chunks, which take the place of those of its path."""
+
     def unindex(self, paths: Sequence[str], *, idempotency_key: str | None = None) -> Unindexed:
         """Erase the chunks of removed files."""
 
@@ -1076,6 +1079,9 @@ class AsyncOperations:
         If a later reading is stored already, nothing is done, and the answer says `outdated`.
         """
 
+    async def upload(self, path: str, text: str, *, idempotency_key: str | None = None) -> Indexed:
+        """Keep a Markdown text as a file: it is cut into chunks, which take the place of those of its path."""
+
     async def unindex(self, paths: Sequence[str], *, idempotency_key: str | None = None) -> Unindexed:
         """Erase the chunks of removed files."""
 
@@ -1234,6 +1240,7 @@ class JsonOperations:
     drop_item: Callable[..., dict[str, Any]]
     item_paths: Callable[..., dict[str, Any]]
     index: Callable[..., dict[str, Any]]
+    upload: Callable[..., dict[str, Any]]
     unindex: Callable[..., dict[str, Any]]
     documents: Callable[..., dict[str, Any]]
     decay: Callable[..., dict[str, Any]]

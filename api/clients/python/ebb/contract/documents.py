@@ -35,6 +35,9 @@ from ebb.contract.values import (
 )
 
 LONGEST_DOCUMENT = LONGEST_METADATA // 2
+LONGEST_UPLOAD = 1_048_576
+"""Characters of a file that is sent as text; larger ones are indexed from their folder."""
+
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 PARTS = 2
@@ -94,12 +97,13 @@ Json = Annotated[str, Field(max_length=LONGEST_DOCUMENT), AfterValidator(_object
 
 
 class Chunk(BaseModel):
-    """A part of a file: its text, and the headings above it."""
+    """A part of a file: its text, the headings above it, and the line at which it begins."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: Text
     section: Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable)] = ""
+    line: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
 class ListDocuments(Scoped):
@@ -124,6 +128,15 @@ class Index(Timed):
     chunks: Annotated[list[Chunk], Field(max_length=MOST_FACTS, description="the parts of the file, in order")]
     digest: Annotated[str, Field(pattern=DIGEST, description="the SHA-256 of what was read, in hexadecimal")]
     folder: Annotated[Value, Field(description="where the folder is")] = ""
+
+
+class Upload(Timed):
+    """Keep a Markdown text as a file: it is cut into chunks, which take the place of those of its path."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"path": "notes/boat.md", "text": "# Boat\n\nOak."}]})
+
+    path: Annotated[File, Field(description="the name of a folder, which is not there on disk, and the path in it")]
+    text: Annotated[Text, Field(max_length=LONGEST_UPLOAD, description="Markdown")]
 
 
 class Unindex(Scoped):
@@ -292,6 +305,7 @@ DOCUMENTS = Operation(
     "memory.documents", ListDocuments, Documents, "recall", route="GET /memory/documents", seconds=STORE_SECONDS
 )
 INDEX = Operation("memory.index", Index, Indexed, "store", "write", "PUT /memory/documents", seconds=STORE_SECONDS)
+UPLOAD = Operation("memory.upload", Upload, Indexed, "store", "write", "POST /memory/documents", seconds=STORE_SECONDS)
 UNINDEX = Operation(
     "memory.unindex", Unindex, Unindexed, "store", "write", "POST /memory/documents/unindex", seconds=STORE_SECONDS
 )
