@@ -104,7 +104,9 @@ def test_a_celery_program_stores_by_name_and_asks_for_a_context(live: LiveSystem
 
 def test_a_graph_knows_what_earlier_threads_put_into_its_store(live: LiveSystem, namespace: str) -> None:
     recipe = (RECIPES / "langgraph.md").read_text().replace("redis://localhost:6379/0", live.redis_url)
-    (source,) = re.findall(r"^```python\n(.*?)^```", recipe.replace('"mira"', f'"{namespace}"'), re.M | re.S)
+    (source,) = re.findall(
+        r"^```python\n(.*?)^```", recipe.replace('"mira"', f'"{namespace}"'), re.MULTILINE | re.DOTALL
+    )
     for question in ("I moved to Leipzig in the spring.\n", "Who moved to Leipzig?\n"):
         done = subprocess.run(
             [sys.executable, "-c", source],
