@@ -102,24 +102,6 @@ def test_a_celery_program_stores_by_name_and_asks_for_a_context(live: LiveSystem
     assert "Mira moved to Leipzig." in done.stdout
 
 
-def test_a_graph_knows_what_earlier_threads_put_into_its_store(live: LiveSystem, namespace: str) -> None:
-    recipe = (RECIPES / "langgraph.md").read_text().replace("redis://localhost:6379/0", live.redis_url)
-    (source,) = re.findall(
-        r"^```python\n(.*?)^```", recipe.replace('"mira"', f'"{namespace}"'), re.MULTILINE | re.DOTALL
-    )
-    for question in ("I moved to Leipzig in the spring.\n", "Who moved to Leipzig?\n"):
-        done = subprocess.run(
-            [sys.executable, "-c", source],
-            input=question,
-            cwd=ROOT,
-            env=clean_environment({}),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    assert "I moved to Leipzig in the spring." in done.stdout
-
-
 @pytest.mark.parametrize("place", [0, 1])
 def test_the_configurations_start_a_server_with_tools(live: LiveSystem, place: int) -> None:
     found = re.findall(r"^```json\n(.*?)^```", (RECIPES / "mcp.md").read_text(), re.MULTILINE | re.DOTALL)
