@@ -29,7 +29,7 @@ from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, Settled, find_within
 from workers.memory.touch import touch_within
 from workers.storage import activity, edits, facts, namespaces, statements, vectors
-from workers.storage.connection import Connection, transaction, writing
+from workers.storage.connection import Connection, generic_plans, transaction, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
@@ -45,6 +45,9 @@ JUDGED_SECONDS = 25.0
 
 Embedded: TypeAlias = dict[bytes, Vectors | None]
 """The (dims,) vectors of new statements by hash; None where there is none yet."""
+
+FEW = 20
+"""Up to so many facts, planning for their values costs more than it saves."""
 
 NEW = ("added", "updated")
 IDENTIFYING = frozenset({"entity", "key", "value"})
@@ -125,6 +128,8 @@ def store_many(
         planned = batch.rows, batch.given, batch.intents
         batch = Batch(batch.said, *judge(context, known.owner, *planned, embedded, now, until))
     with writing(context.database_url) as db:
+        if len(batch.rows) <= FEW:
+            generic_plans(db)
         return _store_within(context, db, batch, known, embedded, now, Options(touch, count_turns, use))
 
 
@@ -137,6 +142,8 @@ def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify
 def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Known:
     hashes = [row.hash for row in batch.rows]
     with transaction(context.database_url) as db:
+        if len(hashes) <= FEW:
+            generic_plans(db)
         owner = namespaces.find_or_add(db, namespace)
         forget_ended(context, db, owner.id, hashes, now)
         statements.identify_stated(db, owner.id, hashes)

@@ -80,6 +80,7 @@ BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 # With custom plans, foreign keys and `search_lexemes` would be planned once for each written row.
 KEEP_PLANS = "set local plan_cache_mode = 'auto'"
 COMMIT_LATER = "select set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'auto', true)"
+GENERIC_PLANS = "set local plan_cache_mode = 'force_generic_plan'"
 CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
@@ -237,6 +238,14 @@ def keep_plans(db: Connection) -> None:
     Planning the query for the candidates of a recall takes a third of the time of running it.
     """
     db.execute(KEEP_PLANS)
+
+
+def generic_plans(db: Connection) -> None:
+    """Use generic plans in the rest of this transaction even where they cost more, for statements about few rows.
+
+    Planning the statements of a single store takes as long as running them.
+    """
+    db.execute(GENERIC_PLANS)
 
 
 def commit_later(db: Connection) -> None:
