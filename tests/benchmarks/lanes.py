@@ -7,6 +7,8 @@ from functools import partial
 from itertools import count
 
 import numpy as np
+import psutil
+import redis
 
 from api.client import Client
 from tests.benchmarks import queued, recalls, running, simulation, texts
@@ -36,8 +38,9 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     machine.empty_redis()
     context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
     asked = [one.text for one in recalls.questions(context, 300)]
-    with running.workers(machine, context, CHILDREN), running.client(machine, NAMESPACE) as client:
+    with running.workers(machine, context, CHILDREN) as worker, running.client(machine, NAMESPACE) as client:
         act = _actions(client)
+        _count_work(machine, worker, act, asked, answers)
         empty = lambda _: client.wait(client._app.send_task(EMPTY, args=(1,), queue=RECALL), 10.0)  # noqa: E731
         transit = quantile([seconds(partial(empty, one)) for one in asked], 0.5)
         alone = {name: _service(act[name], asked, transit) for name in act}
@@ -58,6 +61,33 @@ def _actions(client: Client) -> dict[str, Callable[[str], object]]:
         "recall": lambda text: client.recall(text, touch=False),
         "store": lambda _: client.store(f"{said[(number := next(numbers)) % len(said)]} {number}"),
     }
+
+
+def _count_work(
+    machine: Machine, worker: int, act: Mapping[str, Callable[[str], object]], asked: Sequence[str], answers: Answers
+) -> None:
+    """Count the processor time of each request where it is spent, which a busy machine changes little."""
+    for name in act:
+        act[name](asked[0])
+        before = _processor(machine, worker)
+        for one in asked:
+            act[name](one)
+        for place, spent in _processor(machine, worker).items():
+            answers.add(f"processor time of a {name}, {place}", "ms", [1000 * (spent - before[place]) / len(asked)])
+
+
+def _processor(machine: Machine, worker: int) -> dict[str, float]:
+    """Return the seconds of processor time that worker, PostgreSQL and Redis have used."""
+    postmaster = int((machine.postgres.data / "postmaster.pid").read_text().split()[0])
+    with redis.Redis.from_url(machine.redis.url()) as broker:
+        told = broker.info("cpu")
+    own = {name: _of_tree(pid) for name, pid in (("worker", worker), ("PostgreSQL", postmaster))}
+    return own | {"Redis": float(told["used_cpu_user"]) + float(told["used_cpu_sys"])}
+
+
+def _of_tree(pid: int) -> float:
+    parent = psutil.Process(pid)
+    return sum(sum(one.cpu_times()[:2]) for one in (parent, *parent.children(recursive=True)))
 
 
 def _at_capacity(alone: Mapping[str, Sequence[float]], most: float) -> dict[str, list[float]]:
