@@ -80,9 +80,9 @@ def _processor(machine: Machine, worker: int) -> dict[str, float]:
     """Return the seconds of processor time that worker, PostgreSQL and Redis have used."""
     postmaster = int((machine.postgres.data / "postmaster.pid").read_text().split()[0])
     with redis.Redis.from_url(machine.redis.url()) as broker:
-        told = broker.info("cpu")
+        usage = broker.info("cpu")
     own = {name: _of_tree(pid) for name, pid in (("worker", worker), ("PostgreSQL", postmaster))}
-    return own | {"Redis": float(told["used_cpu_user"]) + float(told["used_cpu_sys"])}
+    return own | {"Redis": float(usage["used_cpu_user"]) + float(usage["used_cpu_sys"])}
 
 
 def _of_tree(pid: int) -> float:
