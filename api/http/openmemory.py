@@ -117,12 +117,17 @@ def health(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
 
 
 @routes.get("/sectors")
-def sectors(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
-    """Return the sectors that a memory may be given by its metadata.
+def sectors(mine: Mine, user_id: Named = None) -> dict[str, Any]:
+    """Return the sectors, and how many memories of the caller or of a user each has.
 
-    OpenMemory also counts the memories of all users together here, which would cross namespaces.
+    OpenMemory counts the memories of all users together here, which would cross namespaces.
     """
-    return {"sectors": list(shapes.SECTORS), "configs": {name: {"name": name} for name in shapes.SECTORS}}
+    configs = {name: {"name": name} for name in shapes.SECTORS}
+    return {
+        "sectors": list(shapes.SECTORS),
+        "configs": configs,
+        "stats": shapes.stats(_every(mine.of(user_id, "read"))),
+    }
 
 
 @routes.post("/memory/add")
@@ -130,7 +135,7 @@ def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
     """Remember something; what was said before is strengthened instead."""
     memory = mine.of(wish.user_id, "write")
     done = memory.store(wish.content, classify=False, again=True, **wish.fact())
-    sector = wish.sector() or shapes.DEFAULT
+    sector = wish.sector() or shapes.classified(wish.content)
     known = done["action"] == "duplicate"
     if known:
         sector = shapes.sector(memory.fact(done["id"]))
@@ -193,6 +198,25 @@ def of_user(
     return {"user_id": user_id, "items": items}
 
 
+@routes.get("/users/{user_id:path}/summary")
+def summary(mine: Mine, user_id: str) -> dict[str, Any]:
+    """Return what is remembered of a user, in a sentence; it is made at each request."""
+    facts = _every(mine.of(user_id, "read"))
+    seen_at = [shapes.milliseconds(fact["last_seen_at"]) for fact in facts]
+    return {
+        "user_id": user_id,
+        "summary": shapes.summary(facts),
+        "reflection_count": 0,
+        "updated_at": max(seen_at, default=0),
+    }
+
+
+@routes.post("/users/{user_id:path}/summary/regenerate")
+def regenerate_summary(mine: Mine, user_id: str) -> dict[str, Any]:
+    """Return a user's summary, which is never old."""
+    return {"ok": True} | summary(mine, user_id)
+
+
 @routes.delete("/users/{user_id:path}/memories")
 def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
     """Forget all memories of a user; they can be restored until they are purged."""
@@ -228,6 +252,15 @@ def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noq
     target = mine.find(id, user_id, "write")
     target.memory.forget([target.fact["id"]])
     return {"ok": True}
+
+
+def _every(memory: SessionOfTasks) -> list[dict[str, Any]]:
+    """Return the newest memories of a namespace, at most `MOST`."""
+    facts: list[dict[str, Any]] = []
+    last: str | None = None
+    while len(facts) < MOST and (page := memory.facts(PAGE, before=last)["facts"]):
+        facts, last = facts + page, page[-1]["id"]
+    return facts
 
 
 def _listed(mine: Memories, user: str | None, limit: int, offset: int, sector: str | None) -> list[dict[str, Any]]:

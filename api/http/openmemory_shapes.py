@@ -1,6 +1,8 @@
 """Requests and answers of OpenMemory's API; times are epoch milliseconds."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +14,17 @@ from workers.core.tiers import RULES, Tier
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 DEFAULT = "semantic"
+SIGNS = {
+    "episodic": r"today|tonight|yesterday|tomorrow|(last|next) \w+|ago|went|met|visited|happened|\d\d?:\d\d",
+    "procedural": r"how to|steps?|first|then|finally|install|configure|deploy|run|press|click|recipe|instructions?",
+    "emotional": r"feels?|felt|happy|sad|angry|afraid|scared|excited|worried|love[sd]?|hate[sd]?|proud|upset|lonely",
+    "reflective": r"reali[sz]ed?|learn(ed|t)|lesson|insight|conclusion|pattern|in hindsight|understood|looking back",
+}
+"""Words by which a text belongs to a sector: the most of them decide, then this order; without any it is semantic."""
+
+_SIGNS = {name: re.compile(rf"\b(?:{signs})\b", re.IGNORECASE) for name, signs in SIGNS.items()}
+SHOWN = 3
+MOST_CHARACTERS = 80
 DEFAULT_K = 8
 DEFAULT_LIMIT = 100
 BOOST = 0.2
@@ -122,8 +135,38 @@ def named_sector(metadata: Mapping[str, Any] | None) -> str | None:
 
 
 def sector(fact: Mapping[str, Any]) -> str:
-    """Return the sector of a fact."""
-    return fact["category"] if fact["category"] in SECTORS else DEFAULT
+    """Return the sector of a fact: its category, or by the words of its text."""
+    return fact["category"] if fact["category"] in SECTORS else classified(fact["text"])
+
+
+def classified(text: str) -> str:
+    """Return the sector to which a text belongs by its words."""
+    found = {name: len(signs.findall(text)) for name, signs in _SIGNS.items()}
+    best = max(found, key=lambda name: found[name])
+    return best if found[best] else DEFAULT
+
+
+def stats(facts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each sector that has memories how many they are, and their average salience."""
+    counts = Counter(map(sector, facts))
+    totals = Counter[str]()
+    for fact in facts:
+        totals[sector(fact)] += fact["salience"]
+    return [
+        {"sector": name, "count": counts[name], "avg_salience": totals[name] / counts[name]}
+        for name in SECTORS
+        if counts[name]
+    ]
+
+
+def summary(facts: Sequence[Mapping[str, Any]]) -> str:
+    """Return in a sentence how many memories a user has in which sectors, and the most salient of them."""
+    if not facts:
+        return "No memories yet."
+    parts = ", ".join(f"{one['count']} {one['sector']}" for one in stats(facts))
+    best = sorted(facts, key=lambda fact: -fact["salience"])[:SHOWN]
+    texts = "; ".join(fact["text"][:MOST_CHARACTERS] for fact in best)
+    return f"{len(facts)} memories ({parts}). Most salient: {texts}"
 
 
 def milliseconds(instant: str) -> int:

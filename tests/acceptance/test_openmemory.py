@@ -196,6 +196,29 @@ def test_health_and_sectors_answer(api: httpx2.Client) -> None:
     assert "semantic" in api.get("/sectors").json()["sectors"]
 
 
+SAID = {
+    "episodic": "Yesterday Mira went to Leipzig and met Ana.",
+    "procedural": "How to deploy: first install the wheel, then run the migration.",
+    "emotional": "Mira feels sad and is worried about the exam.",
+    "reflective": "Looking back, I learned a lesson from this.",
+    "semantic": "Leipzig is in Saxony.",
+}
+
+
+def test_words_decide_the_sector_and_stats_and_the_summary_count_them(api: httpx2.Client, user: str) -> None:
+    for text in SAID.values():
+        added(api, text, user)
+    items = api.get(f"/users/{user}/memories").json()["items"]
+    assert {item["primary_sector"]: item["content"] for item in items} == SAID
+    stats = api.get("/sectors", params={"user_id": user}).json()["stats"]
+    assert {one["sector"]: one["count"] for one in stats} == dict.fromkeys(SAID, 1)
+    assert all(0 < one["avg_salience"] <= 1 for one in stats)
+    found = api.get(f"/users/{user}/summary").json()
+    assert found["summary"].startswith("5 memories (1 episodic, 1 semantic, 1 procedural, 1 emotional, 1 reflective).")
+    assert posted(api, f"/users/{user}/summary/regenerate", {}) == {"ok": True} | found
+    assert api.get(f"/users/{user}-new/summary").json()["summary"] == "No memories yet."
+
+
 def test_invalid_requests_are_refused_and_missing_memories_reported(api: httpx2.Client) -> None:
     assert api.post("/memory/add", json={"content": ""}).status_code == 422
     assert api.post("/memory/query", json={"query": "x", "k": 0}).status_code == 422
@@ -227,7 +250,7 @@ def test_facts_excluded_by_a_filter_are_not_strengthened(live: LiveSystem, api: 
 
 ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "GET /health": lambda _user, _id: {},
-    "GET /sectors": lambda _user, _id: {},
+    "GET /sectors": lambda user, _id: {"params": {"user_id": user}},
     "POST /memory/add": lambda user, _id: {"json": {"content": "An otter", "user_id": user}},
     "POST /memory/query": lambda user, _id: {"json": {"query": "Who sails?", "filters": {"user_id": user}}},
     "POST /memory/reinforce": lambda _user, id_: {"json": {"id": id_}},
@@ -237,6 +260,8 @@ ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "DELETE /memory/{id}": lambda user, _id: {"params": {"user_id": user}},
     "GET /users/{user_id:path}/memories": lambda _user, _id: {},
     "DELETE /users/{user_id:path}/memories": lambda _user, _id: {},
+    "GET /users/{user_id:path}/summary": lambda _user, _id: {},
+    "POST /users/{user_id:path}/summary/regenerate": lambda _user, _id: {},
 }
 """For each route a request by which a stranger would try to reach another's memory; add a line for a new route."""
 
@@ -254,7 +279,7 @@ def test_no_route_gives_a_key_access_to_another_users_memory(live: LiveSystem, a
             url = path.replace("{id}", named).replace("{user_id:path}", user)
             answer = api.request(method, url, headers=key, **reach(user, named))
             assert SECRET not in answer.text, route
-            assert answer.status_code in (403, 404) or route in ("GET /health", "GET /sectors"), route
+            assert answer.status_code in (403, 404) or route == "GET /health", route
     assert live.state()["facts"] == before
 
 
