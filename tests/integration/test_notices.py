@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import inf
 
 import pytest
+from ebb.contract.decay import KEEP, Keep
 from memory import Memory, day
 from stand_in import StandIn, failure, serving
 
@@ -30,7 +31,12 @@ def test_what_ends_soon_is_in_one_notice_with_its_value_and_the_call_that_keeps_
     assert (said["event"], said["namespace"], [fact["id"] for fact in said["facts"]]) == (
         "memory.ending", "default", [str(soon)]
     )  # fmt: skip
-    assert said["keep"]["body"]["ids"] == [str(soon)]
+    assert said["keep"] == {
+        "method": "POST", "path": "/memory/held/keep", "headers": {"X-Ebb-Namespace": "default"},
+        "body": {"ids": [str(soon)]},
+    }  # fmt: skip
+    assert said["keep"]["path"] in KEEP.route
+    Keep.model_validate(said["keep"]["body"])
     assert 0 < said["facts"][0]["value"] < 1
     assert held.keep(memory.context, "default", [soon], day(63), inf).ids == [soon]
     assert memory.row(soon)["expires"] == pytest.approx(63 + 90)

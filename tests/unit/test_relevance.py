@@ -68,13 +68,13 @@ def test_weights_belong_to_an_embedder() -> None:
 
 
 def test_the_default_floor_follows_the_length_of_facts() -> None:
-    assert [floor_of_embedder("static:x:256", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.15, 0.2])
-    assert [floor_of_embedder("hashing:256", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.1, 0.2])
-    assert [floor_of_embedder("onnx:x:384", words, 1_000) for words in (10, 1_000)] == pytest.approx([0.1, 0.1])
+    assert [floor_of_embedder("static:x:256", words, 1_000) for words in (20, 1_000)] == pytest.approx([0.15, 0.2])
+    assert [floor_of_embedder("hashing:256", words, 1_000) for words in (20, 1_000)] == pytest.approx([0.1, 0.2])
+    assert [floor_of_embedder("onnx:x:384", words, 1_000) for words in (20, 1_000)] == pytest.approx([0.1, 0.1])
 
 
 def test_the_default_floor_is_low_where_facts_are_few_and_rises_with_them() -> None:
-    floors = [floor_of_embedder("static:x:256", 20, facts) for facts in (0, 3, 20, 100, 200, 600, 10**6)]
+    floors = [floor_of_embedder("static:x:256", 20, facts) for facts in (0, 3, 20, 100, 200, 500, 10**6)]
     assert floors[:3] == [FLOOR_OF_FEW] * 3
     assert floors == sorted(floors)
     assert floors[5] == floors[6]

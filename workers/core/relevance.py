@@ -74,9 +74,10 @@ FLOORS_OF_OTHERS = (0.15, 0.2)
 question. It leaves out the answers to most questions about other conversations and costs at most one point of
 recall@10."""
 
-FEW_FACTS, MANY_FACTS = 20, 600
+LITTLE_TEXT, MUCH_TEXT = 400, 10_000
 FLOOR_OF_FEW = 0.03
-"""Default floor of small namespaces: the best of fewer irrelevant facts is less relevant, and an error costs less."""
+"""Default floor up to so many words in a namespace, and number of words from which the full floor holds: the best of
+fewer irrelevant facts is less relevant, and an error costs less."""
 
 FEW_WORDS, ENOUGH_WORDS = 20, 10_000
 """Words in a namespace at which the absence of a word begins to count, and at which it counts fully.
@@ -92,7 +93,7 @@ def of_embedder(name: str) -> Weights:
 
 def floor_of_embedder(name: str, mean_words: float, facts: int) -> float:
     """Return the default floor for an embedder by its name, the mean number of words per fact, and the facts."""
-    many = (max(facts, FEW_FACTS) - FEW_FACTS) / (MANY_FACTS - FEW_FACTS)
+    many = (max(facts * mean_words, LITTLE_TEXT) - LITTLE_TEXT) / (MUCH_TEXT - LITTLE_TEXT)
     full = ranking.by_length(FLOORS.get(name.split(":", maxsplit=1)[0], FLOORS_OF_OTHERS), mean_words)
     return FLOOR_OF_FEW + (full - FLOOR_OF_FEW) * min(many, 1.0)
 

@@ -95,7 +95,8 @@ class Notice:
             for one in self.facts
         ]
         ids = [fact["id"] for fact in facts]
-        keep = {"method": "POST", "path": "/memory/held/keep", "body": {"namespace": self.namespace, "ids": ids}}
+        headers = {"X-Ebb-Namespace": self.namespace}
+        keep = {"method": "POST", "path": "/memory/held/keep", "headers": headers, "body": {"ids": ids}}
         return {"event": EVENT, "namespace": self.namespace, "facts": facts, "keep": keep}
 
 

@@ -100,8 +100,8 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
     asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words, found.stems, strangers)
     similar = np.nan_to_num(np.array(found.similarities))
     weights = relevance.of_embedder(context.embedder.name)
-    # A hint is worth more than it costs only if it is sure, also where facts are few.
-    least = floor.usual_least(context, context.embedder.name, question, found.mean_words, relevance.MANY_FACTS)
+    # A hint needs the full floor, also in a small namespace.
+    least = floor.usual_least(context, context.embedder.name, question, found.mean_words, relevance.MUCH_TEXT)
     fitting = relevance.relevance(asked, holding > 0, similar, weights) >= least
     return min(int(fitting.sum()), question.limit)
 

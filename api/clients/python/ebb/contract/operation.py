@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ebb.contract.values import Flag, Instant, Namespace, one_or_all
+from ebb.contract.values import Flag, Instant, Namespace, one_or_all, whole_days
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -177,7 +177,9 @@ def plain_type(annotation: Any) -> type[Any]:
     """Return the plain type of an annotation on a command line or in a URL: bool, int, float or str."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return plain_type(get_args(annotation)[0])
+        kind, *validators = get_args(annotation)
+        as_text = any(isinstance(one, BeforeValidator) and one.func is whole_days for one in validators)
+        return str if as_text else plain_type(kind)
     if origin in (Union, UnionType):
         return plain_type(next(one for one in get_args(annotation) if one is not NoneType))
     return annotation if annotation in (bool, int, float) else str

@@ -1,0 +1,17 @@
+"""Numbers of days on a command line: `7` and `7d` are the same."""
+
+from typing import Annotated, get_args
+
+import pytest
+from ebb.contract.operation import plain_type
+from ebb.contract.reports import Days, ShowForecast
+
+
+@pytest.mark.parametrize("given", [7, "7", "7d"])
+def test_how_far_a_forecast_looks_for_endings_is_given_in_days_with_or_without_their_unit(given: int | str) -> None:
+    assert ShowForecast.model_validate({"ending": given}).ending == 7
+
+
+def test_what_may_have_a_unit_is_read_as_text_and_other_numbers_are_not() -> None:
+    assert plain_type(ShowForecast.model_fields["ending"].annotation) is str
+    assert plain_type(Days) is plain_type(Annotated[int | None, get_args(Days)[1]]) is int
