@@ -275,10 +275,10 @@ class Memory:
             json.loads(json.dumps(line, default=lambda one: getattr(one, "isoformat", one.__str__)())) for line in lines
         ]
 
-    def bring_back(self, lines: list[dict[str, Any]], at: float = 0, namespace: str = "default") -> list[str]:
+    def import_records(self, lines: list[dict[str, Any]], at: float = 0, namespace: str = "default") -> list[str]:
         """Import an archive; return the outcomes."""
         records = [archived(line, self.context.settings.max_text) for line in lines]
-        done = import_archive.bring_back(self.context, namespace, records, day(at))
+        done = import_archive.import_records(self.context, namespace, records, day(at))
         return [one.action if isinstance(one, Stored) else str(one) for one in done]
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:

@@ -45,16 +45,16 @@ def test_an_archive_brought_back_elsewhere_is_the_same_archive(lived: Memory, tw
     lines = settled(lived, 41)
     assert {line.get("forgotten_reason") for line in lines} >= {"asked", "expired"}
     assert {kind for line in lines for kind in BESIDE if kind in line} == set(BESIDE)
-    twin.bring_back(lines, at=41)
+    twin.import_records(lines, at=41)
     assert settled(twin, 41) == lines
     assert twin.examine(41) == {}
 
 
-def test_bringing_back_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
+def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     lines = lived.archive(41)
-    first = twin.bring_back(lines, at=41)
+    first = twin.import_records(lines, at=41)
     before = settled(twin, 42)
-    second = twin.bring_back(lines, at=43)
+    second = twin.import_records(lines, at=43)
     assert set(first[:7]) == {"added", "kept"}
     assert set(second[:7]) == {"unchanged"}
     assert first[7:] == second[7:]
@@ -62,7 +62,7 @@ def test_bringing_back_twice_changes_nothing(lived: Memory, twin: Memory) -> Non
 
 
 def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:
-    twin.bring_back(lived.archive(41), at=41)
+    twin.import_records(lived.archive(41), at=41)
     assert [one.text for one in twin.ask("Who lost the key?", at=41).results if "Key" in one.text] == []
     (stored,) = twin.store("Key lost.", at=41)
     assert stored.action == "forgotten"
@@ -74,16 +74,16 @@ def test_a_purged_text_stays_unwanted_in_an_empty_namespace_only(memory: Memory,
     memory.forget(memory.add("The code is 7341."), at=1, purge=True)
     lines = memory.archive(2)
     assert "7341" not in str(lines)
-    assert twin.bring_back(lines, at=2) == ["settled", "wished"]
+    assert twin.import_records(lines, at=2) == ["settled", "wished"]
     assert twin.store("The code is 7341.", at=3)[0].action == "forgotten"
     other = twin.forget(twin.add("Something else.", namespace="other"), at=1, namespace="other")
     assert other
-    refused = twin.bring_back(lines, at=2, namespace="other")
+    refused = twin.import_records(lines, at=2, namespace="other")
     assert "another salt" in refused[1]
 
 
-def test_as_of_an_instant_a_superseded_fact_is_recalled_after_bringing_back(lived: Memory, twin: Memory) -> None:
-    twin.bring_back(lived.archive(41), at=41)
+def test_as_of_an_instant_a_superseded_fact_is_recalled_after_the_import(lived: Memory, twin: Memory) -> None:
+    twin.import_records(lived.archive(41), at=41)
     found = twin.ask("Where does Ana live?", at=41, as_of=day(1)).results
     assert found[0].text == "Ana lives in Rome."
 
@@ -92,15 +92,15 @@ def test_what_is_there_already_is_kept_as_it_is(memory: Memory, twin: Memory) ->
     memory.add("Tea at four.")
     (line,) = memory.archive()
     twin.add("Tea  at FOUR.", at=1)
-    assert twin.bring_back([line], at=2) == ["duplicate"]
+    assert twin.import_records([line], at=2) == ["duplicate"]
     (other,) = memory.archive()
     twin.store({"text": "Something else.", "id": line["id"]}, at=1, namespace="other")
-    assert "belongs to another" in twin.bring_back([other], at=2, namespace="other")[0]
+    assert "belongs to another" in twin.import_records([other], at=2, namespace="other")[0]
 
 
 def test_links_to_facts_that_are_not_there_are_refused(lived: Memory, twin: Memory) -> None:
     (link,) = [line for line in lived.archive(41) if "link" in line]
-    assert "cannot be linked" in twin.bring_back([link], at=41)[0]
+    assert "cannot be linked" in twin.import_records([link], at=41)[0]
 
 
 def test_every_column_that_does_not_follow_from_others_is_carried(memory: Memory) -> None:
@@ -135,7 +135,7 @@ def test_an_archive_of_everything_keeps_namespaces_apart(memory: Memory, twin: M
     memory.add("Tea at four.", namespace="ours")
     memory.add("Tea at five.", namespace="theirs")
     for line in memory.archive(namespace=None):
-        twin.bring_back([line], namespace=line["namespace"])
+        twin.import_records([line], namespace=line["namespace"])
     assert [one.text for one in twin.ask("When is tea?", namespace="ours").results] == ["Tea at four."]
     assert [one.text for one in twin.ask("When is tea?", namespace="theirs").results] == ["Tea at five."]
 
@@ -143,7 +143,7 @@ def test_an_archive_of_everything_keeps_namespaces_apart(memory: Memory, twin: M
 def test_an_embedder_that_fails_leaves_facts_to_be_embedded_later(lived: Memory, twin: Memory) -> None:
     lines = lived.archive(41)
     away = twin.having(embedder="openai", embedding_url="http://127.0.0.1:9", embedding_model="m")
-    assert "added" in away.bring_back(lines, at=41)
+    assert "added" in away.import_records(lines, at=41)
     live = "select count(*) from activity where fidelity <> 0"
     assert twin.value(live) == 0
     assert UUID(lines[0]["id"])

@@ -106,7 +106,7 @@ def test_what_is_backed_up_while_all_goes_on_is_of_one_instant(
     assert [wrong_with(lines) for lines in backups] == [[]] * BACKUPS
     assert sum("link" in line for line in backups[-1]) > 0
     assert {line["forgotten_reason"] for line in backups[-1] if "text" in line} >= {None, "asked"}
-    twin.bring_back(backups[-1], at=50)
+    twin.import_records(backups[-1], at=50)
     assert {lasting(line) for line in twin.archive(50)} == {lasting(line) for line in backups[-1]}
     assert twin.examine(50) == {}
 
@@ -128,5 +128,5 @@ def test_turns_that_no_episode_saw_are_kept(memory: Memory, twin: Memory) -> Non
     episode = memory.add("Ana laughed.", kind="episodic", durability="persistent", session="chat", turn=0)
     memory.store_turns(5, at=1, session="later")
     assert memory.value("select occurred from activity where fact = %s", episode) < memory.stats(1).turns
-    twin.bring_back(memory.archive(1), at=1)
+    twin.import_records(memory.archive(1), at=1)
     assert twin.stats(1).turns == memory.stats(1).turns

@@ -89,7 +89,7 @@ def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sink
     after = {line["id"]: line for line in lines if "text" in line}
     for id_, line in before.items():
         assert _coarse(after[id_]) == _coarse(line)
-    assert {"kept", "added", "linked"} <= set(twin.bring_back(lines, at=5))
+    assert {"kept", "added", "linked"} <= set(twin.import_records(lines, at=5))
     assert twin.forgotten() == [one]
     assert twin.sink(at=6) == 1
     twin.restore(one, at=7)

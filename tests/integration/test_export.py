@@ -165,7 +165,7 @@ def test_the_salience_of_content_is_exported_and_comes_back(memory: Memory, twin
     (given, estimated) = sorted(exported(memory), key=lambda line: line["content_salience"] != 0.125)
     assert given["content_salience"] == 0.125
     assert 0 < estimated["content_salience"] < 1
-    twin.bring_back([given, estimated | {"content_salience": None}])
+    twin.import_records([given, estimated | {"content_salience": None}])
     assert {line["text"]: line["content_salience"] for line in exported(twin)} == {
         given["text"]: 0.125,
         estimated["text"]: estimated["content_salience"],

@@ -169,9 +169,9 @@ def test_an_archive_of_statements_with_one_text_comes_back_whole(memory: Memory,
     memory.store(*[DOOR | {"value": str(i)} for i in range(3)])
     memory.store({"text": "The code of the door", "entity": "Gate"})
     lines = memory.archive()
-    assert twin.bring_back(lines)[:4] == ["added"] * 4
+    assert twin.import_records(lines)[:4] == ["added"] * 4
     assert twin.archive() == lines
-    assert twin.bring_back(lines)[:4] == ["unchanged"] * 4
+    assert twin.import_records(lines)[:4] == ["unchanged"] * 4
 
 
 def test_known_facts_are_found_by_the_statements_that_they_make(memory: Memory) -> None:

@@ -108,7 +108,7 @@ def test_live_facts_of_the_first_release_are_found_by_their_words(old: Memory, n
 
 
 def test_an_export_of_the_first_release_is_imported(memory: Memory) -> None:
-    done = memory.bring_back(lines("default"), at=LAST_DAY)
+    done = memory.import_records(lines("default"), at=LAST_DAY)
     assert set(done[: len(facts("default"))]) <= {"added", "kept"}
     brought = {line["id"]: line["text"] for line in memory.archive(LAST_DAY) if "text" in line}
     assert brought == {fact["id"]: fact["text"] for fact in facts("default")}

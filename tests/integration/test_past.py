@@ -121,7 +121,7 @@ def test_an_archive_brings_the_past_back(memory: Memory, twin: Memory) -> None:
     for at in (1, 3, 9):
         memory.touch(id_, at=at)
     lines = [json.loads(json.dumps(line, default=str)) for line in export.export(memory.context, "default", day(10))]
-    import_archive.bring_back(
+    import_archive.import_records(
         twin.context, "default", [archived(line, 65_536) for line in lines if "text" in line], day(10)
     )
     assert drawn(twin, id_, 10) == drawn(memory, id_, 10)

@@ -269,9 +269,9 @@ def test_an_earlier_archive_brings_back_what_ended_by_itself_since(memory: Memor
     memory.add("Tea at four.", decay_class="permanent")
     lines = memory.archive(0)
     memory.decay(3_650, force=True)
-    assert sorted(memory.bring_back(lines, at=1)) == ["restored"] * 3 + ["unchanged"]
+    assert sorted(memory.import_records(lines, at=1)) == ["restored"] * 3 + ["unchanged"]
     assert {id_ for (id_,) in memory.rows("select id from facts where forgotten_at is null")} >= set(facts)
-    assert memory.bring_back(lines, at=1) == memory.bring_back(lines, at=1.1) == ["unchanged"] * 4
+    assert memory.import_records(lines, at=1) == memory.import_records(lines, at=1.1) == ["unchanged"] * 4
     assert memory.examine(1.1) == {}
 
 
@@ -283,7 +283,7 @@ def test_an_archive_brings_back_neither_what_was_asked_for_nor_what_was_supersed
     for line in lines:
         line |= {"superseded_at": None, "superseded_by": None}
     memory.forget(asked, at=5)
-    done = dict(zip([line.get("id") for line in lines], memory.bring_back(lines, at=6), strict=True))
+    done = dict(zip([line.get("id") for line in lines], memory.import_records(lines, at=6), strict=True))
     assert (done[str(asked)], done[str(cities[0])]) == ("forgotten", "unchanged")
     assert asked not in memory.ids("spare key", at=6)
 
@@ -293,7 +293,7 @@ def test_what_an_archive_brings_back_is_not_pinned_however_often(memory: Memory)
     lines = memory.archive(0)
     for at in (3, 6, 9):
         memory.decay(at)
-        assert memory.bring_back(lines, at=at + 1) == ["restored"]
+        assert memory.import_records(lines, at=at + 1) == ["restored"]
     assert (memory.row(id_)["pinned_until"], memory.stats(10).pinned) == (None, 0)
 
 
@@ -302,7 +302,7 @@ def test_an_archive_does_not_bring_back_what_a_live_fact_says(memory: Memory) ->
     lines = memory.archive(0)
     memory.decay(3)
     memory.add(TEXT, at=4)
-    assert memory.bring_back(lines, at=5) == ["duplicate"]
+    assert memory.import_records(lines, at=5) == ["duplicate"]
 
 
 # Purge ----------------------------------------------------------------------------------------------------------

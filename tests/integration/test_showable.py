@@ -75,7 +75,7 @@ def test_whatever_is_stored_can_be_listed_shown_exported_and_imported(
         (line,) = [one for one in lines if one.get("id") == str(stored.id)]
         memory.history(stored.id)
         memory.ask("x")
-        (action,) = twin.bring_back([line])
+        (action,) = twin.import_records([line])
         assert action in ("added", "kept", "unchanged", "forgotten", "duplicate")
         assert action == "duplicate" or str(stored.id) in {one.get("id") for one in twin.archive()}
 
@@ -109,7 +109,7 @@ def test_rows_that_an_earlier_version_let_in_are_shown_and_brought_back(memory: 
     assert (FIRST, LAST) == (FIRST_INSTANT, LAST_INSTANT)
     for id_ in (half, late, early):
         assert memory.history(id_)
-    assert twin.bring_back(list(shown.values()))[:3] == ["added"] * 3
+    assert twin.import_records(list(shown.values()))[:3] == ["added"] * 3
     assert len(facts.page(twin.context, ListFacts(limit=10), day(0))[0]) == len(listed)
 
 
@@ -123,5 +123,5 @@ def test_a_counter_of_an_older_archive_is_bounded_and_not_refused(memory: Memory
     tea = memory.add("Tea at four.")
     memory.rows("update activity set coactivations = 2147483647, recall_count = 2147483647 where fact = %s", tea)
     (line, *_) = memory.archive()
-    assert twin.bring_back([line]) == ["added"]
+    assert twin.import_records([line]) == ["added"]
     assert twin.row(tea)["coactivations"] == 10**6

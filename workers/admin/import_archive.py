@@ -52,7 +52,7 @@ PAST = (
 )  # fmt: skip
 
 
-def bring_back(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
+def import_records(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
     """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
 
     A fact with a known id is left unchanged, but restored if decay has forgotten it since the archive was written. A

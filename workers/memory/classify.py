@@ -58,7 +58,7 @@ Embedded = Mapping[bytes, Vectors | None]
 """The (dims,) vectors of facts that are not known already, by hash."""
 
 
-def judge(
+def classified(
     context: Context,
     tenant: Namespace,
     rows: Sequence[Fact],
@@ -74,7 +74,7 @@ def judge(
     earlier delivery, so a redelivery has the same result.
     """
     new = [row for row, intent in zip(rows, intents, strict=True) if not intent.asked]
-    judged = _judged(context, tenant, new, embedded, now, until)
+    judged = _intents_of(context, tenant, new, embedded, now, until)
     replaced = _replaced(context, tenant, judged, now)
     stated, meant = list(zip(rows, given, strict=True)), list(intents)
     for place, (row, intent) in enumerate(zip(rows, intents, strict=True)):
@@ -84,7 +84,7 @@ def judge(
     return [row for row, _ in stated], [fact for _, fact in stated], meant
 
 
-def _judged(
+def _intents_of(
     context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
 ) -> dict[bytes, Intent]:
     """Return the intents of facts by hash, including those of an earlier delivery; equal facts are classified once."""

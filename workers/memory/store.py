@@ -20,7 +20,7 @@ from workers.core.text import less_specific, text_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Stored, add_within, answers_for
-from workers.memory.classify import judge
+from workers.memory.classify import classified
 from workers.memory.edit import edit_within, united
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import lives
@@ -126,7 +126,7 @@ def store_many(
     embedded = _embedded(context, batch, known)
     if context.settings.classify_before_write:
         planned = batch.rows, batch.given, batch.intents
-        batch = Batch(batch.said, *judge(context, known.owner, *planned, embedded, now, until))
+        batch = Batch(batch.said, *classified(context, known.owner, *planned, embedded, now, until))
     with writing(context.database_url) as db:
         if len(batch.rows) <= FEW:
             generic_plans(db)

@@ -16,7 +16,7 @@ from ebb.contract.conversation import REMEMBER, Remember, Remembered
 from ebb.contract.operation import Params
 from redis.exceptions import RedisError
 
-from workers.admin import import_archive as bringing
+from workers.admin import import_archive as archives
 from workers.celery import app, settings
 from workers.coordination import idempotency, outbox, signals
 from workers.coordination.bulk import Slice
@@ -134,7 +134,7 @@ def extract(self: Task, asked: Facts) -> dict[str, Any]:
 
 
 @task_of(IMPORT, ImportRecords, base=OnceTask)
-def bring_back(self: Task, asked: ImportRecords) -> dict[str, Any]:
+def import_records(self: Task, asked: ImportRecords) -> dict[str, Any]:
     """Import records of an archive; return the outcomes in order."""
     return in_slices(self, asked.model_copy(update={"now": write_instant(self, asked.now)}))
 
@@ -144,7 +144,7 @@ def _import_slice(_: Task, part: Slice) -> list[Any]:
     at = asked.now or context.now()
     checked = [_archived(record) for record in asked.records]
     good = [record for record in checked if not isinstance(record, InvalidInputError)]
-    outcomes = bringing.bring_back(context, asked.namespace, good, at)
+    outcomes = archives.import_records(context, asked.namespace, good, at)
     signals.mark_grown(context.redis, asked.namespace)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     done = iter(outcomes)
