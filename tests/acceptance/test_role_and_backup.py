@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import redis
 from databases import new_database, wait_until_dropped
 from live_system import ROOT, LiveSystem, eventually
 from psycopg import sql
@@ -50,7 +51,9 @@ def database(postgres: servers.Postgres, role: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def system(database: str, redis_of_live: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSystem]:
+def system(
+    database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveSystem]:
     """Return a system whose addresses are in files, of a role that is no superuser."""
     folder = tmp_path_factory.mktemp("secrets")
     (folder / "database_url").write_text(f"{database}\n")
@@ -58,7 +61,9 @@ def system(database: str, redis_of_live: str, tmp_path_factory: pytest.TempPathF
         "EBB_DATABASE_URL_FILE": str(folder / "database_url"),
         "EBB_ANN_THRESHOLD": "60",
     }
-    system = _OfFiles(database, redis_of_live, tmp_path_factory.mktemp("role"), settings)
+    with redis.Redis.from_url(redis_server.url()) as keys:
+        keys.flushall()
+    system = _OfFiles(database, redis_server.url(), tmp_path_factory.mktemp("role"), settings)
     assert system.ebb("migrate").returncode == 0
     try:
         system.start("all")

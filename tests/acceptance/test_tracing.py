@@ -8,12 +8,15 @@ from itertools import chain
 from typing import Any
 
 import pytest
+import redis
 from ebb import Memory, tracing
 from live_api import serving
 from live_system import LiveSystem, eventually
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.sdk.trace import Tracer, TracerProvider
+
+from api.up import servers
 
 pytestmark = pytest.mark.acceptance
 
@@ -67,13 +70,15 @@ def collector() -> Iterator[Collector]:
 
 @pytest.fixture(scope="module")
 def traced(
-    module_database: str, redis_of_live: str, collector: Collector, tmp_path_factory: pytest.TempPathFactory
+    module_database: str, redis_server: servers.Redis, collector: Collector, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
     settings = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
         "OTEL_BSP_SCHEDULE_DELAY": "100",
     }
-    system = LiveSystem(module_database, redis_of_live, tmp_path_factory.mktemp("traced"), settings)
+    with redis.Redis.from_url(redis_server.url()) as keys:
+        keys.flushall()
+    system = LiveSystem(module_database, redis_server.url(), tmp_path_factory.mktemp("traced"), settings)
     try:
         system.start("all")
         yield system
