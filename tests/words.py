@@ -1,7 +1,4 @@
-"""Report words that the code should not use, with file, line and replacement; run by `make lint`.
-
-Folders that still contain some of them are listed in `NOT_YET`.
-"""
+"""Report words that the code should not use, with file, line and replacement; run by `make lint`."""
 
 import re
 import subprocess
@@ -42,35 +39,17 @@ EXEMPT = (
 )
 """Files that may contain such words: this list, recorded output, stop words, and migrations."""
 
-NOT_YET: dict[str, set[str]] = {
-    "api/": set(),
-    "api/contrib/": set(),
-    "api/docs/": set(),
-    "api/http/": set(),
-    "api/up/": set(),
-    "workers/": {"likeness", "somebody", "told"},
-    "workers/core/": set(),
-    "workers/memory/": set(),
-    "workers/storage/": set(),
-}
-"""Words still to be replaced, by folder; the longest matching prefix counts."""
-
 
 def main() -> None:
-    """Report words that are not allowed, and entries of `NOT_YET` that are no longer needed."""
-    used: dict[str, set[str]] = {folder: set() for folder in NOT_YET}
-    faults = []
-    for path in files():
-        folder = max((one for one in NOT_YET if path.startswith(one)), key=len, default="")
-        for number, word, better in found((ROOT / path).read_text(encoding="utf-8")):
-            if word in NOT_YET.get(folder, set()):
-                used[folder].add(word)
-            else:
-                faults.append(f"{path}:{number}: {word!r}: write {better}")
-    for folder, words in NOT_YET.items():
-        for word in sorted(words - used[folder]):
-            sys.stdout.write(f"tests/words.py: {folder!r} has no {word!r} any more: remove it from NOT_YET\n")
-    sys.exit("\n".join(faults) or None)
+    """Report words that are not allowed."""
+    sys.exit(
+        "\n".join(
+            f"{path}:{number}: {word!r}: write {better}"
+            for path in files()
+            for number, word, better in found((ROOT / path).read_text(encoding="utf-8"))
+        )
+        or None
+    )
 
 
 def files() -> list[str]:

@@ -1,5 +1,6 @@
 """A database without free connections: callers get an error in time that says what to do."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from workers.errors import NoConnectionError
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif("EBB_TEST_PGBOUNCER" in os.environ, reason="PgBouncer connects as its own role"),
+]
 
 
 def answered(read: Callable[[str], Any]) -> Any:

@@ -153,9 +153,7 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
         try:
             written, dropped = maintenance.rewrite(db), maintenance.drop_log(db)
         except psycopg.errors.LockNotAvailable:
-            raise UnavailableError(
-                "The tables are in use: somebody reads or writes them for long. Try again."
-            ) from None
+            raise UnavailableError("The tables are in use by a long transaction. Try again later.") from None
         idempotency.drop_quotes(context.redis)
         drop_results(context.settings.redis_url)
         done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}

@@ -17,10 +17,10 @@ from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
 from workers.core import confidence, lifetime
-from workers.core import near_duplicates as likeness
 from workers.core.arrays import Ints
 from workers.core.fading import Anchors, as_written, select
 from workers.core.fidelity import FULL, PENDING
+from workers.core.near_duplicates import groups
 from workers.decay.forget_limit import allowed
 from workers.decay.near_duplicates import compare
 from workers.decay.runs import check_own
@@ -138,7 +138,7 @@ def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
     staying = frozenset(member.id for member in there.values() if _is_exempt(member))
     return [
         Group(there[kept], [(there[id_], alike[min(id_, kept), max(id_, kept)]) for id_ in gone])
-        for kept, gone in likeness.groups(best_first, alike, staying)
+        for kept, gone in groups(best_first, alike, staying)
     ]
 
 

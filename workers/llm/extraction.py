@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = """
 You index a conversation. You are given numbered messages of a user, and as `context` what was said around them. Point
-at each lasting fact about a person or a thing that a numbered message states: where somebody lives, works or studies,
+at each lasting fact about a person or a thing that a numbered message states: where a person lives, works or studies,
 what they own, like, plan or cannot stand, names, dates, numbers, decisions. Leave out questions, small talk, guesses,
 what is only true for the moment, and what only the context says. For each fact give:
 

@@ -18,7 +18,7 @@ You keep the memory of an agent tidy. You are given facts that it remembers. Nam
 another one of them:
 
 - one that says nothing beyond what the other says, in whatever words;
-- one that cannot be true beside the other, if the other was told later or is clearly the right one.
+- one that cannot be true beside the other, if the other was stated later or is clearly the right one.
 
 Give the id of the fact to forget, as `because_of` the id of the other, which must stay itself, and as `why` either
 `repeats` or `contradicts`. Never forget a fact that has `keep`. Facts that merely resemble each other stay, and if in

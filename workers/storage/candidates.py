@@ -59,7 +59,7 @@ NEIGHBOURS = """
 WEIGH = rf"""
     select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session,
         case when session is null then -1 else coalesce(turn, -1) end as turn,
-        date_part('epoch', coalesce(source_date, created_at)) as told_at, importance, base, coactivations,
+        date_part('epoch', coalesce(source_date, created_at)) as stated_at, importance, base, coactivations,
         date_part('epoch', last_seen_at) as last_seen_at, confidence,
         date_part('epoch', last_confirmed_at) as confirmed_at,
         date_part('epoch', activity.expires_at) as expires_at, recall_count, branch, tier, fidelity,
@@ -206,7 +206,7 @@ KINDS: dict[str, type[Any]] = {
     "id": object,
     "session": np.int64,
     "turn": np.int64,
-    "told_at": np.float64,
+    "stated_at": np.float64,
     "importance": np.float64,
     "base": np.float64,
     "coactivations": np.int64,

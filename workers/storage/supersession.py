@@ -15,9 +15,10 @@ from workers.storage.connection import Connection, number
 # validity that was given stays, and an event keeps it for undoing.
 CLOSE = """
     with old as (
-        select facts.id, valid_until as given, greatest(created_at, told_at) as at, greatest(valid_from, until) as until
-        from unnest(%(ids)s::uuid[], %(told_at)s::timestamptz[], %(until)s::timestamptz[])
-            as closing (id, told_at, until)
+        select facts.id, valid_until as given, greatest(created_at, stated_at) as at,
+            greatest(valid_from, until) as until
+        from unnest(%(ids)s::uuid[], %(stated_at)s::timestamptz[], %(until)s::timestamptz[])
+            as closing (id, stated_at, until)
         join facts on facts.namespace = %(namespace)s and facts.id = closing.id and superseded_at is null
     ),
     closed as (
@@ -82,7 +83,7 @@ class Closed:
     """A fact that no longer holds: when that was stated, and until when it was true."""
 
     id: UUID
-    told_at: datetime
+    stated_at: datetime
     until: datetime
 
 
@@ -91,7 +92,7 @@ def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
     given = {
         "namespace": namespace,
         "ids": [one.id for one in closed],
-        "told_at": [one.told_at for one in closed],
+        "stated_at": [one.stated_at for one in closed],
         "until": [one.until for one in closed],
     }
     db.execute(CLOSE, given)

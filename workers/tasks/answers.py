@@ -56,8 +56,8 @@ def recalled(found: Recalled) -> dict[str, Any]:
 
 def looked_up(found: Sequence[Result]) -> dict[str, Any]:
     """Return the facts of a lookup, with their confidence instead of a score."""
-    told = [_result(result) for result in found]
-    return {"results": [{"confidence": one.pop("score"), **one} for one in told]}
+    results = [_result(result) for result in found]
+    return {"results": [{"confidence": one.pop("score"), **one} for one in results]}
 
 
 def injected(done: Injection) -> dict[str, Any]:
@@ -135,8 +135,8 @@ def ending(one: EndingFact) -> dict[str, Any]:
 
 def contradicting(page: Pairs) -> dict[str, Any]:
     """Return a page of contradictions, in each the older fact first, and the total number."""
-    told = [_contradiction(one) for one in page.pairs]
-    return {"contradictions": told, "total": page.total, "next": cursors.following(page.rest)}
+    pairs = [_contradiction(one) for one in page.pairs]
+    return {"contradictions": pairs, "total": page.total, "next": cursors.following(page.rest)}
 
 
 def _contradiction(one: Contradiction) -> dict[str, Any]:
@@ -148,15 +148,15 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
 
 
 def _result(result: Result) -> dict[str, Any]:
-    told = {name: getattr(result, name) for name in Result.__slots__}
+    answer = {name: getattr(result, name) for name in Result.__slots__}
     for name in ("explain", "passage", "relevance", "namespace"):
-        if told[name] is None:
-            del told[name]
+        if answer[name] is None:
+            del answer[name]
     if result.passage is not None:
-        told["passage"] = _passage(result.passage)
-    told["id"] = str(result.id)
+        answer["passage"] = _passage(result.passage)
+    answer["id"] = str(result.id)
     for name in ("source_date", "created_at", "valid_from", "valid_until", "ends_at"):
-        told[name] = None if told[name] is None else shown(told[name])
+        answer[name] = None if answer[name] is None else shown(answer[name])
     if result.kind == "chunk":  # path of the file, and the headings above the chunk
-        told |= {"path": result.source, "section": result.key or ""}
-    return told
+        answer |= {"path": result.source, "section": result.key or ""}
+    return answer

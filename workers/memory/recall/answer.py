@@ -86,7 +86,7 @@ def ending(context: Context, tenant: Namespace, shown: Described) -> dict[UUID, 
 
 def order(found: Candidates, scores: Scores) -> Ints:
     """Return indexes of candidates, best first; ties go to the warmer, then to the newer fact."""
-    return np.lexsort((-found["told_at"], found["tier"], -scores.total))
+    return np.lexsort((-found["stated_at"], found["tier"], -scores.total))
 
 
 def result(

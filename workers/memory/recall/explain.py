@@ -96,7 +96,7 @@ class Asked:
         scores = scoring.score(
             self.context, seen, self.found, weighed.scores.similarity, weighed.around, self.question, half_life,
             self.scope.now, fit,
-        ).above(seen["told_at"], weighed.updates)  # fmt: skip
+        ).above(seen["stated_at"], weighed.updates)  # fmt: skip
         return replace(self, weighed=replace(weighed, scores=scores), order=answer.order(seen, scores))
 
     def updated_by(self, place: int) -> list[UUID]:

@@ -29,7 +29,7 @@ class Cursor:
 
     at: datetime
     believed: float
-    told_at: float
+    stated_at: float
     id: UUID
 
 
@@ -97,18 +97,18 @@ def _confidence(found: Candidates, at: datetime) -> Floats:
 def _order(found: Candidates, believed: Floats) -> list[int]:
     """Return indexes by confidence, then newest first, then by id."""
     ids = np.array([id_.int for id_ in found["id"]], dtype=object)
-    places: list[int] = np.lexsort((np.argsort(np.argsort(ids)), -found["told_at"], -believed)).tolist()
+    places: list[int] = np.lexsort((np.argsort(np.argsort(ids)), -found["stated_at"], -believed)).tolist()
     return places
 
 
 def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:
     """Return the sort key of a fact."""
-    return float(believed), float(fact["told_at"]), fact["id"]
+    return float(believed), float(fact["stated_at"]), fact["id"]
 
 
 def _is_after(fact: Any, believed: float, place: Cursor | None) -> bool:
     """Return whether a fact comes after a cursor in the order of `_order`."""
     if place is None:
         return True
-    surety, told_at, id_ = _key(fact, believed)
-    return (-surety, -told_at, id_) > (-place.believed, -place.told_at, place.id)
+    surety, stated_at, id_ = _key(fact, believed)
+    return (-surety, -stated_at, id_) > (-place.believed, -place.stated_at, place.id)

@@ -261,7 +261,7 @@ def weigh(
     noticed = notices_updates(context, tenant.settings)
     known = found.text.stems.question
     newer = updates.pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
-    scores = scores.above(seen["told_at"], newer)
+    scores = scores.above(seen["stated_at"], newer)
     return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around, relevances, newer)
 
 

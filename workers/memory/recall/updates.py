@@ -48,8 +48,8 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
         return
     places = {rows["id"][place]: place for place in named}
     for one, two in supersession.contradicting_among(db, namespace, list(places)):
-        older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["told_at"][place]))
-        if rows["told_at"][older] < rows["told_at"][newer]:
+        older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["stated_at"][place]))
+        if rows["stated_at"][older] < rows["stated_at"][newer]:
             yield newer, older
 
 
@@ -65,7 +65,7 @@ def _by_words(
     elsewhere = (there["session"] != rows["session"][best]) | (there["turn"] < 0)
     comparable = (there["role"] == rows["role"][best]) & np.isin(there["role"], ("", "user"))
     newer = first[
-        (there["told_at"] > rows["told_at"][best]) & elsewhere & comparable
+        (there["stated_at"] > rows["stated_at"][best]) & elsewhere & comparable
         & (scores[first] >= updates.NEARLY_AS_GOOD * scores[best])
         & (shared > 0) & (shared >= updates.SHARED * information.sum())
     ]  # fmt: skip
