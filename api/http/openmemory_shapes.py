@@ -166,7 +166,7 @@ def summary(facts: Sequence[Mapping[str, Any]]) -> str:
     parts = ", ".join(f"{one['count']} {one['sector']}" for one in stats(facts))
     best = sorted(facts, key=lambda fact: -fact["salience"])[:SHOWN]
     texts = "; ".join(fact["text"][:MOST_CHARACTERS] for fact in best)
-    return f"{len(facts)} memories ({parts}). Most salient: {texts}"
+    return f"{len(facts)} {'memory' if len(facts) == 1 else 'memories'} ({parts}). Most salient: {texts}"
 
 
 def milliseconds(instant: str) -> int:

@@ -107,6 +107,8 @@ WALK: dict[str, dict[str, Any]] = {
     "POST /memory/reinforce": {"json": {"boost": 0.2}},
     "DELETE /memory/{id}": {},
     "GET /users/{user_id}/memories": {},
+    "GET /users/{user_id}/summary": {},
+    "POST /users/{user_id}/summary/regenerate": {},
     "DELETE /users/{user_id}/memories": {},
 }
 """For each route with a JSON answer a request, ordered so that each has data to return."""
