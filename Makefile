@@ -6,8 +6,8 @@ VENV := .venv
 INSTALLED := $(VENV)/installed
 LIBRARY := api/clients/python
 INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable $(LIBRARY) --editable
-# one more than cores: for a third of their time tests wait for other processes
-PYTEST = $(VENV)/bin/pytest --dist loadfile --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(4, os.cpu_count() + 1))')
+# two more than cores: for half of their time tests wait for other processes
+PYTEST = $(VENV)/bin/pytest --dist loadfile --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
 
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
