@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.benchmarks import (
+    capacity,
     contexts,
     conversations,
     doors,
@@ -64,6 +65,7 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
     return {
         "passes": lambda servers, answers: passes.measure(servers, size, answers),
         "lives": lambda servers, answers: lives.measure(servers, size, answers),
+        "capacity": lambda servers, answers: capacity.measure(servers, size, answers),
         "recalls": lambda servers, answers: recalls.measure(servers, size, answers),
         "graphs": lambda servers, answers: graphs.measure(servers, size, answers),
         "contexts": lambda servers, answers: contexts.measure(servers, size, answers),

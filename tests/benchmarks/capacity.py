@@ -1,0 +1,68 @@
+"""What a pass costs that lets facts go which are over a namespace's capacity, against how many it stores."""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+from tests.benchmarks import data
+from tests.benchmarks.figures import Answers, seconds
+from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.scale import Size
+from workers.context import Context
+from workers.decay import passes
+from workers.storage.connection import close_pools
+
+UNUSED_FOR_LONG = 1e9
+
+SET_CAPACITY = """
+    update namespaces set settings = jsonb_build_object('capacity', jsonb_build_object('facts', %s::bigint))
+    where name = %s
+"""
+
+
+def measure(machine: Machine, size: Size, answers: Answers) -> None:
+    """Let as many facts go from a small and a large namespace, in turn."""
+    over = size.small // 10
+    contexts = [_copied(machine, facts) for facts in (size.small, size.facts)]
+    rounds = [[_crowded_out(context, over) for context in contexts] for _ in range(size.rounds)]
+    small, large = zip(*rounds, strict=True)
+    answers.add(f"pass with {over:,} facts over a capacity, {size.small:,} facts", "s", small)
+    answers.add(f"pass with {over:,} facts over a capacity, {size.facts:,} facts", "s", large)
+    _compare(answers, size, small, large)
+    close_pools()
+
+
+def _compare(answers: Answers, size: Size, small: Sequence[float], large: Sequence[float]) -> None:
+    ratios = [after / before for before, after in zip(small, large, strict=True)]
+    answers.add(f"pass at {size.times} times the facts, as many over the capacity", "times", ratios, most=1.3)
+
+
+def _copied(machine: Machine, facts: int) -> Context:
+    """Return a copy of a database with one namespace in which nothing is due."""
+    layout = data.Layout(f"capacity_{facts}", (facts,), mean_idle_days=UNUSED_FOR_LONG)
+    data.prepare(machine, layout)
+    changed = f"bench_{layout.name}_changed"
+    machine.copy(f"bench_{layout.name}", changed)
+    context = machine.context(changed, forget_limit="1", forget_limit_week="1")
+    _pass(context)
+    return context
+
+
+def _crowded_out(context: Context, over: int) -> float:
+    """Set a capacity of `over` facts less than there are; return how many seconds the next pass takes."""
+    with session(context) as db:
+        (left,) = db.execute("select count(*) from facts where forgotten_at is null").fetchone() or (0,)
+        db.execute(SET_CAPACITY, [left - over, data.namespace(0)])
+        db.execute("vacuum (analyze)")
+        db.execute("checkpoint")
+    gone: list[int] = []
+    took = seconds(lambda: gone.append(_pass(context)))
+    if gone != [over]:
+        raise AssertionError(f"The pass let {gone[0]} facts go where {over} were over the capacity.")
+    return took
+
+
+def _pass(context: Context) -> int:
+    run = uuid4()
+    for part in passes.plan(context, run, data.AT, force=True):
+        passes.apply(context, part, lambda: None)
+    return passes.finish(context, run).counters.crowded
