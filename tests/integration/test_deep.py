@@ -1,5 +1,6 @@
 """Deep memory: facts that decay forgot are packed, and found, shown and restored until they are erased."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -8,7 +9,8 @@ import pytest
 from ebb.contract.recall import Lookup
 from memory import Memory, day
 
-from workers.admin import branches, purge
+from api.cli.output import json_line
+from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
@@ -94,6 +96,29 @@ def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sink
     assert twin.sink(at=6) == 1
     twin.restore(one, at=7)
     assert twin.value("select count(*) from links") == 1
+
+
+def test_rows_beside_a_deep_fact_are_exported_as_those_of_other_facts_are(memory: Memory) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="session")
+    memory.link(one, two)
+    memory.decay(2)
+    before = [json_line(line, str) for line in export.export(memory.context, "default", day(3))]
+    assert memory.sink(at=4) == 2
+    after = [json_line(line, str) for line in export.export(memory.context, "default", day(3))]
+    assert [json.loads(one).get("events") for one in after] == [json.loads(one).get("events") for one in before]
+    assert after[2:] == before[2:]
+
+
+def test_what_sank_is_exported_byte_by_byte_as_from_where_it_was_imported(memory: Memory, twin: Memory) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="session")
+    memory.add("Mira lives in Porto.", decay_class="permanent")
+    memory.link(one, two)
+    memory.decay(2)
+    memory.sink(at=4)
+    lines = memory.archive(5)
+    twin.import_records(lines, at=5)
+    assert twin.sink(at=6) == 2
+    assert twin.archive(5) == lines
 
 
 def _coarse(line: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Export: everything in a namespace in the format of `import`, with the decay state at an instant."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -14,6 +14,11 @@ from workers.storage.connection import Connection, snapshot
 BATCH = 1_000
 PAIRS = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness"}
 """Kinds of records for the rows of tables that refer to two facts."""
+
+TYPES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
+    ("at", "created_at", "found_at", "accepted_at", "apart_at"), datetime.fromisoformat
+) | {"strength": float, "similarity": float}
+"""Columns of the rows beside a deep fact, which are packed as JSON, that have other types."""
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
@@ -47,16 +52,21 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
 
 def _deep(context: Context, db: Connection, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield the facts in deep memory, then their links, contradictions and near-duplicates."""
-    between: list[dict[str, Any]] = []
+    between: dict[tuple[Any, ...], dict[str, Any]] = {}
     rows = deep.rows(db, namespace, BATCH)
     while batch := list(islice(rows, BATCH)):
         beside = {one.id: one.rows()[2] for one in batch}
         found = exports.unpacked(db, batch)
         for row, fact in zip(found, shaped(found, now, context), strict=True):
-            yield fact | {"state": row["state"], "events": beside[row["id"]].pop("events")}
-            between += [
-                {"namespace": row["namespace"], PAIRS[table]: one}
-                for table, others in beside[row["id"]].items()
-                for one in others
-            ]
-    yield from between
+            events = beside[row["id"]].pop("events")
+            yield fact | {"state": row["state"], "events": [_written(event) for event in events]}
+            for table, others in beside[row["id"]].items():
+                for one in others:  # which both facts have if both are deep
+                    record = {"namespace": row["namespace"], PAIRS[table]: _written(one)}
+                    between[row["namespace"], table, *one.values()] = record
+    yield from between.values()
+
+
+def _written(packed: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a packed fact with the types of its columns, so that it is written as other rows are."""
+    return packed | {name: TYPES[name](one) for name, one in packed.items() if name in TYPES and one is not None}
