@@ -106,7 +106,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
         "memory.consolidate_all": (86_400.0, {}),
     }
     if settings.ending_notice_days:
-        entries["memory.notify_endings"] = (86_400.0, {})
+        entries["memory.notify_endings"] = (3_600.0, {})
     periodic = {
         name: {
             "task": name,

@@ -54,3 +54,35 @@ def test_a_notice_that_the_webhook_refused_comes_again(memory: Memory, owner: St
 def test_without_days_nothing_is_noticed(memory: Memory) -> None:
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
     assert list(endings.notices(memory.context, day(62))) == []
+
+
+def test_a_fact_that_is_stored_after_a_notice_and_ends_before_its_last_is_in_the_next(memory: Memory) -> None:
+    memory = memory.having(ending_notice_days=7)
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    for notice in endings.notices(memory.context, day(62)):
+        endings.deliver(memory.context, notice)
+    brief = memory.add("The plumber comes today.", at=63, decay_class="session")
+    (notice,) = endings.notices(memory.context, day(63))
+    assert [one.id for one in notice.facts] == [brief]
+
+
+def test_a_fact_that_was_kept_is_in_a_notice_again_at_the_end_of_its_next_life(memory: Memory) -> None:
+    memory = memory.having(ending_notice_days=7)
+    soon = memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    for notice in endings.notices(memory.context, day(62)):
+        endings.deliver(memory.context, notice)
+    held.keep(memory.context, "default", [soon], day(63), inf)
+    assert list(endings.notices(memory.context, day(64))) == []
+    (notice,) = endings.notices(memory.context, day(63 + 62))
+    assert [one.id for one in notice.facts] == [soon]
+
+
+def test_more_facts_than_a_notice_has_are_in_further_notices(memory: Memory) -> None:
+    memory = memory.having(ending_notice_days=7)
+    ids = {memory.add(f"Appointment number {number}.", decay_class="session") for number in range(endings.MOST + 1)}
+    sent = list(endings.notices(memory.context, day(0)))
+    for notice in sent:
+        endings.deliver(memory.context, notice)
+    assert [len(one.facts) for one in sent] == [endings.MOST, 1]
+    assert {fact.id for one in sent for fact in one.facts} == ids
+    assert list(endings.notices(memory.context, day(0))) == []

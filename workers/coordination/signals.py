@@ -2,9 +2,9 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -125,16 +125,20 @@ def first_of(redis: Redis, work: str, task_id: str, seconds: float) -> bool:
     return bool(redis.get(key) == task_id.encode())
 
 
-def noticed_until(redis: Redis, namespace: str) -> datetime | None:
-    """Return up to which instant a notice covered the ending facts of a namespace, if any did."""
-    noted = redis.hget(NOTICED, namespace)
-    text = noted.decode() if isinstance(noted, bytes) else noted
-    return None if text is None else datetime.fromisoformat(text)
+def noticed(redis: Redis, namespace: str, now: datetime) -> set[UUID]:
+    """Return the facts of a namespace that were in a notice, and have not passed the end that it named."""
+    members: Any = redis.zrangebyscore(f"{NOTICED}:{namespace}", now.timestamp(), "+inf")
+    return {UUID(member.decode()) for member in members}
 
 
-def note_noticed(redis: Redis, namespace: str, until: datetime) -> None:
-    """Record that a notice covered the facts of a namespace that end up to an instant."""
-    redis.hset(NOTICED, namespace, until.isoformat())
+def note_noticed(redis: Redis, namespace: str, ends: Mapping[UUID, datetime], now: datetime) -> None:
+    """Record the facts that a notice named with their ends; ends that have passed are removed."""
+    key = f"{NOTICED}:{namespace}"
+    with redis.pipeline() as pipeline:
+        pipeline.zadd(key, {str(id_): at.timestamp() for id_, at in ends.items()})
+        pipeline.zremrangebyscore(key, "-inf", f"({now.timestamp()}")
+        pipeline.expire(key, max(ends.values()) - now + timedelta(days=1))
+        pipeline.execute()
 
 
 def starts_first(redis: Redis, task_id: str) -> bool:

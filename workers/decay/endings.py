@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,13 +44,13 @@ def ending(
     *,
     by_value: bool,
     most: int = MOST,
-    after: datetime | None = None,
+    without: AbstractSet[UUID] = frozenset(),
 ) -> list[EndingFact]:
-    """Return the facts that end within `days`, and later than `after`; most valuable first, or earliest.
+    """Return the facts that end within `days`, other than `without`; most valuable first, or earliest.
 
     Held facts, which have ended already, are left out. Its cost depends on the number of due facts.
     """
-    until, begin = now + timedelta(days=days), max(now, after or now)
+    until = now + timedelta(days=days)
     with snapshot(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -58,7 +59,8 @@ def ending(
         first: list[tuple[float, UUID, Ending, float]] = []
         for rows in due.coming(db, tenant.id, until, BATCH):
             at, reasons = ends(rows.anchors, rules)
-            places = np.flatnonzero((at > begin.timestamp()) & (at <= until.timestamp()) & ~rows.held)
+            others = np.array([id_ not in without for id_ in rows.ids])
+            places = np.flatnonzero((at > now.timestamp()) & (at <= until.timestamp()) & ~rows.held & others)
             order = -rows.value_rank if by_value else at
             found = endings_at(at[places], reasons[places])
             keys = zip(order[places].tolist(), places.tolist(), found, strict=True)
@@ -75,10 +77,10 @@ WEBHOOK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The facts of a namespace that end until an instant and were in no earlier notice, most valuable first."""
+    """Facts of a namespace that end soon and were in no earlier notice, most valuable first."""
 
     namespace: str
-    until: datetime
+    sent_at: datetime
     facts: list[EndingFact]
 
     @property
@@ -101,15 +103,18 @@ class Notice:
 
 
 def notices(context: Context, now: datetime) -> Iterator[Notice]:
-    """Yield a notice for each namespace with facts that end within `EBB_ENDING_NOTICE_DAYS`."""
+    """Yield notices of the facts that end within `EBB_ENDING_NOTICE_DAYS`, each for up to `MOST` facts of a namespace.
+
+    A namespace with more than `BATCH` such facts gets the rest on the next call.
+    """
     days = context.settings.ending_notice_days
     with transaction(context.database_url) as db:
         names = namespaces.all_names(db) if days else []
     for name in names:
-        noticed = signals.noticed_until(context.redis, name)
-        found = ending(context, name, days, now, by_value=True, after=noticed)
-        if found:
-            yield Notice(name, now + timedelta(days=days), found)
+        noticed = signals.noticed(context.redis, name, now)
+        found = ending(context, name, days, now, by_value=True, most=BATCH, without=noticed)
+        for begin in range(0, len(found), MOST):
+            yield Notice(name, now, found[begin : begin + MOST])
 
 
 def deliver(context: Context, notice: Notice) -> None:
@@ -120,4 +125,5 @@ def deliver(context: Context, notice: Notice) -> None:
         except httpx2.HTTPError as error:
             log.warning("the webhook for facts that end soon failed, and gets them again later: %s", error)
             return
-    signals.note_noticed(context.redis, notice.namespace, notice.until)
+    ends = {one.id: one.ending.at for one in notice.facts if one.ending.at}
+    signals.note_noticed(context.redis, notice.namespace, ends, notice.sent_at)
