@@ -1,11 +1,11 @@
 """What a pass costs that lets facts go which are over a namespace's capacity, against how many it stores."""
 
-from collections.abc import Sequence
 from uuid import uuid4
 
 from tests.benchmarks import data
 from tests.benchmarks.figures import Answers, seconds
 from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.passes import WAL_NOTE, WAL_STATES
 from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.decay import passes
@@ -23,17 +23,15 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Let as many facts go from a small and a large namespace, in turn."""
     over = size.small // 10
     contexts = [_copied(machine, facts) for facts in (size.small, size.facts)]
-    rounds = [[_crowded_out(context, over) for context in contexts] for _ in range(size.rounds)]
-    small, large = zip(*rounds, strict=True)
-    answers.add(f"pass with {over:,} facts over a capacity, {size.small:,} facts", "s", small)
-    answers.add(f"pass with {over:,} facts over a capacity, {size.facts:,} facts", "s", large)
-    _compare(answers, size, small, large)
+    for state, checkpoint in WAL_STATES.items():
+        rounds = [[_crowded_out(context, over, checkpoint) for context in contexts] for _ in range(size.rounds)]
+        small, large = zip(*rounds, strict=True)
+        for facts, took in ((size.small, small), (size.facts, large)):
+            answers.add(f"pass with {over:,} facts over a capacity, {facts:,} facts, {state}", "s", took)
+        ratios = [after / before for before, after in rounds]
+        what = f"pass at {size.times} times the facts, as many over the capacity, {state}"
+        answers.add(what, "times", ratios, most=1.3, note=WAL_NOTE)
     close_pools()
-
-
-def _compare(answers: Answers, size: Size, small: Sequence[float], large: Sequence[float]) -> None:
-    ratios = [after / before for before, after in zip(small, large, strict=True)]
-    answers.add(f"pass at {size.times} times the facts, as many over the capacity", "times", ratios, most=1.3)
 
 
 def _copied(machine: Machine, facts: int) -> Context:
@@ -47,13 +45,14 @@ def _copied(machine: Machine, facts: int) -> Context:
     return context
 
 
-def _crowded_out(context: Context, over: int) -> float:
+def _crowded_out(context: Context, over: int, checkpoint: bool) -> float:
     """Set a capacity of `over` facts less than there are; return how many seconds the next pass takes."""
     with session(context) as db:
         (left,) = db.execute("select count(*) from facts where forgotten_at is null").fetchone() or (0,)
         db.execute(SET_CAPACITY, [left - over, data.namespace(0)])
         db.execute("vacuum (analyze)")
-        db.execute("checkpoint")
+        if checkpoint:
+            db.execute("checkpoint")
     gone: list[int] = []
     took = seconds(lambda: gone.append(_pass(context)))
     if gone != [over]:

@@ -88,6 +88,7 @@ def _forgetting(sets: Mapping[str, Any], path: Path) -> None:
     figure, places = plt.subplots(len(KEPT), len(sets), figsize=size, squeeze=False, layout="constrained")
     for column, (name, measured) in enumerate(sets.items()):
         for axes, what in zip(places[:, column], KEPT, strict=True):
+            axes.set_visible(what in measured)
             for choice, points in sorted(measured.get(what, {}).items()):
                 _interval(axes, points, choice)
             axes.set(xlabel="facts kept, %", ylabel=what, ylim=(0, 1), title=name)
