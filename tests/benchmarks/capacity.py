@@ -5,7 +5,7 @@ from uuid import uuid4
 from tests.benchmarks import data
 from tests.benchmarks.figures import Answers, seconds
 from tests.benchmarks.machine import Machine, session
-from tests.benchmarks.passes import WAL_NOTE, WAL_STATES
+from tests.benchmarks.passes import WAL_STATES
 from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.decay import passes
@@ -30,7 +30,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
             answers.add(f"pass with {over:,} facts over a capacity, {facts:,} facts, {state}", "s", took)
         ratios = [after / before for before, after in rounds]
         what = f"pass at {size.times} times the facts, as many over the capacity, {state}"
-        answers.add(what, "times", ratios, most=1.3, note=WAL_NOTE)
+        answers.add(what, "times", ratios, most=1.3)
     close_pools()
 
 
