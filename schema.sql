@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (27, 'snapshot');
+insert into schema_migrations (number, name) values (28, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -489,6 +489,18 @@ create table documents (
     digest bytea not null,
     read_at timestamptz not null,
     primary key (namespace, path)
+);
+
+-- Registered folders, whose Markdown files workers keep indexed. An export leaves them out: paths belong to a machine.
+create table folders (
+    namespace integer not null references namespaces (id),
+    -- what the paths of its documents begin with
+    name text not null,
+    path text not null,
+    -- when all of it was last read, and the error of the latest attempt, if any
+    read_at timestamptz,
+    error text,
+    primary key (namespace, name)
 );
 
 create table lexemes (

@@ -107,6 +107,8 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     }
     if settings.ending_notice_days:
         entries["memory.notify_endings"] = (3_600.0, {})
+    if settings.folders:
+        entries["memory.read_folders"] = (settings.folder_minutes * 60, {})
     periodic = {
         name: {
             "task": name,

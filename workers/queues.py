@@ -37,6 +37,8 @@ INTERNAL = {
     "memory.ann": MAINTENANCE,
     "memory.rebuild_indexes": MAINTENANCE,
     "memory.clean": MAINTENANCE,
+    "memory.read_folders": MAINTENANCE,
+    "memory.read_folder": MAINTENANCE,
     "memory.sweep_outbox": MAINTENANCE,
     "memory.slice": STORE,
     "memory.touch": STORE,

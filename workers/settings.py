@@ -108,6 +108,10 @@ class Settings(BaseModel):
     lifetimes: Literal["careful", "documented"] = Field(
         "careful", description="careful: words alone, without key or entity, give no class shorter than stable"
     )
+    folders: str = Field(
+        "", description="folders, with commas, below which workers read registered folders of Markdown; empty: none"
+    )
+    folder_minutes: float = Field(5.0, gt=0, le=527_040, description="minutes between two readings of these")
     segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
 
     min_relevance: float | None = Field(
@@ -263,6 +267,11 @@ class Settings(BaseModel):
         return [url.strip() for url in self.oauth_issuers.split(",") if url.strip()]
 
     @property
+    def folder_roots(self) -> list[Path]:
+        """Return the folders below which folders may be registered."""
+        return [Path(one.strip()) for one in self.folders.split(",") if one.strip()]
+
+    @property
     def limits(self) -> dict[str, int]:
         """Return the limits per namespace, by the names of their variables."""
         names = ("max_requests", "max_queue", "max_outbox_writes", "max_outbox_bytes", "max_recall_cost")
@@ -328,6 +337,13 @@ class Settings(BaseModel):
     def _is_a_schedule(cls, given: str, known: ValidationInfo) -> str:
         if given != cls.model_fields[str(known.field_name)].default:
             _check_cron(given)
+        return given
+
+    @field_validator("folders")
+    @classmethod
+    def _are_absolute(cls, given: str) -> str:
+        if not all(one.strip().startswith("/") for one in given.split(",") if one.strip()):
+            raise ValueError("give absolute paths, such as /srv/notes")
         return given
 
     @field_validator("timezone")

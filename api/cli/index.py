@@ -7,22 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ebb.contract import documents
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client, located
+from api.cli.connection import NamespaceName, client, located, sender
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
-    from api.documents import Folder, Indexer, Sync
+    from workers.folders import Folder, Indexer, Sync
 
 PATIENCE_SECONDS = 5.0
 """Delay before a retry."""
 
 
 def index(
-    folder: Annotated[Path, typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR"),
+    ] = None,
     name: Annotated[str | None, typer.Option("--as", help="What paths begin with; else the folder's own name.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and follow every change until Ctrl-C.")] = False,
+    register: Annotated[bool, typer.Option("--register", help="Have workers keep it indexed from now on.")] = False,
+    unregister: Annotated[bool, typer.Option("--unregister", help="Have them stop; what was indexed stays.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Show the registered folders.")] = False,
     empty: Annotated[bool, typer.Option("--empty", help="Even if all of its files are gone.")] = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
@@ -30,13 +37,20 @@ def index(
 ) -> None:
     """Store Markdown files in chunks of up to 500 tokens, and keep memory in step with the files.
 
-    Only changes are sent. Text that is removed from the files is erased from memory as well.
+    Only changes are sent. Text that is removed from the files is erased from memory as well. Workers keep only folders
+    indexed that are below those in EBB_FOLDERS.
     """
-    from api import documents  # noqa: PLC0415 - Celery is slow to load
+    chosen = sum((watch, register, unregister, listed))
+    if chosen > 1 or (folder is None) != listed:
+        raise typer.BadParameter("give DIR with at most one of --watch, --register and --unregister; or --list alone.")
+    if folder is None or register or unregister:
+        _registered(folder, name, register=register, namespace=namespace, home=home, as_json=as_json)
+        return
+    from workers import folders  # noqa: PLC0415 - slow to load
 
     with client(home, namespace) as memory:
-        place = documents.folder(folder, name)
-        indexer = documents.Indexer(memory, place, located(home).tokenizer)
+        place = folders.folder(folder, name)
+        indexer = folders.Indexer(memory, place, located(home).tokenizer)
         if watch:
             _watch(indexer, place, empty=empty, as_json=as_json)
             return
@@ -44,6 +58,30 @@ def index(
     _show(done, as_json=as_json)
     if done.failed:
         raise typer.Exit(1)
+
+
+def _registered(
+    folder: Path | None, name: str | None, *, register: bool, namespace: str | None, home: Path | None, as_json: bool
+) -> None:
+    """Register a folder, or stop that, or show those that are registered."""
+    with sender(home, namespace) as memory:
+        if folder is None:
+            answer = memory.perform(documents.FOLDERS, {})
+        elif register:
+            answer = memory.perform(documents.REGISTER_FOLDER, {"path": str(folder.resolve()), "name": name})
+        else:
+            answer = memory.perform(documents.UNREGISTER_FOLDER, {"name": name or folder.resolve().name})
+    if as_json:
+        output.print_json(answer)
+    elif folder is None:
+        for one in answer["folders"]:
+            output.console().print(f"{one['name']:<16} {one['path']}, read {one['read_at'] or 'never'}", markup=False)
+            if one["error"]:
+                output.console(stderr=True).print(f"  {one['error']}", style="red", markup=False)
+    elif register:
+        output.console().print(f"registered {answer['path']} as {answer['name']}; workers read it", markup=False)
+    else:
+        output.console().print("no longer registered" if answer["removed"] else "was not registered")
 
 
 def _sync(indexer: "Indexer", *, empty: bool) -> "Sync":
@@ -67,7 +105,7 @@ def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -
 
 
 def _follow(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
-    from api.documents import changes  # noqa: PLC0415
+    from workers.folders import changes  # noqa: PLC0415
 
     # Watching starts before the first synchronisation, so that no change in between is missed.
     looked = False

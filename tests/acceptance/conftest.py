@@ -12,7 +12,7 @@ import pytest
 import redis
 from databases import new_database
 from live_browser import FLAGS, installed_browser
-from live_system import LiveSystem
+from live_system import FOLDER, LiveSystem
 from pgbouncer import pgbouncer, pooled
 from psycopg.conninfo import conninfo_to_dict
 
@@ -63,7 +63,10 @@ def shared(
 ) -> Iterator[LiveSystem]:
     """Return the system shared by all tests of this test process."""
     with fresh() as url:
-        folder, settings = tmp_path_factory.mktemp("live"), {"EBB_ANN_THRESHOLD": "60"}
+        folder, settings = (
+            tmp_path_factory.mktemp("live"),
+            {"EBB_ANN_THRESHOLD": "60", "EBB_FOLDERS": str(FOLDER.parent)},
+        )
         system = LiveSystem(url, redis_of_live, folder, settings, shared=True)
         try:
             system.start("worker", "maintenance")

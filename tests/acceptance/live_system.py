@@ -27,6 +27,9 @@ from workers.coordination.redis import open_redis, own_keys
 from workers.queues import configuration, length_of
 
 ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "api" / "docs" / "images"
+"""A folder without Markdown, which the workers of the shared system may read."""
+
 QUEUES = {"worker": "recall,store", "maintenance": "maintenance", "all": "recall,store,maintenance"}
 """Queues of each worker; one worker for all of them starts in half the time of two."""
 

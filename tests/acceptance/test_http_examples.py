@@ -8,7 +8,7 @@ import pytest
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from jsonschema import Draft202012Validator
 from live_api import serving
-from live_system import LiveSystem
+from live_system import FOLDER, LiveSystem
 
 pytestmark = pytest.mark.acceptance
 
@@ -55,6 +55,9 @@ WALK: dict[str, dict[str, Any]] = {
     "POST /memory/documents": {"json": {"path": "notes/boat.md", "text": "# Mast\n\nSpruce."}},
     "GET /memory/documents": {"params": {"name": "notes"}},
     "POST /memory/documents/unindex": {"json": {"paths": ["notes/boat.md"]}},
+    "POST /memory/folders": {"json": {"path": str(FOLDER), "name": "notes"}},
+    "GET /memory/folders": {},
+    "DELETE /memory/folders": {"params": {"name": "notes"}},
     "PUT /memory/items": {"json": {"path": ["users", "mira"], "key": "drink", "document": "{}", "text": "green tea"}},
     "PUT /memory/items/batch": {"json": {"items": [{"path": ["users", "mira"], "key": "food", "document": "{}"}]}},
     "POST /memory/items/search": {"json": {"path": ["users"], "query": "tea"}},

@@ -128,7 +128,13 @@ class Owner:
     ids: dict[str, str]
 
 
-SYSTEM = {("GET", "/metrics"), ("GET", "/namespaces"), ("GET", "/system/time-series")}
+SYSTEM = {
+    ("GET", "/metrics"),
+    ("GET", "/namespaces"),
+    ("GET", "/system/time-series"),
+    ("POST", "/memory/folders"),
+    ("DELETE", "/memory/folders"),
+}
 """Routes that concern all namespaces and need a scope of their own."""
 
 

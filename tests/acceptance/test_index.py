@@ -194,3 +194,35 @@ def test_watching_follows_every_change_and_ends_cleanly(
         watcher.send_signal(signal.SIGINT)
         assert watcher.wait(20) == 0
     assert "Traceback" not in log.read_text()
+
+
+def test_workers_keep_a_registered_folder_indexed(idle: LiveSystem, folder: Path, namespace: str) -> None:
+    idle.settings["EBB_FOLDERS"] = str(folder.parent)
+    idle.start("all")
+    at = ["-n", namespace]
+    done = idle.ebb("index", str(folder), "--register", *at)
+    assert done.stdout == f"registered {folder} as memory; workers read it\n"
+
+    def read_at() -> str | None:
+        (one,) = idle.ebb_json("index", "--list", *at)["folders"]
+        assert (one["name"], one["path"], one["error"]) == ("memory", str(folder), None)
+        return str(one["read_at"]) if one["read_at"] else None
+
+    eventually(read_at, "the folder is read once it is registered")
+    assert sources(idle, namespace) == ["memory/boat.md"] * 2 + ["memory/projects/hut.md"] * 2
+
+    (folder / "projects" / "hut.md").rename(folder / "cabin.md")
+    for _ in range(2):
+        idle.send("memory.read_folders", {})
+    moved = ["memory/boat.md"] * 2 + ["memory/cabin.md"] * 2
+    eventually(lambda: sources(idle, namespace) == moved, "beat's task has it read again")
+    idle.settle()
+    assert sources(idle, namespace) == moved
+
+    assert "no longer registered" in idle.ebb("index", str(folder), "--unregister", *at).stdout
+    assert idle.ebb_json("index", "--list", *at)["folders"] == []
+    assert sources(idle, namespace) == moved
+    refused = idle.ebb("index", "/etc", "--register", *at)
+    assert refused.returncode == 1
+    assert "/etc is not below a folder that workers may read" in refused.stderr
+    assert idle.ebb("index", *at).returncode == 2

@@ -87,7 +87,7 @@ COMMANDS: dict[str, list[str]] = {
     "settings": ["--set", "hygiene.schedule=manual", "--unset", "hygiene.episodicTTL"],
     "import": ["/absent.jsonl", "--from", "mem0"],
     "export": ["/absent/out.jsonl", "--now", "2026-01-01"],
-    "index": ["/absent"],
+    "index": ["/absent", "--register", "--as", "made"],
     "consolidate": ["--limit", "3"],
     "janitor": [],
     "list": ["--limit", "3", "--tier", "hot"],

@@ -12,7 +12,7 @@ import pytest
 from celery.exceptions import TimeoutError as NoResultError
 from hypothesis import given
 from hypothesis import strategies as st
-from live_system import ROOT, LiveSystem
+from live_system import FOLDER, ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
 from workers.decay import held
@@ -85,6 +85,11 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.index": HERE | {"path": "folder/a.md", "chunks": [{"text": "a", "section": "b", "line": 1}],
                             "digest": "0" * 64, "folder": "/x"},
     "memory.upload": HERE | {"path": "folder/b.md", "text": "# B\n\nb"},
+    "memory.register_folder": {"namespace": NAME, "path": str(FOLDER), "name": "made"},
+    "memory.unregister_folder": {"namespace": NAME, "name": "made"},
+    "memory.folders": {"namespace": NAME},
+    "memory.read_folder": {"namespace": NAME, "name": "made"},
+    "memory.read_folders": {},
     "memory.unindex": {"namespace": NAME, "paths": ["folder/a.md"]},
     "memory.link": HERE | {"source": ONE, "target": TWO, "type": "PART_OF", "strength": 0.5},
     "memory.unlink": {"namespace": NAME, "source": ONE, "target": TWO, "type": "PART_OF"},

@@ -20,8 +20,8 @@ BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "othe
 OF_NAMESPACES = ("relations", "documents", "lexemes", "forgotten_hashes", "tally_history", "janitors", "deep")
 """Tables whose rows belong to the namespace as a whole."""
 
-DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "endings", "decay_allowances", "decay_runs")
-"""Tables that are not copied: a branch has keys, runs and trigger-maintained counts of its own."""
+DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "endings", "decay_allowances", "decay_runs", "folders")
+"""Tables that are not copied: a branch has keys, runs and trigger-maintained counts of its own, and reads no folder."""
 
 LEFT = ("erasures",)
 """Tables whose rows stay after a branch is dropped, to vacuum its pages."""

@@ -1,21 +1,32 @@
 """Tasks of documents: Markdown files, and items for LangGraph's stores."""
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from celery import Task
 from ebb.contract import documents as contract
-from ebb.contract.operation import Answer
+from ebb.contract.operation import Answer, Params, Scoped
 from ebb.contract.values import MOST_FACTS
 
 from workers import documents as files
 from workers import items as kept
+from workers import registered_folders as folders
 from workers.coordination import signals
 from workers.tasks.once import OnceTask
-from workers.tasks.operation import task_of
+from workers.tasks.operation import internal, task_of
 from workers.tasks.recall import touch
-from workers.tasks.task import context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
+
+FOLDER_SECONDS = 660.0
+"""Time after which the reading of a folder is broken off; its lock lasts as long."""
+
+
+class FolderPart(Scoped):
+    """A registered folder to read."""
+
+    name: contract.Folder
 
 
 @task_of(contract.DOCUMENTS, contract.ListDocuments, from_replica=True)
@@ -46,6 +57,48 @@ def unindex(_: Task, asked: contract.Unindex) -> Answer:
     removed = files.remove(context, asked)
     signals.mark_grown(context.redis, asked.namespace)
     return removed
+
+
+@task_of(contract.REGISTER_FOLDER, contract.RegisterFolder)
+def register_folder(_: Task, asked: contract.RegisterFolder) -> Answer:
+    """Register a folder to be kept indexed, and send its first reading."""
+    done = folders.register(context, asked)
+    read_folder.apply_async(kwargs={"name": done.name, "namespace": asked.namespace})
+    return done
+
+
+@task_of(contract.UNREGISTER_FOLDER, contract.UnregisterFolder)
+def unregister_folder(_: Task, asked: contract.UnregisterFolder) -> Answer:
+    """Stop keeping a folder indexed; return whether it was registered."""
+    return folders.unregister(context, asked)
+
+
+@task_of(contract.FOLDERS, contract.ListFolders, from_replica=True)
+def registered_folders(_: Task, asked: contract.ListFolders) -> Answer:
+    """Return the registered folders of a namespace."""
+    return folders.listed(context, asked)
+
+
+@internal("memory.read_folders", Params, ignore_result=True)
+def read_folders(_: Task, __: Params) -> None:
+    """Send the reading of every registered folder; messages that wait longer than their period expire."""
+    for namespace, name in folders.everywhere(context):
+        given = {"name": name, "namespace": namespace}
+        read_folder.apply_async(kwargs=given, expires=max(context.settings.folder_minutes * 60, 30.0))
+
+
+@internal(
+    "memory.read_folder", FolderPart, ignore_result=True,
+    soft_time_limit=FOLDER_SECONDS - 60, time_limit=FOLDER_SECONDS - 30,
+)  # fmt: skip
+def read_folder(_: Task, asked: FolderPart) -> None:
+    """Index what changed in a registered folder, for about 30 seconds; a successor continues. One at a time."""
+    with signals.only_one(context.redis, f"folder:{asked.namespace}:{asked.name}", FOLDER_SECONDS) as alone:
+        complete = not alone or folders.read(context, asked.namespace, asked.name, time.monotonic() + WORK_SECONDS)
+    if alone:
+        signals.mark_grown(context.redis, asked.namespace)
+    if not complete:
+        read_folder.apply_async(kwargs={"name": asked.name, "namespace": asked.namespace})
 
 
 @task_of(contract.PUT_ITEM, contract.PutItem, base=OnceTask)

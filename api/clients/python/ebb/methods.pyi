@@ -33,7 +33,10 @@ from ebb.contract.documents import Items
 from ebb.contract.documents import NewItem
 from ebb.contract.documents import Put
 from ebb.contract.documents import PutMany
+from ebb.contract.documents import RegisteredFolder
+from ebb.contract.documents import RegisteredFolders
 from ebb.contract.documents import Unindexed
+from ebb.contract.documents import UnregisteredFolder
 from ebb.contract.facts import Edited
 from ebb.contract.facts import NewFact
 from ebb.contract.facts import Stored
@@ -527,6 +530,20 @@ class Operations:
 
     def documents(self, name: str) -> Documents:
         """Return the indexed files of a folder, each with the digest of its last reading."""
+
+    def register_folder(
+        self, path: str, *, name: str | None = None, idempotency_key: str | None = None
+    ) -> RegisteredFolder:
+        """Register a folder, whose Markdown files workers keep indexed from then on.
+
+        Workers must see the folder under this path, and it must be below one that `EBB_FOLDERS` names.
+        """
+
+    def unregister_folder(self, name: str, *, idempotency_key: str | None = None) -> UnregisteredFolder:
+        """Stop reading a registered folder; what was indexed stays."""
+
+    def folders(self) -> RegisteredFolders:
+        """Return the registered folders, when each was last read, and what went wrong in the latest attempt."""
 
     def decay(
         self,
@@ -1088,6 +1105,20 @@ class AsyncOperations:
     async def documents(self, name: str) -> Documents:
         """Return the indexed files of a folder, each with the digest of its last reading."""
 
+    async def register_folder(
+        self, path: str, *, name: str | None = None, idempotency_key: str | None = None
+    ) -> RegisteredFolder:
+        """Register a folder, whose Markdown files workers keep indexed from then on.
+
+        Workers must see the folder under this path, and it must be below one that `EBB_FOLDERS` names.
+        """
+
+    async def unregister_folder(self, name: str, *, idempotency_key: str | None = None) -> UnregisteredFolder:
+        """Stop reading a registered folder; what was indexed stays."""
+
+    async def folders(self) -> RegisteredFolders:
+        """Return the registered folders, when each was last read, and what went wrong in the latest attempt."""
+
     async def decay(
         self,
         dry_run: bool = False,
@@ -1243,6 +1274,9 @@ class JsonOperations:
     upload: Callable[..., dict[str, Any]]
     unindex: Callable[..., dict[str, Any]]
     documents: Callable[..., dict[str, Any]]
+    register_folder: Callable[..., dict[str, Any]]
+    unregister_folder: Callable[..., dict[str, Any]]
+    folders: Callable[..., dict[str, Any]]
     decay: Callable[..., dict[str, Any]]
     prune: Callable[..., dict[str, Any]]
     backfill: Callable[..., dict[str, Any]]

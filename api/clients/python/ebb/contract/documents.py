@@ -139,6 +139,28 @@ class Upload(Timed):
     text: Annotated[Text, Field(max_length=LONGEST_UPLOAD, description="Markdown")]
 
 
+class RegisterFolder(Scoped):
+    """Register a folder, whose Markdown files workers keep indexed from then on.
+
+    Workers must see the folder under this path, and it must be below one that `EBB_FOLDERS` names.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"path": "/srv/notes"}]})
+
+    path: Annotated[Value, Field(pattern="^/", description="where the folder is, an absolute path")]
+    name: Annotated[Folder | None, Field(description="what paths begin with; else the folder's own name")] = None
+
+
+class UnregisterFolder(Scoped):
+    """Stop reading a registered folder; what was indexed stays."""
+
+    name: Annotated[Folder, Field(description="the name of the folder, which the paths begin with")]
+
+
+class ListFolders(Scoped):
+    """Return the registered folders, when each was last read, and what went wrong in the latest attempt."""
+
+
 class Unindex(Scoped):
     """Erase the chunks of removed files."""
 
@@ -254,6 +276,27 @@ class Unindexed(Answer):
     removed: int
 
 
+class RegisteredFolder(Answer):
+    """A registered folder: when all of it was last read, and the error of the latest attempt, if any."""
+
+    name: str
+    path: str
+    read_at: datetime | None = None
+    error: str | None = None
+
+
+class RegisteredFolders(Answer):
+    """The registered folders, by name."""
+
+    folders: list[RegisteredFolder]
+
+
+class UnregisteredFolder(Answer):
+    """Whether the folder was registered."""
+
+    removed: bool
+
+
 class Put(Answer):
     """The id of an item."""
 
@@ -309,6 +352,15 @@ UPLOAD = Operation("memory.upload", Upload, Indexed, "store", "write", "POST /me
 UNINDEX = Operation(
     "memory.unindex", Unindex, Unindexed, "store", "write", "POST /memory/documents/unindex", seconds=STORE_SECONDS
 )
+REGISTER_FOLDER = Operation(
+    "memory.register_folder", RegisterFolder, RegisteredFolder, "maintenance", "system", "POST /memory/folders",
+    STORE_SECONDS,
+)  # fmt: skip
+UNREGISTER_FOLDER = Operation(
+    "memory.unregister_folder", UnregisterFolder, UnregisteredFolder, "maintenance", "system",
+    "DELETE /memory/folders", STORE_SECONDS,
+)  # fmt: skip
+FOLDERS = Operation("memory.folders", ListFolders, RegisteredFolders, "recall", route="GET /memory/folders")
 PUT_ITEM = Operation(
     "memory.put_item", PutItem, Put, "store", "write", "PUT /memory/items", STORE_SECONDS, accepted=True
 )

@@ -8,15 +8,13 @@ import hashlib
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from celery.result import AsyncResult
+from ebb.contract.operation import BATCH_SECONDS
 
-from api.client import Client
-from api.transport import BATCH_SECONDS
 from workers.core.chunks import chunks
 from workers.core.tokens import counter
 from workers.errors import InvalidInputError
@@ -80,7 +78,7 @@ def listing(folder: Folder) -> Listing:
     found = Listing()
 
     def unreadable(error: OSError) -> None:
-        path = _path(folder, Path(str(error.filename)))
+        path = _path(folder, Path(str(error.filename))).removesuffix("/.")
         found.failed.append({"path": path, "error": cause(error)})
         found.closed.append(f"{path}/")
 
@@ -120,7 +118,8 @@ def read(file: Path, cut: str) -> tuple[str, str]:
     """
     if not file.is_file():
         raise InvalidInputError("no regular file")
-    with file.open("rb") as source:
+    # It may have been replaced by a link since it was listed.
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source:
         raw = source.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise InvalidInputError(f"larger than {LARGEST} bytes; split it")
@@ -204,15 +203,42 @@ class Sync:
         return bool(self.files["indexed"] or self.files["removed"] or self.failed)
 
 
+class Memory(Protocol):
+    """Where a folder's chunks are stored: a client, or a worker itself."""
+
+    def documents(self, name: str) -> dict[str, Any]:
+        """Return the indexed files of a folder."""
+
+    def send_document(self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str) -> Any:
+        """Send the chunks of a file; return what `wait` needs for the answer."""
+
+    def wait(self, sent: Any, seconds: float) -> dict[str, Any]:
+        """Return the answer to a sent document."""
+
+    def unindex(self, paths: list[str]) -> dict[str, Any]:
+        """Erase the chunks of removed files."""
+
+
 class Indexer:
     """Keeps a folder's files indexed, and remembers their `Stat` to read only changed ones."""
 
-    def __init__(self, client: Client, folder: Folder, tokenizer: str) -> None:
-        self._client = client
+    def __init__(self, memory: Memory, folder: Folder, tokenizer: str) -> None:
+        self._memory = memory
         self._folder = folder
         self._count = counter(tokenizer)
         self._cut = f"{CUT} {tokenizer} "
         self._seen: dict[str, Reading] = {}
+
+    def known(self) -> dict[str, Any]:
+        """Return the folder's indexed files by path.
+
+        Raises:
+            InvalidInputError: another folder is indexed under its name.
+        """
+        documents = self._memory.documents(self._folder.name)["documents"]
+        known = {one["path"]: one for one in documents if one["folder"] != UPLOADED}
+        _refuse_another(self._folder, known)
+        return known
 
     def sync(self, on_progress: Callable[[int, int], None], *, empty: bool = False) -> Sync:
         """Index new and changed files, and remove deleted ones.
@@ -222,14 +248,12 @@ class Indexer:
                 are gone and `empty` is false; nothing was changed.
             UnavailableError: Redis or the workers do not answer; try again.
         """
-        documents = self._client.documents(self._folder.name)["documents"]
-        known = {one["path"]: one for one in documents if one["folder"] != UPLOADED}
-        _refuse_another(self._folder, known)
+        known = self.known()
         found = listing(self._folder)
         if known and not (found.files or found.failed or empty):
             raise InvalidInputError(
                 f"{self._folder.root} holds no Markdown file any more, although {len(known)} are indexed: nothing was "
-                "removed. If they are gone for good, say so with --empty."
+                "removed. If they are gone for good, say so with `ebb index --empty`."
             )
         done = Sync(skipped=found.skipped, failed=found.failed)
         self._send_changed(found, known, done, on_progress)
@@ -239,7 +263,7 @@ class Indexer:
     def _send_changed(
         self, found: Listing, known: dict[str, Any], done: Sync, on_progress: Callable[[int, int], None]
     ) -> None:
-        waiting: deque[tuple[Reading, AsyncResult]] = deque()
+        waiting: deque[tuple[Reading, Any]] = deque()
         for number, (path, file) in enumerate(found.files.items(), start=1):
             sent = self._send(path, file, known.get(path, {}).get("digest"), done)
             if sent is not None:
@@ -250,7 +274,7 @@ class Indexer:
         while waiting:
             self._settle(*waiting.popleft(), done)
 
-    def _send(self, path: str, file: Path, known_digest: str | None, done: Sync) -> tuple[Reading, AsyncResult] | None:
+    def _send(self, path: str, file: Path, known_digest: str | None, done: Sync) -> tuple[Reading, Any] | None:
         """Send a file's chunks if it changed; otherwise record that it did not, or why it cannot be read."""
         try:
             looks, seen = look(file), self._seen.get(path)
@@ -267,12 +291,12 @@ class Indexer:
             done.files["unchanged"] += 1
             return None
         parts = [asdict(one) for one in chunks(text, self._count)]
-        return reading, self._client.send_document(path, parts, digest, str(self._folder.root))
+        return reading, self._memory.send_document(path, parts, digest, str(self._folder.root))
 
-    def _settle(self, reading: Reading, sent: AsyncResult, done: Sync) -> None:
+    def _settle(self, reading: Reading, sent: Any, done: Sync) -> None:
         """Wait until a file's chunks are stored, and count them."""
         try:
-            answer = self._client.wait(sent, BATCH_SECONDS)
+            answer = self._memory.wait(sent, BATCH_SECONDS)
         except InvalidInputError as error:
             done.failed.append({"path": reading.path, "error": str(error)})
             return
@@ -285,7 +309,7 @@ class Indexer:
         there = found.files.keys() | {one["path"] for one in found.failed}
         gone = [path for path in known if path not in there and not path.startswith(tuple(found.closed))]
         for start in range(0, len(gone), REMOVED_AT_ONCE):
-            done.chunks["removed"] += self._client.unindex(gone[start : start + REMOVED_AT_ONCE])["removed"]
+            done.chunks["removed"] += self._memory.unindex(gone[start : start + REMOVED_AT_ONCE])["removed"]
         done.files["removed"] += len(gone)
 
 

@@ -1,0 +1,151 @@
+"""Workers keep registered folders indexed: only below allowed roots, and what they cannot read erases nothing."""
+
+import math
+from pathlib import Path
+
+import pytest
+from ebb.contract.documents import ListDocuments, ListFolders, RegisteredFolder, RegisterFolder, UnregisterFolder
+from memory import Memory
+
+from workers import documents, registered_folders
+from workers.errors import InvalidInputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "boat.md").write_text("# Boat\n\nThe keel is oak.\n")
+    (folder / "hut.md").write_text("# Hut\n\nThe roof leaks.\n")
+    return folder
+
+
+@pytest.fixture
+def reading(memory: Memory, tmp_path: Path) -> Memory:
+    """Return a memory whose workers may read below a folder."""
+    return memory.having(folders=str(tmp_path))
+
+
+def register(memory: Memory, folder: Path, name: str | None = None) -> RegisteredFolder:
+    return registered_folders.register(memory.context, RegisterFolder(path=str(folder), name=name))
+
+
+def read(memory: Memory, name: str = "notes", until: float = math.inf) -> RegisteredFolder:
+    """Read a registered folder; return what is recorded about it."""
+    registered_folders.read(memory.context, "default", name, until)
+    return next(one for one in listed(memory) if one.name == name)
+
+
+def listed(memory: Memory) -> list[RegisteredFolder]:
+    return registered_folders.listed(memory.context, ListFolders()).folders
+
+
+def paths(memory: Memory) -> list[str]:
+    return [one.path for one in documents.known(memory.context, ListDocuments(name="notes")).documents]
+
+
+def test_a_registered_folder_is_kept_in_step(reading: Memory, folder: Path) -> None:
+    assert register(reading, folder) == RegisteredFolder(name="notes", path=str(folder), read_at=None, error=None)
+    assert registered_folders.everywhere(reading.context) == [("default", "notes")]
+    first = read(reading)
+    assert (first.error, first.read_at is not None) == (None, True)
+    assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
+
+    (folder / "hut.md").unlink()
+    (folder / "cabin.md").write_text("# Cabin\n\nThe stove is new.\n")
+    read(reading)
+    assert paths(reading) == ["notes/boat.md", "notes/cabin.md"]
+
+
+def test_reading_again_changes_nothing(reading: Memory, folder: Path) -> None:
+    register(reading, folder)
+    read(reading)
+    rows = "select * from documents order by path", "select id, text, created_at from facts order by id"
+    before = [reading.rows(one) for one in rows]
+    read(reading)
+    assert [reading.rows(one) for one in rows] == before
+
+
+def test_a_reading_out_of_time_goes_on_where_it_stopped(reading: Memory, folder: Path) -> None:
+    register(reading, folder)
+    assert not registered_folders.read(reading.context, "default", "notes", 0)
+    assert paths(reading) == ["notes/boat.md"]
+    assert listed(reading)[0].read_at is None
+    assert not registered_folders.read(reading.context, "default", "notes", 0)
+    assert registered_folders.read(reading.context, "default", "notes", 0)
+    assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
+
+
+@pytest.mark.parametrize("lost", ["away", "empty", "closed"])
+def test_a_folder_out_of_reach_erases_nothing(reading: Memory, folder: Path, lost: str) -> None:
+    register(reading, folder)
+    first = read(reading)
+    if lost == "away":
+        folder.rename(folder.with_name("unmounted"))
+    elif lost == "empty":
+        for file in folder.iterdir():
+            file.unlink()
+    else:
+        folder.rename(folder.with_name("unmounted"))
+        folder.symlink_to(folder)
+    then = read(reading)
+    assert then.error is not None
+    assert then.read_at == first.read_at
+    assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
+
+
+def test_an_error_is_shown_until_a_reading_succeeds(reading: Memory, folder: Path) -> None:
+    register(reading, folder)
+    (folder / "hut.md").write_bytes(b"\xff")
+    assert read(reading).error == "notes/hut.md: no UTF-8 at byte 0; convert it"
+    (folder / "hut.md").write_text("# Hut\n")
+    assert read(reading).error is None
+
+
+def test_without_allowed_folders_none_is_read(memory: Memory, folder: Path) -> None:
+    with pytest.raises(InvalidInputError, match="EBB_FOLDERS is empty"):
+        register(memory, folder)
+
+
+def test_only_folders_below_the_allowed_ones_are_read(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "allowed" / "link").symlink_to(folder)
+    (tmp_path / "allowed-too").mkdir()
+    reading = memory.having(folders=f"{tmp_path / 'allowed'}, /nowhere")
+    for outside in (folder, tmp_path / "allowed" / "link", tmp_path / "allowed" / "..", tmp_path / "allowed-too"):
+        with pytest.raises(InvalidInputError, match="is not below a folder that workers may read"):
+            register(reading, outside)
+    assert listed(reading) == []
+
+
+def test_a_folder_that_becomes_a_link_to_outside_is_not_read(memory: Memory, folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "allowed" / "notes"
+    own.mkdir(parents=True)
+    (own / "mine.md").write_text("# Mine\n")
+    reading = memory.having(folders=str(own.parent))
+    register(reading, own)
+    read(reading)
+    own.rename(own.with_name("moved"))
+    own.symlink_to(folder)
+    assert "is not below a folder that workers may read" in str(read(reading).error)
+    assert paths(reading) == ["notes/mine.md"]
+
+
+def test_two_folders_do_not_share_a_name(reading: Memory, folder: Path, tmp_path: Path) -> None:
+    register(reading, folder)
+    read(reading)
+    (tmp_path / "other" / "notes").mkdir(parents=True)
+    with pytest.raises(InvalidInputError, match="is indexed as 'notes' already"):
+        register(reading, tmp_path / "other" / "notes")
+    register(reading, tmp_path / "other" / "notes", "others")
+    assert [one.name for one in listed(reading)] == ["notes", "others"]
+
+
+def test_what_was_indexed_stays_after_unregistering(reading: Memory, folder: Path) -> None:
+    register(reading, folder)
+    read(reading)
+    asked = UnregisterFolder(name="notes")
+    assert registered_folders.unregister(reading.context, asked).removed
+    assert not registered_folders.unregister(reading.context, asked).removed
+    assert registered_folders.read(reading.context, "default", "notes", math.inf)
+    assert (listed(reading), len(paths(reading))) == ([], 2)

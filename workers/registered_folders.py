@@ -1,0 +1,157 @@
+"""Registered folders: Markdown files that workers keep indexed, by the rules of `ebb index`."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ebb.contract.documents import (
+    Index,
+    ListDocuments,
+    ListFolders,
+    RegisteredFolder,
+    RegisteredFolders,
+    RegisterFolder,
+    Unindex,
+    UnregisteredFolder,
+    UnregisterFolder,
+)
+
+from workers import documents
+from workers.context import Context
+from workers.errors import InvalidInputError
+from workers.folders import Folder, Indexer, Sync, cause, folder
+from workers.settings import Settings
+from workers.storage import folders, namespaces
+from workers.storage.connection import transaction
+
+
+class _TimeOverError(Exception):
+    """A folder is not read to its end yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """The memory of one namespace, without a detour by tasks; past `until`, each file is the last one."""
+
+    context: Context
+    namespace: str
+    until: float = math.inf
+
+    def documents(self, name: str) -> dict[str, Any]:
+        asked = ListDocuments(name=name, namespace=self.namespace)
+        return documents.known(self.context, asked).model_dump()
+
+    def send_document(self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str) -> Index:
+        given = {"path": path, "chunks": chunks, "digest": digest, "folder": folder, "namespace": self.namespace}
+        return Index.model_validate(given)
+
+    def wait(self, sent: Index, seconds: float) -> dict[str, Any]:  # noqa: ARG002 - done at once
+        done = documents.index(self.context, sent, self.context.now()).model_dump()
+        if time.monotonic() > self.until:
+            raise _TimeOverError
+        return done
+
+    def unindex(self, paths: list[str]) -> dict[str, Any]:
+        return documents.remove(self.context, Unindex(paths=paths, namespace=self.namespace)).model_dump()
+
+
+def register(context: Context, asked: RegisterFolder) -> RegisteredFolder:
+    """Register a folder to be kept indexed. Idempotent.
+
+    Raises:
+        InvalidInputError: it is not below a folder of `EBB_FOLDERS`, is no folder, or its name is not allowed.
+    """
+    place = folder(_allowed(context.settings, asked.path), asked.name)
+    Indexer(_Here(context, asked.namespace), place, context.settings.tokenizer).known()
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, asked.namespace).id
+        folders.put(db, tenant, place.name, str(place.root))
+        return _shown(folders.listed(db, tenant, place.name)[0])
+
+
+def unregister(context: Context, asked: UnregisterFolder) -> UnregisteredFolder:
+    """Stop keeping a folder indexed; what was indexed stays."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        return UnregisteredFolder(removed=tenant is not None and folders.drop(db, tenant.id, asked.name))
+
+
+def listed(context: Context, asked: ListFolders) -> RegisteredFolders:
+    """Return the registered folders of a namespace."""
+    with transaction(context.read_url) as db:
+        tenant = namespaces.find(db, asked.namespace)
+        found = [] if tenant is None else folders.listed(db, tenant.id)
+    return RegisteredFolders(folders=[_shown(one) for one in found])
+
+
+def everywhere(context: Context) -> Sequence[tuple[str, str]]:
+    """Return (namespace, folder) of all registered folders, by their names."""
+    with transaction(context.database_url) as db:
+        return folders.all_names(db)
+
+
+def read(context: Context, namespace: str, name: str, until: float) -> bool:
+    """Index what changed in a folder since the last reading, and record how that went; a repeat changes nothing.
+
+    Returns whether it was read to its end; if `until`, in monotonic seconds, is reached before, call again.
+
+    Raises:
+        UnavailableError: the database does not answer, or another caller is indexing one of its files; try again.
+    """
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        found = folders.listed(db, tenant.id, name) if tenant else []
+    if tenant is None or not found:
+        return True
+    try:
+        done = _sync(context, namespace, found[0], until)
+    except _TimeOverError:
+        return False
+    except (InvalidInputError, OSError, RuntimeError) as error:
+        done = Sync(failed=[{"path": found[0].path, "error": cause(error)}])
+        whole = False
+    else:
+        whole = True
+    with transaction(context.database_url) as db:
+        folders.note(db, tenant.id, name, context.now(), _error(done), whole=whole)
+    return True
+
+
+def _sync(context: Context, namespace: str, registered: folders.Registered, until: float) -> Sync:
+    place = Folder(_allowed(context.settings, registered.path), registered.name)
+    return Indexer(_Here(context, namespace, until), place, context.settings.tokenizer).sync(lambda _, __: None)
+
+
+def _allowed(settings: Settings, path: str) -> Path:
+    """Return where a path leads after all symbolic links.
+
+    Raises:
+        InvalidInputError: that is not below a folder of `EBB_FOLDERS`.
+    """
+    if not settings.folder_roots:
+        raise InvalidInputError(
+            "EBB_FOLDERS is empty, so workers read no folders: set it for workers and beat to the folders below which "
+            "they may, such as /srv/notes, and start them again."
+        )
+    real = Path(path).resolve()
+    if not any(real.is_relative_to(root.resolve()) for root in settings.folder_roots):
+        raise InvalidInputError(
+            f"path: {path} is not below a folder that workers may read, {settings.folders}: give another one, or add "
+            "it to EBB_FOLDERS of workers and beat."
+        )
+    return real
+
+
+def _shown(one: folders.Registered) -> RegisteredFolder:
+    return RegisteredFolder(name=one.name, path=one.path, read_at=one.read_at, error=one.error)
+
+
+def _error(done: Sync) -> str | None:
+    """Return the first failure of a reading and how many others there are."""
+    if not done.failed:
+        return None
+    others = f" (and {len(done.failed) - 1} more)" if len(done.failed) > 1 else ""
+    return f"{done.failed[0]['path']}: {done.failed[0]['error']}{others}"
