@@ -212,6 +212,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
+    "memory.read_folder", "memory.read_folders",
     "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.extract", "memory.consolidate_all",
     "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",

@@ -111,7 +111,7 @@ def test_only_folders_below_the_allowed_ones_are_read(memory: Memory, folder: Pa
     (tmp_path / "allowed").mkdir()
     (tmp_path / "allowed" / "link").symlink_to(folder)
     (tmp_path / "allowed-too").mkdir()
-    reading = memory.having(folders=f"{tmp_path / 'allowed'}, /nowhere")
+    reading = memory.having(folders=f"{tmp_path / 'allowed'}, /absent")
     for outside in (folder, tmp_path / "allowed" / "link", tmp_path / "allowed" / "..", tmp_path / "allowed-too"):
         with pytest.raises(InvalidInputError, match="is not below a folder that workers may read"):
             register(reading, outside)
