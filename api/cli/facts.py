@@ -10,6 +10,7 @@ from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, R
 
 from api.cli import output
 from api.cli.operations import Call, command, command_of
+from workers.core.lifetime import LIFETIMES, UNCLASSED
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -59,7 +60,9 @@ def _print_life(answer: dict[str, Any]) -> None:
     """Print a fact's decay class and its reason, when it ends without use, and ignored fields."""
     if "ends_at" not in answer:
         return
-    ends = f"ends {answer['ends_at']} ({answer['ends_for']}) unless used" if answer["ends_at"] else "never ends"
+    is_renewed = LIFETIMES.get(answer.get("decay_class") or "", UNCLASSED).refreshed_by_use
+    unless = "used" if is_renewed else "stored again"
+    ends = f"ends {answer['ends_at']} ({answer['ends_for']}) unless {unless}" if answer["ends_at"] else "never ends"
     given = f"{answer['decay_class'] or 'no class'} ({answer['class_reason']})" if answer["class_reason"] else ""
     ignored = f"ignored: {', '.join(answer['ignored'])}" if answer.get("ignored") else ""
     over = "[yellow]it has ended already[/yellow]" if answer.get("ended_at_once") else ends
@@ -168,7 +171,7 @@ def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> N
     screen = output.console()
     screen.print(found["text"], markup=False)
     pinned = f", pinned {_until(found['pinned_until'])}" if found["pinned"] else ""
-    ends = f", ends {found['ends_at']} ({found['ends_for']}) unless used" if found.get("ends_at") else ""
+    ends = f", ends {found['ends_at']} ({found['ends_for']})" if found.get("ends_at") else ""
     screen.print(f"[bold]{found['state']}[/bold]{pinned}{ends}\n")
     output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in found["events"]])
 
