@@ -32,6 +32,8 @@ OWN_AFFAIRS = {
     "memory.rebuild_indexes": "upkeep, by beat",
     "memory.sweep_outbox": "upkeep, by beat",
     "memory.clean": "upkeep, by beat",
+    "memory.read_folders": "upkeep, by beat",
+    "memory.read_folder": "follows the registration of a folder, and by beat",
     "memory.settle_tallies": "upkeep, by beat",
     "memory.thin_course": "upkeep, by beat",
     "memory.slice": "follows a large batch",
