@@ -74,6 +74,8 @@ def _registered(
     if as_json:
         output.print_json(answer)
     elif folder is None:
+        if not answer["folders"]:
+            output.console().print("No folder is registered.")
         for one in answer["folders"]:
             output.console().print(f"{one['name']:<16} {one['path']}, read {one['read_at'] or 'never'}", markup=False)
             if one["error"]:
