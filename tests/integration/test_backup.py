@@ -112,8 +112,8 @@ def test_what_is_backed_up_while_all_goes_on_is_of_one_instant(
 
 
 def lasting(line: dict[str, Any]) -> str:
-    """Return a record without the decay state, which passes may not have updated."""
-    fading = {"state", "due_at", "fidelity", "dims", "effective_confidence"}
+    """Return a record without the decay state, which passes may not have updated, and the summary that follows it."""
+    fading = {"state", "due_at", "fidelity", "dims", "effective_confidence", "decay_summary"}
     return str(sorted((name, str(value)) for name, value in line.items() if name not in fading))
 
 
