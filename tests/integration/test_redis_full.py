@@ -44,13 +44,15 @@ def small(server: servers.Redis) -> Iterator[Redis]:
 
 
 def fill(client: Redis, most: float = 1.0) -> None:
-    """Fill it up to a share of its limit."""
+    """Fill it up to a share of its limit; a full one stays full when Redis frees the buffers of connections."""
     limit = int(client.config_get("maxmemory")["maxmemory"])
     try:
         while client.info("memory")["used_memory"] < limit * most:
             client.rpush("ballast", *["x" * 1_000] * 10)
     except OutOfMemoryError:
         pass
+    if most == 1:
+        client.config_set("maxmemory", limit - MIB)
 
 
 def test_every_way_of_writing_says_that_redis_is_full_and_what_to_do(small: Redis, server: servers.Redis) -> None:
