@@ -68,7 +68,7 @@ class Lives:
                 self.memory.decay(self.at)
             case "supersede":
                 new = self.add(f"Ana took boat {uuid4()}.", "short", supersedes=str(id_))
-                self.ids[self.ids.index(id_)] = new
+                self.ids = [new if one == id_ else one for one in self.ids]
             case "forget":
                 self.memory.forget(id_, **here)
                 self.asked.add(id_)
@@ -249,6 +249,29 @@ def test_as_of_sees_what_ended_by_itself_only_before_it_did(memory: Memory) -> N
             memory.decay(ends + 10)
         shown = [memory.ids("ticket", at=ends + 20, as_of=day(at)) for at in (1, ends - 1, ends + 1, ends + 20, 9_999)]
         assert shown == [[id_], [id_], [], [], []]
+
+
+@bounded
+@given(
+    begins=st.floats(-5, 12),
+    ends=st.one_of(st.none(), st.floats(0.1, 30)),
+    known_as_of=st.floats(0, 9),
+    as_of=st.one_of(st.none(), st.floats(-6, 9)),
+)
+@example(begins=0, ends=5, known_as_of=7, as_of=None).via("an end that was given before the supersession")
+def test_a_supersession_does_not_change_what_was_known_before_it(
+    memory: Memory, begins: float, ends: float | None, known_as_of: float, as_of: float | None
+) -> None:
+    lives = Lives(memory)
+    validity = {"valid_from": day(begins), "valid_until": None if ends is None else day(begins + ends)}
+    old = lives.add("Ana took the red boat.", "permanent", **validity)
+    asked = {"known_as_of": day(known_as_of)} | ({} if as_of is None else {"as_of": day(as_of)})
+    lives.at = 10.0
+    before = lives.recalled(**asked), lives.looked_up(**asked)
+    lives.do("supersede", old)
+    lives.at = 20.0
+    shown = {id_ for id_, _ in lives.recalled(**asked)}
+    assert (shown, lives.looked_up(**asked)) == ({id_ for id_, _ in before[0]}, before[1])
 
 
 def test_a_fact_from_a_clock_that_is_ahead_is_shown_as_of_now_as_at_present(memory: Memory) -> None:

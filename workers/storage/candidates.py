@@ -19,6 +19,7 @@ from workers.storage import activity
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, Cursor
 from workers.storage.namespaces import Namespace
+from workers.storage.supersession import GIVEN_END
 
 NO_FILTERS = Filters()
 WITHOUT_DOCUMENTS = Filters(documents=False)
@@ -53,6 +54,9 @@ NEIGHBOURS = """
         and (%(deep)s or beside.forgotten_at is null) and beside.superseded_at is null
 """
 
+# A supersession after `known_as_of` was not known then.
+LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s, false)"
+
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Long arrays are
 # sent in binary, in a third of the time. `hidden_because` does not depend on whether a pass has run.
@@ -76,8 +80,8 @@ WEIGH = rf"""
         coalesce(
             hidden_because(
                 case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
-                forgotten_reason, superseded_at, facts.created_at, valid_from, valid_until, activity.expires_at,
-                ends_at,
+                forgotten_reason, case when {LATER} then null else superseded_at end, facts.created_at, valid_from,
+                case when {LATER} then ({GIVEN_END}) else valid_until end, activity.expires_at, ends_at,
                 %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
                 %(now)s, %(as_of)s, %(known_as_of)s
             ),

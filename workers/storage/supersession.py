@@ -11,6 +11,15 @@ from psycopg.rows import class_row
 from workers.errors import UnavailableError
 from workers.storage.connection import Connection, number
 
+GIVEN_END = """
+    select (details ->> 'valid_until')::timestamptz from events
+    where events.namespace = facts.namespace and events.fact = facts.id and at = facts.superseded_at
+        and what = 'closed'
+    order by events.id desc
+    limit 1
+"""
+"""The end of validity that a superseded fact had before, from the event of its supersession."""
+
 # A fact is not superseded before it was stored, and does not become invalid before it was valid. An earlier end of
 # validity that was given stays, and an event keeps it for undoing.
 CLOSE = """
@@ -43,19 +52,13 @@ LINK_NEW = """
 """
 
 # Events keep the old values. The newer fact keeps `supersedes_id`, which a redelivered store looks for.
-REOPEN = """
+REOPEN = f"""
     with old as (
         select id, superseded_at, superseded_by from facts
         where namespace = %(namespace)s and id = any(%(ids)s) and superseded_at is not null and forgotten_at is null
     ),
     back as (
-        update facts set superseded_at = null, superseded_by = null, valid_until = (
-            select (details ->> 'valid_until')::timestamptz from events
-            where events.namespace = %(namespace)s and events.fact = facts.id and at = old.superseded_at
-                and what = 'closed'
-            order by events.id desc
-            limit 1
-        )
+        update facts set superseded_at = null, superseded_by = null, valid_until = ({GIVEN_END})
         from old
         where facts.namespace = %(namespace)s and facts.id = old.id
         returning facts.id, old.superseded_at, old.superseded_by
