@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from live_system import LiveSystem, eventually
+from live_system import FOLDER, LiveSystem, eventually
 
 from api.client import Client
 
@@ -94,6 +94,24 @@ def test_an_item_that_was_put_again_is_not_removed_by_a_late_message(live: LiveS
     assert answer(live, "memory.drop_item", place, task_id) == {"dropped": True}
     (item,) = answer(live, "memory.items", place)["items"]  # type: ignore[misc]
     assert json.loads(item["document"]) == {"sacks": 2}
+
+
+def test_a_setting_does_not_come_back_with_a_late_message(live: LiveSystem, namespace: str) -> None:
+    task_id = str(uuid4())
+    limit: dict[str, object] = {"set": {"capacity.facts": 5}, "namespace": namespace}
+    answer(live, "memory.settings", limit, task_id)
+    answer(live, "memory.settings", {"unset": ["capacity.facts"], "namespace": namespace})
+    answer(live, "memory.settings", limit, task_id)
+    assert answer(live, "memory.settings", {"namespace": namespace})["own"] == {}
+
+
+def test_a_folder_that_was_unregistered_is_not_registered_by_a_late_message(live: LiveSystem, namespace: str) -> None:
+    task_id, scope = str(uuid4()), {"namespace": namespace}
+    registered = scope | {"path": str(FOLDER), "name": namespace}
+    answer(live, "memory.register_folder", registered, task_id)
+    assert answer(live, "memory.unregister_folder", scope | {"name": namespace}) == {"removed": True}
+    answer(live, "memory.register_folder", registered, task_id)
+    assert answer(live, "memory.folders", scope) == {"folders": []}
 
 
 def test_an_edit_does_not_come_back_with_a_late_message(live: LiveSystem, client: Client, namespace: str) -> None:

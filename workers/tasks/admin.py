@@ -86,7 +86,7 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
     return answered(asked.asked_by, {"dropped": [one.name for one in found]})
 
 
-@task_of(contract.SETTINGS, contract.ChangeSettings)
+@task_of(contract.SETTINGS, contract.ChangeSettings, base=OnceTask)
 def settings(self: Task, asked: contract.ChangeSettings) -> dict[str, Any]:
     """Set and unset settings of a namespace; return the effective ones, and which of them are its own."""
     if not asked.set and not asked.unset:

@@ -59,7 +59,7 @@ def unindex(_: Task, asked: contract.Unindex) -> Answer:
     return removed
 
 
-@task_of(contract.REGISTER_FOLDER, contract.RegisterFolder)
+@task_of(contract.REGISTER_FOLDER, contract.RegisterFolder, base=OnceTask)
 def register_folder(_: Task, asked: contract.RegisterFolder) -> Answer:
     """Register a folder to be kept indexed, and send its first reading."""
     done = folders.register(context, asked)
@@ -67,7 +67,7 @@ def register_folder(_: Task, asked: contract.RegisterFolder) -> Answer:
     return done
 
 
-@task_of(contract.UNREGISTER_FOLDER, contract.UnregisterFolder)
+@task_of(contract.UNREGISTER_FOLDER, contract.UnregisterFolder, base=OnceTask)
 def unregister_folder(_: Task, asked: contract.UnregisterFolder) -> Answer:
     """Stop keeping a folder indexed; return whether it was registered."""
     return folders.unregister(context, asked)
