@@ -23,6 +23,7 @@ from workers.errors import EbbError, InvalidInputError, UnavailableError
 pytestmark = pytest.mark.acceptance
 
 DIMS = 256
+FEW = ["I moved to Leipzig.", "The cat is called Minka.", "My sister works at the bank."]
 WORDS = (
     "otter", "lantern", "harbour", "violin", "saffron", "glacier",
     "compass", "thimble", "walnut", "meadow", "anchor", "velvet",
@@ -96,6 +97,21 @@ def test_a_question_that_is_repeated_at_once_strengthens_a_fact_once(live: LiveS
     assert client.recall("What hangs behind the clock?")["results"]
     live.settle()
     assert recalls(live, id_) == 2
+
+
+def test_of_a_few_facts_those_that_hardly_match_are_shown_and_not_strengthened(
+    live: LiveSystem, client: Client
+) -> None:
+    ids = [one["id"] for one in client.store_many([{"text": text} for text in FEW])["results"]]
+    before, touches = live.state(), live.settle().get("memory.touch", 0)
+    guess = "Where does she live?"
+    assert {one["id"] for one in client.recall(guess)["results"]} >= {ids[0]}
+    assert {one["id"] for one in client.context(guess)["facts"]} >= {ids[0]}
+    assert live.settle().get("memory.touch", 0) == touches
+    assert live.state() == before
+    assert client.recall("What is the cat called?")["results"][0]["id"] == ids[1]
+    eventually(lambda: recalls(live, ids[1]) == 1, "the recall is counted")
+    assert recalls(live, ids[0]) == 0
 
 
 def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:

@@ -105,6 +105,17 @@ def test_of_a_few_facts_what_may_answer_is_found_without_a_word_in_common(memory
     assert texts(memory, "oboe") == []
 
 
+def test_of_a_few_facts_what_only_the_lower_floor_lets_through_is_uncertain(memory: Memory) -> None:
+    memory.store(*list(KNOWN.values())[:3], *OTHERS[:2])
+    known = memory.ask("Where is the spare key?")
+    assert known.results[0].id not in known.uncertain
+    guessed = memory.ask("Who plays the oboe?")
+    assert guessed.uncertain == {one.id for one in guessed.results}
+    asked_for = memory.ask("Who plays the oboe?", min_relevance=0)
+    assert len(asked_for.results) == 5
+    assert not asked_for.uncertain
+
+
 def test_what_is_known_of_one_person_is_less_relevant_to_a_question_about_a_stranger(memory: Memory) -> None:
     memory.store(*KNOWN.values(), *OTHERS)
     known, strange = (memory.ask(f"Which instrument does {name} play?").results[0] for name in ("Jonas", "Olga"))

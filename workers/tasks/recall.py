@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -48,16 +48,19 @@ class RecallTask(LaneTask):
     resultrepr_maxsize = 200
 
     def touch_afterwards(
-        self, namespace: str, shown: Sequence[Result], at: datetime, question: str, *, deep: bool = False
-    ) -> None:
-        """Record on this request the results to touch, by namespace, and the question."""
+        self, namespace: str, shown: Sequence[Result], at: datetime, question: str, *, deep: bool = False,
+        uncertain: Collection[UUID] = (),
+    ) -> None:  # fmt: skip
+        """Record on this request the results to touch, by namespace, and the question; not the `uncertain` results."""
         returned: dict[str, list[str]] = {} if shown else {namespace: []}
         for one in shown:
             returned.setdefault(one.namespace or namespace, []).append(str(one.id))
         given = {"at": at.isoformat(), "question": repeats.key(question)} | ({"deep": True} if deep else {})
         given_out = [(name, contexts.Given(at.timestamp(), self.name, question, ids)) for name, ids in returned.items()]
         self.request.given_out = [*(self.request.get("given_out") or ()), *given_out]
-        touches = [{"namespace": name, "ids": ids} | given for name, ids in returned.items() if ids]
+        doubtful = {str(id_) for id_ in uncertain}
+        certain = {name: [id_ for id_ in ids if id_ not in doubtful] for name, ids in returned.items()}
+        touches = [{"namespace": name, "ids": ids} | given for name, ids in certain.items() if ids]
         self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
 
     def weigh(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
@@ -177,7 +180,9 @@ def _answer(
 
 def _touch_found(task: RecallTask, asked: contract.Recall, found: Recalled, at: datetime) -> None:
     if asked.touch and asked.why is None and not asked.is_past:
-        task.touch_afterwards(asked.namespace, found.results, at, asked.query, deep=asked.deep)
+        task.touch_afterwards(
+            asked.namespace, found.results, at, asked.query, deep=asked.deep, uncertain=found.uncertain
+        )
 
 
 def _question(asked: contract.Recall) -> Question:
@@ -280,7 +285,8 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
     done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
         shown = [line.fact for line in done.lines]
-        self.touch_afterwards(asked.namespace, shown, at, asked.query, deep=asked.deep)
+        uncertain = done.recalled.uncertain
+        self.touch_afterwards(asked.namespace, shown, at, asked.query, deep=asked.deep, uncertain=uncertain)
     return answers.injected(done)
 
 

@@ -63,7 +63,8 @@ class Result:
 class Recalled:
     """The results of a recall, best first; whether vectors were searched; and what was left out, if requested.
 
-    `deep` is the number of matching facts in deep memory, if nothing else was found.
+    `deep` is the number of matching facts in deep memory, if nothing else was found. `uncertain` are the results that
+    only the lower floor of a small namespace includes; a recall does not touch them.
     """
 
     results: list[Result]
@@ -71,6 +72,7 @@ class Recalled:
     left_out: list[dict[str, Any]] | None = None
     why: dict[str, Any] | None = None
     deep: int | None = None
+    uncertain: frozenset[UUID] = frozenset()
 
 
 def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime | None:

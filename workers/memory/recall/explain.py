@@ -42,7 +42,8 @@ ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.REQUESTED)
 class Asked:
     """A recall in one namespace: the question and its scored candidates.
 
-    `order` is best first; the first `taken` of those that are `fitting` are the results.
+    `order` is best first; the first `taken` of those that are `fitting` are the results. Those that are `certain` would
+    be results in a large namespace too.
     """
 
     context: Context
@@ -55,6 +56,7 @@ class Asked:
     weighed: Weighed
     order: Ints
     fitting: Bools
+    certain: Bools
     taken: int
 
     @property
@@ -67,6 +69,12 @@ class Asked:
     def chosen_ids(self) -> list[UUID]:
         """Return the ids of the results, best first."""
         ids: list[UUID] = self.weighed.seen[self.chosen]["id"].tolist()
+        return ids
+
+    @property
+    def uncertain_ids(self) -> list[UUID]:
+        """Return the ids of the results that the full floor of relevance would leave out."""
+        ids: list[UUID] = self.weighed.seen[self.chosen[~self.certain[self.chosen]]]["id"].tolist()
         return ids
 
     @property

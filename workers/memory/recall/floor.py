@@ -32,10 +32,14 @@ def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) ->
     return relevance.relevance(asked, held, cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
-def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
-    """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
+def least(context: Context, tenant: Namespace, question: Question, found: Found, *, full: bool = False) -> float:
+    """Return the minimum relevance of the best result, which is lower if vectors were not searched.
+
+    `full` ignores that the default floor is lower in a small namespace.
+    """
     known = found.text.stems.question.among(len(found.near))
-    usual = usual_least(context, tenant.embedder or "", question, known.mean_words, known.facts)
+    facts = relevance.MUCH_TEXT if full else known.facts
+    usual = usual_least(context, tenant.embedder or "", question, known.mean_words, facts)
     if question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0

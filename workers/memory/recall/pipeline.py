@@ -117,9 +117,14 @@ def _asked(
     with timed("recall weigh"):
         weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
-    least = floor.least(context, tenant, question, found)
-    fitting = floor.fitting(question, weighed.seen, weighed.relevances, order, weighed.around, least)
-    return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, question.limit)
+    fitting, certain = (
+        floor.fitting(
+            question, weighed.seen, weighed.relevances, order, weighed.around,
+            floor.least(context, tenant, question, found, full=full),
+        )
+        for full in (False, True)
+    )  # fmt: skip
+    return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, certain, question.limit)
 
 
 def _search(
@@ -159,6 +164,7 @@ def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
         by_meaning=every[0].query is not None,
         left_out=left_out,
         why=why,
+        uncertain=frozenset(id_ for one in every for id_ in one.uncertain_ids),
     )
 
 
