@@ -5,13 +5,13 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
 import pytest
 import redis
-from databases import UNSYNCED, new_database, new_schema, wait_until_dropped
+from databases import UNSYNCED, distributed_schemas, new_database, wait_until_dropped
 from hypothesis import settings
 from made_up import examples
 
@@ -69,19 +69,13 @@ def template(postgres: servers.Postgres) -> str:
 
 
 @pytest.fixture(scope="session")
-def fresh(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[str]]:
-    """Return what gives a new database, or a new schema on the cluster that `EBB_TEST_CITUS_URL` names."""
-    if not CITUS_URL:
-        return partial(new_database, request.getfixturevalue("postgres"), request.getfixturevalue("template"))
-    from workers.storage import schema  # noqa: PLC0415  as above
-
-    @contextmanager
-    def distributed() -> Iterator[str]:
-        with new_schema(CITUS_URL) as url:
-            schema.apply(url)
-            yield url
-
-    return distributed
+def fresh(request: pytest.FixtureRequest) -> Iterator[Callable[[], AbstractContextManager[str]]]:
+    """Return what gives a new database, or an empty schema on the cluster that `EBB_TEST_CITUS_URL` names."""
+    if CITUS_URL:
+        with distributed_schemas(CITUS_URL) as schemas:
+            yield schemas
+    else:
+        yield partial(new_database, request.getfixturevalue("postgres"), request.getfixturevalue("template"))
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Databases of the tests, each dropped at the end of its block."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from uuid import uuid4
 
 import psycopg
@@ -10,6 +10,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.up.servers import Postgres
+from workers.errors import EbbError
 
 FOR_TESTS = {
     "fsync": "off",
@@ -44,6 +45,49 @@ def new_schema(database_url: str) -> Iterator[str]:
     yield make_conninfo(database_url, options=f"-csearch_path={name},public")
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(name)))
+
+
+EMPTY = """
+    select 'truncate ' || string_agg(quote_ident(relname), ', ') || ' restart identity'
+    from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r'
+        and relname not in ('schema_version', 'schema_migrations')
+"""
+SEEDS = ("insert into languages (name) values ('english')", "insert into forget_limits default values")
+
+
+@contextmanager
+def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
+    """Yield what gives a schema on a cluster, made or emptied: making one takes seconds."""
+    from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
+
+    unused: list[str] = []
+    with ExitStack() as schemas:
+
+        @contextmanager
+        def empty() -> Iterator[str]:
+            if not unused:
+                unused.append(schemas.enter_context(new_schema(cluster_url)))
+                schema.apply(unused[-1])
+            yield (url := unused.pop())
+            with suppress(EbbError, psycopg.Error):  # what a test changed or locked is not used again
+                schema.verify_at(url)
+                if _emptied(url):
+                    unused.append(url)
+
+        yield empty
+
+
+def _emptied(url: str) -> bool:
+    """Delete all rows of a schema but those that it is made with; return false if it is made for another language."""
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("set lock_timeout = '5s'")
+        if db.execute("select name from languages").fetchone() != ("english",):
+            return False
+        (empty,) = db.execute(EMPTY).fetchone() or ("",)
+        for statement in (empty, *SEEDS):
+            db.execute(statement)
+        return True
 
 
 def wait_until_dropped() -> None:

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from databases import new_schema
 from live_system import LiveSystem, eventually
 from load import Load, stored, swept
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from workers.errors import SchemaError
-from workers.storage import schema
+from workers.storage import migrations, schema
 from workers.storage.connection import connect
 
 CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
@@ -36,6 +38,15 @@ OTHER_NODE = """
     )
     limit 1
 """
+NODES = "select nodename, nodeport from pg_dist_node"
+FIRST_ON_CITUS = Path(__file__).parents[1] / "integration" / "releases" / "0024.sql"
+"""The first schema that could be distributed."""
+
+OLD_FACT = """
+    insert into facts (namespace, id, text, hash, entity, created_at, valid_from)
+    values (1, %s, %s, %s, %s, now(), now())
+"""
+FOUND = "select text, entity from facts where search @@ 'strasse' and folded(entity) = 'zoe'"
 MOVE = "select citus_schema_move(current_schema()::regnamespace, %s, %s, 'block_writes')"
 
 
@@ -55,6 +66,24 @@ def test_public_is_refused_and_another_schema_is_made() -> None:
         schema.verify_at(url)
         with connect(url) as db:
             assert len(db.execute(NODE).fetchall()) == 1
+
+
+def test_a_schema_of_an_older_release_is_migrated_on_every_node() -> None:
+    with new_schema(CITUS_URL) as url:
+        with connect(url, autocommit=True) as db:
+            db.execute(sql.SQL("create schema {}").format(sql.Identifier(str(schema._missing_schema(db)))))
+            schema._distribute(db)
+            for statement in migrations.statements(FIRST_ON_CITUS.read_text()):
+                db.execute(statement.encode())
+            db.execute("insert into namespaces (name) values ('default')")
+            for text in ("The cup is green.", "Die Straße ist naß."):
+                db.execute(OLD_FACT, [uuid4(), text, text.encode(), " Zoë "])
+        assert schema.apply(url) == list(range(25, schema.version() + 1))
+        with connect(url) as db:
+            assert db.execute(FOUND).fetchall() == [("Die Straße ist naß.", "Zoë")]
+            nodes = db.execute(NODES).fetchall()
+        for host, port in nodes:
+            schema.verify_at(make_conninfo(url, host=host, port=port))
 
 
 def test_facts_are_stored_recalled_exported_and_fade(system: LiveSystem, tmp_path: Path) -> None:

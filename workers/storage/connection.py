@@ -77,11 +77,15 @@ LIFT_LIMITS = """
 
 BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 
-# With custom plans, foreign keys and `search_lexemes` would be planned once for each written row.
-KEEP_PLANS = "set local plan_cache_mode = 'auto'"
+# With custom plans, foreign keys and `search_lexemes` would be planned once for each written row. Citus cannot plan
+# every statement for any values, and would pass on `set local` to its nodes, whose triggers need custom plans.
+KEEP_PLANS = "select set_config('plan_cache_mode', 'auto', true)"
 COMMIT_LATER = "select set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'auto', true)"
-GENERIC_PLANS = "set local plan_cache_mode = 'force_generic_plan'"
-CUSTOM_PLANS = "set local plan_cache_mode = 'force_custom_plan'"
+GENERIC_PLANS = """
+    select set_config('plan_cache_mode', case when current_setting('citus.version', true) is null
+        then 'force_generic_plan' else 'auto' end, true)
+"""
+CUSTOM_PLANS = "select set_config('plan_cache_mode', 'force_custom_plan', true)"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
 """PostgreSQL's messages for no free connection: libpq reports no SQLSTATE for errors while connecting."""

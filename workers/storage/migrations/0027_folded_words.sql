@@ -4,5 +4,6 @@ update facts
 set text = text,
     entity = case when kind in ('chunk', 'item') then entity else nullif(regexp_replace(entity, '^\s+|\s+$', '', 'g'), '') end,
     key = case when kind in ('chunk', 'item') then key else nullif(regexp_replace(key, '^\s+|\s+$', '', 'g'), '') end
-where octet_length(concat(text, category, entity, key, value)) > length(concat(text, category, entity, key, value))
+where octet_length(text || coalesce(category, '') || coalesce(entity, '') || coalesce(key, '') || coalesce(value, ''))
+        > length(text || coalesce(category, '') || coalesce(entity, '') || coalesce(key, '') || coalesce(value, ''))
     or kind not in ('chunk', 'item') and (entity ~ '^\s|\s$' or key ~ '^\s|\s$');
