@@ -10,11 +10,13 @@ from uuid import uuid4
 
 import pytest
 import redis
+import stand_in
 from databases import new_database
 from live_browser import FLAGS, installed_browser
 from live_system import FOLDER, LiveSystem
 from pgbouncer import pgbouncer, pooled
 from psycopg.conninfo import conninfo_to_dict
+from stand_in import StandIn
 
 from api.up import servers
 
@@ -58,16 +60,28 @@ def _pooler(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[Non
 
 
 @pytest.fixture(scope="session")
+def owner() -> Iterator[StandIn]:
+    """Return the server that gets the shared system's notices of facts that end soon."""
+    with stand_in.serving(StandIn(lambda handler: handler.send(204, b""))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def shared(
-    fresh: Callable[[], AbstractContextManager[str]], redis_of_live: str, tmp_path_factory: pytest.TempPathFactory
+    fresh: Callable[[], AbstractContextManager[str]],
+    redis_of_live: str,
+    owner: StandIn,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LiveSystem]:
     """Return the system shared by all tests of this test process."""
+    settings = {
+        "EBB_ANN_THRESHOLD": "60",
+        "EBB_FOLDERS": str(FOLDER.parent),
+        "EBB_ENDING_NOTICE_DAYS": "7",
+        "EBB_ENDING_WEBHOOK": owner.url,
+    }
     with fresh() as url:
-        folder, settings = (
-            tmp_path_factory.mktemp("live"),
-            {"EBB_ANN_THRESHOLD": "60", "EBB_FOLDERS": str(FOLDER.parent)},
-        )
-        system = LiveSystem(url, redis_of_live, folder, settings, shared=True)
+        system = LiveSystem(url, redis_of_live, tmp_path_factory.mktemp("live"), settings, shared=True)
         try:
             system.start("worker", "maintenance")
             yield system
