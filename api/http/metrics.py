@@ -56,6 +56,7 @@ class _System:
         if measured is not None:
             yield from _facts(measured)
             yield from _passes(measured)
+            yield from _replicas(measured.get("replicas", {}))  # workers of an earlier version measure none
 
     def _waiting(self) -> Iterator[Metric]:
         queues = {(queue,): self._door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
@@ -167,6 +168,14 @@ def _passes(measured: dict[str, Any]) -> Iterator[Metric]:
         yield _gauge("ebb_pass_seconds", "The last pass, from its plan to its end", [], {(): last["seconds"]})
         yield _gauge("ebb_pass_work_seconds", "What its tasks worked together", [], {(): last["worked_ms"] / 1000})
         yield _gauge("ebb_pass_timestamp_seconds", "When it ended", [], {(): last["at"]})
+
+
+def _replicas(measured: dict[str, dict[str, float]]) -> Iterator[Metric]:
+    if measured:
+        lag = {(name,): one["seconds"] for name, one in measured.items()}
+        yield _gauge("ebb_replica_lag_seconds", "By how much a replica was behind at its last answer", ["replica"], lag)
+        readable = {(name,): float(one["readable"]) for name, one in measured.items()}
+        yield _gauge("ebb_replica_readable", "Whether reads go to a replica", ["replica"], readable)
 
 
 def _gauge(name: str, said: str, labels: list[str], values: Mapping[Any, float]) -> GaugeMetricFamily:

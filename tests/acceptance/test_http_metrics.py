@@ -15,6 +15,7 @@ from live_api import serving
 from live_system import LiveSystem, eventually
 from prometheus_client.parser import text_string_to_metric_families
 
+from api.up import servers
 from workers.coordination import signals, usage
 
 pytestmark = pytest.mark.acceptance
@@ -24,6 +25,20 @@ DASHBOARD: dict[str, Any] = json.loads((FOLDER / "grafana.json").read_text(encod
 RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
+
+
+@pytest.fixture(scope="module")
+def alone(
+    module_database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveSystem]:
+    """Return a system with a replica, which is the primary itself and therefore not read."""
+    settings = {"EBB_READ_DATABASE_URL": module_database}
+    system = LiveSystem(module_database, redis_server.url(), tmp_path_factory.mktemp("alone"), settings)
+    try:
+        system.start("all")
+        yield system
+    finally:
+        system.stop()
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +76,7 @@ def test_the_metrics_cover_facts_queues_workers_and_how_long_things_take(alone: 
     assert figures['ebb_worker_memory_bytes{worker="all@tests"}'] > 1e7
     assert figures['ebb_worker_cpu_seconds_total{worker="all@tests"}'] > 0
     assert figures["ebb_held_facts"] == 0
+    assert [value for name, value in figures.items() if name.startswith("ebb_replica_readable")] == [0]
     assert figures["ebb_due_facts"] >= 0
     assert figures['ebb_forgotten_facts{reason="asked"}'] >= 1
     for arm in ("all", "embed", "search", "weigh"):

@@ -157,6 +157,22 @@ def test_reads_go_on_while_the_primary_is_away(system: LiveSystem, both: Replica
         assert len(client.facts()["facts"]) == 2
 
 
+def test_the_metrics_say_how_far_a_replica_is_behind(system: LiveSystem, both: Replicated) -> None:
+    name = f'replica="{Replicas("", [both.url("replica")], 1).all[0].name}"'
+    with serving(system) as api:
+
+        def figures() -> dict[str, float]:
+            system.own_keys.delete("ebb:measured")
+            lines = [line for line in api.get("/metrics").text.splitlines() if line.startswith("ebb_replica")]
+            return {line.split(" ")[0]: float(line.split(" ")[1]) for line in lines}
+
+        both.catch_up()
+        assert figures()[f"ebb_replica_readable{{{name}}}"] == 1
+        with standing_still(both), system.client() as client:
+            client.store("The tower is closed.")
+            eventually(lambda: figures()[f"ebb_replica_lag_seconds{{{name}}}"] > 0, "it is behind")
+
+
 def test_a_replica_that_lags_too_much_is_not_read(both: Replicated) -> None:
     known = Replicas(both.url("primary"), [both.url("replica")], most_seconds=0.05)
     with standing_still(both):

@@ -18,6 +18,7 @@ REQUESTS = 'ebb_http_request_seconds_count{status="200"}'
 FIRING = {
     "EbbApiDown": {'up{job="ebb",instance="api:5556"}': "0x200"},
     "EbbPartDown": {'ebb_ok{part="database"}': "0x200", 'ebb_ok{part="redis"}': "1x200"},
+    "EbbReplicaNotRead": {'ebb_replica_readable{replica="b:5432"}': "0x200"},
     "EbbEmbedderDown": {"ebb_embedder_pause_seconds": "30x200"},
     "EbbQueueOld": {'ebb_queue_seconds{queue="store"}': "60x200", 'ebb_queue_seconds{queue="maintenance"}': "60x200"},
     "EbbOutboxGrows": {"ebb_outbox_writes": "200+10x200"},
@@ -40,6 +41,7 @@ QUIET = {
     'up{job="ebb",instance="api:5556"}': "1x1700",
     'ebb_ok{part="database"}': "1x1700",
     'ebb_ok{part="embedder"}': "1x1700",
+    'ebb_replica_readable{replica="b:5432"}': "1x1700",
     "ebb_embedder_pause_seconds": "0x1700",
     'ebb_queue_seconds{queue="store"}': "0.1x1700",
     'ebb_queue_seconds{queue="maintenance"}': "60x1700",

@@ -14,7 +14,7 @@ from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 from workers.storage import due, schema, server, time_series
 from workers.storage.connection import connect, transaction
-from workers.storage.replicas import Replicas
+from workers.storage.replicas import Replica
 
 OK = "ok"
 
@@ -22,11 +22,13 @@ OK = "ok"
 def health(context: Context) -> dict[str, str]:
     """Return `ok` or the error, of the database, of its replicas and of the embedder."""
     known = {"database": _database(context), "embedder": _embedder(context)}
-    return known | ({"replicas": _replicas(context.replicas)} if context.replicas else {})
+    replicas = "; ".join(str(one) for one in _replicas(context) if one.fault) or OK
+    return known | ({"replicas": replicas} if context.replicas else {})
 
 
-def _replicas(known: Replicas) -> str:
-    return "; ".join(str(one) for one in known.look() if one.fault) or OK
+def _replicas(context: Context) -> list[Replica]:
+    """Return the replicas as they are now."""
+    return context.replicas.look() if context.replicas else []
 
 
 def _database(context: Context) -> str:
@@ -81,6 +83,7 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
         "held": held,
         "bytes": size,
         "due": waiting,
+        "replicas": {one.name: {"seconds": one.seconds, "readable": not one.fault} for one in _replicas(context)},
         "oldest_due_seconds": 0.0 if oldest is None else (now - oldest).total_seconds(),
         "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},
     }
