@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (28, 'snapshot');
+insert into schema_migrations (number, name) values (29, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -655,6 +655,8 @@ create table decay_parts (
     held bigint not null default 0,
     duration_ms double precision not null default 0,
     crowded bigint not null default 0,
+    -- segments besides the first, of a part with few due facts in each
+    further smallint[] not null default '{}',
     primary key (run, segment, part)
 );
 

@@ -262,7 +262,7 @@ def note(context: Context, asked: DecayRelations, done: RelationsDecayed, run: R
             return
         tenant, dry_run = None if owner is None else owner.id, asked.dry_run
         if runs.begin(db, run.id, now, slot, "", work="relations", dry_run=dry_run, force=False, namespace=tenant):
-            runs.add_parts(db, run.id, [(0, 0, done.processed)])
+            runs.add_parts(db, run.id, [runs.NewPart(0, 0, done.processed)])
             runs.count(db, run.id, 0, 0, counters)
             runs.finish_part(db, run.id, 0, 0)
             runs.finish(db, run.id)

@@ -128,7 +128,7 @@ def _pool_all(context: Context) -> None:
         tenants, ids = [key[0] for key in keys], [key[1] for key in keys]
         for dims, (places, stored) in vectors.read(db, tenants, ids).items():
             there = [(tenants[i], ids[i]) for i in places.tolist()]
-            pooled = list(pool(stored, bucket))
+            pooled = [pool(stored, bucket)]
             vectors.write(db, [one for one, _ in there], [one for _, one in there], [dims] * len(there), pooled)
         db.execute("update activity set fidelity = %s", [bucket])
 

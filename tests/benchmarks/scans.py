@@ -30,10 +30,19 @@ COPY = """
     create table peer_activity with (fillfactor = 70) as
     select namespace, fact, segment, least(base * (1 + ln(1 + coactivations)), 1)::float8 as strength,
         least(base * (1 + ln(1 + coactivations)), 1)::float8 as salience, coactivations, last_seen_at, tier, fidelity
-    from activity;
-    create table peer_vectors as select namespace, fact, embedding from vectors;
+    from activity order by namespace, fact;
+    create table peer_vectors as select namespace, fact, embedding from vectors order by namespace, fact;
     alter table peer_activity add primary key (namespace, fact);
     alter table peer_vectors add primary key (namespace, fact)
+"""
+
+# Passes and restoring move what is due to the same pages, which the scans' tables have scattered.
+ARRANGE = """
+    cluster activity using activity_pkey;
+    cluster vectors using vectors_pkey;
+    vacuum (analyze) activity;
+    vacuum (analyze) vectors;
+    checkpoint
 """
 
 # Retention in closed form of every row, tier by tier, and what follows from it.

@@ -337,6 +337,20 @@ def test_a_segment_is_split_over_as_many_tasks_as_set_if_it_fills_them(memory: M
     assert memory.value("select sum(processed)::int from decay_parts") == facts
 
 
+def test_segments_with_few_due_facts_share_a_task_as_long_as_it_is_one_batch(memory: Memory) -> None:
+    narrow = memory.having(segments=8, decay_batch=10)
+    narrow.store(*[f"Guest {number} takes tea." for number in range(40)])
+    counts = dict(memory.rows("select segment, count(*)::int from activity group by 1"))
+    planned = decay.plan(narrow.context, uuid4(), day(100))
+    assert 40 / 10 <= len(planned) < len(counts)
+    covered = memory.rows("select segment || further, quota from decay_parts")
+    assert sorted(one for segments, _ in covered for one in segments) == sorted(counts)
+    assert all(sum(counts[one] for one in segments) == quota for segments, quota in covered)
+    apply_all(narrow, planned)
+    report = decay.finish(narrow.context, planned[0][0])
+    assert (report.counters.processed, report.counters.segments) == (40, len(counts))
+
+
 def test_facts_that_a_transaction_holds_for_long_are_left_for_the_next_pass(memory: Memory) -> None:
     ids = [memory.add("Tea at four."), memory.add("Cake on Sunday.")]
     with connect(memory.context.database_url) as db:

@@ -33,7 +33,7 @@ from workers.storage import capacity, due, events, namespaces, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.due import Work
-from workers.storage.runs import Counters, Part
+from workers.storage.runs import Counters, NewPart, Part
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ LOST_AFTER_SECONDS = 150.0
 """Age at which the message of an open part counts as lost; longer than the visibility timeout."""
 
 PartOf = tuple[UUID, int, int]
-"""A run, a segment, and the number of a part in it."""
+"""A run, the first segment of a part, and its number among the parts of that segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ def plan(
         taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant)
         parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
         if work == "decay" and capacity.over(db, tenant, now):
-            parts.append((runs.CROWDED, 0, 1))
+            parts.append(NewPart(runs.CROWDED, 0, 1))
         runs.add_parts(db, run, parts)
-    return [*lost, *((run, segment, part) for segment, part, _ in parts)]
+    return [*lost, *((run, part.segment, part.number) for part in parts)]
 
 
 def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:
@@ -121,14 +121,18 @@ def _rules_in_words(context: Context) -> dict[str, Any]:
     }
 
 
-def _split(due_facts: dict[int, int], context: Context, share: float) -> list[tuple[int, int, int]]:
-    """Return the tasks as (segment, number, quota)."""
+def _split(due_facts: dict[int, int], context: Context, share: float) -> list[NewPart]:
+    """Return the tasks: several for a large segment, and one for several small ones that fill no batch alone."""
     settings = context.settings
-    parts = []
-    for segment, count in due_facts.items():
+    parts: list[NewPart] = []
+    for segment, count in sorted(due_facts.items()):
         quota = math.ceil(count * share)
+        last = parts[-1] if parts and share == 1 else None
+        if last is not None and last.number == 0 and last.quota + quota <= settings.decay_batch:
+            parts[-1] = replace(last, quota=last.quota + quota, further=[*last.further, segment])
+            continue
         tasks = min(settings.decay_threads, math.ceil(quota / settings.decay_batch))
-        parts += [(segment, number, math.ceil(quota / tasks)) for number in range(tasks)]
+        parts += [NewPart(segment, number, math.ceil(quota / tasks)) for number in range(tasks)]
     return parts
 
 
@@ -207,14 +211,13 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     most = min(context.settings.decay_batch, part.quota)
     if most <= 0:
         return False
-    _, segment, _ = part_of
     now = part.planned_for
     if part.dry_run:
         rows = due.preview(
-            db, segment, now, most, part.place, with_held=part.force, work=part.work, namespace=part.namespace
+            db, part.segments, now, most, part.place, with_held=part.force, work=part.work, namespace=part.namespace
         )
     else:
-        rows = due.claim(db, segment, now, most, work=part.work, namespace=part.namespace)
+        rows = due.claim(db, part.segments, now, most, work=part.work, namespace=part.namespace)
     if not rows.ids:
         return False
     own, before = namespace_rules(context, db, rows.namespaces), rows
@@ -270,7 +273,7 @@ def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:
     """Pool the vectors of facts whose fidelity decreases, and delete those that keep only their signature."""
     falls = fidelity > rows.anchors.fidelity
     dropped = rows.only(falls & (fidelity == FINGERPRINT))
-    vectors.drop(db, dropped.namespaces.tolist(), dropped.ids)
+    vectors.drop(db, dropped.namespaces, dropped.ids)
     pooled = falls & (fidelity < FINGERPRINT)
     shrinking, buckets = rows.only(pooled), fidelity[pooled]
     if len(shrinking):
@@ -279,16 +282,21 @@ def _shrink(db: Connection, rows: Activity, fidelity: Ints) -> None:
 
 def _pool(db: Connection, rows: Activity, buckets: Ints) -> None:
     """Pool vectors to a dims per bucket; pooling in steps has the same result as pooling at once."""
-    tenants, had = rows.namespaces.tolist(), rows.anchors.fidelity
-    smaller: dict[int, tuple[int, Vectors]] = {}
-    for dims, (places, stored) in vectors.read(db, tenants, rows.ids).items():
+    had = rows.anchors.fidelity
+    order: list[Ints] = []
+    full_dims: list[Ints] = []
+    pooled: list[Vectors] = []
+    for dims, (places, stored) in vectors.read(db, rows.namespaces, rows.ids).items():
         further = buckets[places] // had[places]
         for times in np.unique(further).tolist():
             chosen = further == times
-            pooled = zip((had[places[chosen]] * dims).tolist(), pool(stored[chosen], times), strict=True)
-            smaller.update(zip(places[chosen].tolist(), pooled, strict=True))
-    full_dims, written = [dims for dims, _ in smaller.values()], [vector for _, vector in smaller.values()]
-    vectors.write(db, [tenants[i] for i in smaller], [rows.ids[i] for i in smaller], full_dims, written)
+            order.append(places[chosen])
+            full_dims.append(had[places[chosen]] * dims)
+            pooled.append(pool(stored[chosen], times))
+    if order:
+        written = np.concatenate(order)
+        ids = [rows.ids[place] for place in written]
+        vectors.write(db, rows.namespaces[written], ids, np.concatenate(full_dims), pooled)
 
 
 def newly_stale(facts: Anchors, faded: Faded) -> Bools:

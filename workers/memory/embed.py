@@ -70,7 +70,7 @@ def restore_vectors(
 
 def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors) -> None:
     """Write the (n, dims) full vectors of n facts and their signatures."""
-    vectors.write(db, [tenant] * len(ids), ids, [embedded.shape[1]] * len(ids), list(embedded))
+    vectors.write(db, [tenant] * len(ids), ids, [embedded.shape[1]] * len(ids), [embedded])
     signatures.add(db, tenant, ids, encode(embedded))
 
 

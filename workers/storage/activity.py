@@ -13,6 +13,7 @@ from workers.core import decay_intervals, text
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, select
+from workers.storage import columns
 from workers.storage.connection import Connection, Cursor
 from workers.storage.statements import LAST, MOST_OF_ONE_TEXT
 
@@ -52,7 +53,7 @@ ADD = """
         fidelity, to_timestamp(ends_at), to_timestamp(due_at), branch,
         case when branch in (1, 2) then to_timestamp(encoded_at) end, case when branch in (1, 2) then occurred end,
         fact_worth(content_salience, importance, 0)
-    from unnest(%(ids)b::uuid[], %(segments)b::int[], %(base)b::float8[], %(coactivations)b::int[],
+    from unnest(%(ids)b::uuid[], %(segments)b::int[], %(base)b::float8[], %(coactivations)b::bigint[],
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(decay_classes)b::text[], %(decay_class_sources)b::text[], %(tier)b::int[], %(fidelity)b::int[],
         %(ends_at)b::float8[], %(due_at)b::float8[], %(branch)b::int[], %(encoded_at)b::float8[],
@@ -232,13 +233,13 @@ def add(
     """Write the activity of new facts; `occurred` is the namespace's number of turns when each was stored."""
     given = _columns(anchors, faded) | {
         "namespace": namespace,
-        "ids": list(ids),
-        "segments": list(segments),
+        "ids": columns.uuids(ids),
+        "segments": columns.ints(segments),
         "decay_classes": list(decay_classes),
         "decay_class_sources": list(decay_class_sources),
-        "branch": anchors.branch.tolist(),
-        "encoded_at": anchors.encoded_at.tolist(),
-        "occurred": list(occurred),
+        "branch": columns.ints(anchors.branch),
+        "encoded_at": columns.floats(anchors.encoded_at),
+        "occurred": columns.bigints(occurred),
     }
     db.execute(ADD, given)
 
@@ -272,10 +273,10 @@ def write_used(
     `recalls` is added to each fact's counter; `asked` has each fact's packed recent questions, if they change.
     """
     given = _columns(anchors, faded) | {
-        "namespaces": rows.namespaces.tolist(),
-        "ids": rows.ids,
-        "stale": faded.stale.tolist(),
-        "recalls": recalls.tolist(),
+        "namespaces": columns.ints(rows.namespaces),
+        "ids": columns.uuids(rows.ids),
+        "stale": columns.bools(faded.stale),
+        "recalls": columns.ints(recalls),
         "spells": decay_intervals.over(rows.anchors, anchors),
         "longest": decay_intervals.LONGEST,
         "asked": [*asked] if asked else [None] * len(rows),
@@ -321,17 +322,17 @@ def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: da
 
 def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
     return {
-        "base": anchors.base.tolist(),
-        "coactivations": anchors.coactivations.tolist(),
-        "last_seen_at": anchors.last_seen_at.tolist(),
-        "confidence": anchors.confidence.tolist(),
-        "confirmed_at": anchors.confirmed_at.tolist(),
-        "expires_at": anchors.expires_at.tolist(),
-        "halvings": faded.halvings.tolist(),
-        "tier": faded.tier.tolist(),
-        "fidelity": faded.fidelity.tolist(),
-        "ends_at": faded.ends_at.tolist(),
-        "due_at": faded.due_at.tolist(),
+        "base": columns.floats(anchors.base),
+        "coactivations": columns.bigints(anchors.coactivations),
+        "last_seen_at": columns.floats(anchors.last_seen_at),
+        "confidence": columns.floats(anchors.confidence),
+        "confirmed_at": columns.floats(anchors.confirmed_at),
+        "expires_at": columns.floats(anchors.expires_at),
+        "halvings": columns.ints(faded.halvings),
+        "tier": columns.ints(faded.tier),
+        "fidelity": columns.ints(faded.fidelity),
+        "ends_at": columns.floats(faded.ends_at),
+        "due_at": columns.floats(faded.due_at),
     }
 
 
@@ -343,20 +344,20 @@ def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Ac
 
 def by_column(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Activity:
     """Return rows by column, given the names of their columns."""
-    columns: dict[str, Any] = dict(zip(names, zip(*found, strict=True) if found else [()] * len(names), strict=True))
-    times = [np.array(columns[name], dtype=np.float64) for name in ("last_seen_at", "last_accessed_at", "encoded_at")]
+    by_name: dict[str, Any] = dict(zip(names, zip(*found, strict=True) if found else [()] * len(names), strict=True))
+    times = [np.array(by_name[name], dtype=np.float64) for name in ("last_seen_at", "last_accessed_at", "encoded_at")]
     return Activity(
-        namespaces=np.array(columns["namespace"], dtype=np.int64),
-        ids=list(columns["fact"]),
-        anchors=anchors_of(columns, np.maximum.reduce(times)),
-        decay_classes=list(columns["decay_class"]),
-        tier=np.array(columns["tier"], dtype=np.int64),
+        namespaces=np.array(by_name["namespace"], dtype=np.int64),
+        ids=list(by_name["fact"]),
+        anchors=anchors_of(by_name, np.maximum.reduce(times)),
+        decay_classes=list(by_name["decay_class"]),
+        tier=np.array(by_name["tier"], dtype=np.int64),
         last_accessed_at=times[1],
-        held=np.array(columns["held"], dtype=np.bool_),
-        occurred=np.array(columns["occurred"], dtype=np.int64),
-        explicit=np.array([source == "explicit" for source in columns["decay_class_source"]], dtype=np.bool_),
-        due_at=np.array(columns["due"], dtype=np.float64),
-        value_rank=np.array(columns["value_rank"], dtype=np.float64),
+        held=np.array(by_name["held"], dtype=np.bool_),
+        occurred=np.array(by_name["occurred"], dtype=np.int64),
+        explicit=np.array([source == "explicit" for source in by_name["decay_class_source"]], dtype=np.bool_),
+        due_at=np.array(by_name["due"], dtype=np.float64),
+        value_rank=np.array(by_name["value_rank"], dtype=np.float64),
     )
 
 

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Bools
 from workers.core.fading import Faded
+from workers.storage import columns
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, lift_limits
 
@@ -26,9 +27,10 @@ A janitor takes the same facts as decay, of one namespace.
 # planner from reading the whole namespace to find its due facts.
 CLAIM = f"""
     {ANCHORS}
-    where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
+    where segment = any(%(segments)s::smallint[]) and due_at <= %(now)s
+        and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
-    order by due_at
+    order by segment, due_at
     limit %(limit)s
     for no key update skip locked
 """
@@ -37,9 +39,10 @@ CLAIM = f"""
 # before the pass. One row only, as two waiters for several rows in different orders could deadlock.
 DUE_LOCKED = """
     select fact from anchors
-    where segment = %(segment)s and due_at <= %(now)s and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
+    where segment = any(%(segments)s::smallint[]) and due_at <= %(now)s
+        and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
-    order by due_at
+    order by segment, due_at
     limit 1
     for no key update
 """
@@ -48,10 +51,11 @@ WAIT = "set local lock_timeout = '5s'"
 
 PREVIEW = f"""
     {ANCHORS}
-    where segment = %(segment)s and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
+    where segment = any(%(segments)s::smallint[])
+        and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
         and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
-    order by due_at, namespace, fact
+    order by segment, due_at, namespace, fact
     offset %(offset)s
     limit %(limit)s
 """
@@ -103,16 +107,22 @@ def make_due(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime)
 
 
 def claim(
-    db: Connection, segment: int, now: datetime, limit: int, *, work: Work = "decay", namespace: int | None = None
+    db: Connection,
+    segments: Sequence[int],
+    now: datetime,
+    limit: int,
+    *,
+    work: Work = "decay",
+    namespace: int | None = None,
 ) -> Activity:
-    """Return the next due facts of a segment, oldest first, locked until the commit.
+    """Return the next due facts of some segments, of each oldest first, locked until the commit.
 
     Rows locked by other transactions come last; those that stay locked for five seconds are left for the next pass.
     """
-    given = _as_of(now, work) | {"segment": segment, "limit": limit, "namespace": namespace}
-    rows = rows_of(db.execute(CLAIM, given))
+    given = _as_of(now, work) | {"segments": [*segments], "limit": limit, "namespace": namespace}
+    rows = rows_of(db.execute(CLAIM, given, binary=True))
     while not len(rows) and _came_free(db, given):
-        rows = rows_of(db.execute(CLAIM, given))
+        rows = rows_of(db.execute(CLAIM, given, binary=True))
     return rows
 
 
@@ -126,7 +136,7 @@ def _came_free(db: Connection, given: dict[str, Any]) -> bool:
 
 def preview(
     db: Connection,
-    segment: int,
+    segments: Sequence[int],
     now: datetime,
     limit: int,
     offset: int,
@@ -135,8 +145,8 @@ def preview(
     work: Work = "decay",
     namespace: int | None = None,
 ) -> Activity:
-    """Return a page of a segment's due facts without locking them; `with_held` includes held facts."""
-    page = {"segment": segment, "limit": limit, "offset": offset}
+    """Return a page of the due facts of some segments without locking them; `with_held` includes held facts."""
+    page = {"segments": [*segments], "limit": limit, "offset": offset}
     given = _as_of(now, work) | page | {"with_held": with_held, "namespace": namespace}
     return rows_of(db.execute(PREVIEW, given))
 
@@ -155,15 +165,15 @@ def coming(db: Connection, namespace: int, until: datetime, batch: int, *, every
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
     """Write the decay state of facts after a pass: tier, fidelity, halvings, staleness, end and next due time."""
     given = {
-        "namespaces": rows.namespaces.tolist(),
-        "ids": rows.ids,
-        "tier": faded.tier.tolist(),
-        "fidelity": faded.fidelity.tolist(),
-        "halvings": faded.halvings.tolist(),
-        "ends_at": faded.ends_at.tolist(),
-        "due_at": faded.due_at.tolist(),
-        "held": held.tolist(),
-        "stale": faded.stale.tolist(),
+        "namespaces": columns.ints(rows.namespaces),
+        "ids": columns.uuids(rows.ids),
+        "tier": columns.ints(faded.tier),
+        "fidelity": columns.ints(faded.fidelity),
+        "halvings": columns.ints(faded.halvings),
+        "ends_at": columns.floats(faded.ends_at),
+        "due_at": columns.floats(faded.due_at),
+        "held": columns.bools(held),
+        "stale": columns.bools(faded.stale),
     }
     db.execute(WRITE_FADED, given)
 

@@ -19,16 +19,17 @@ BEGIN = """
 """
 
 ADD_PARTS = """
-    insert into decay_parts (run, segment, part, quota)
-    select %(run)s, segment, part, quota
-    from unnest(%(segments)s::int[], %(parts)s::int[], %(quotas)s::bigint[]) as new (segment, part, quota)
+    insert into decay_parts (run, segment, part, quota, further)
+    select %(run)s, segment, part, quota, further::smallint[]
+    from unnest(%(segments)s::int[], %(parts)s::int[], %(quotas)s::bigint[], %(further)s::text[])
+        as new (segment, part, quota, further)
     on conflict do nothing
 """
 
 # Locked, so that two deliveries of a task run one after the other.
 LOCK_PART = """
     select work, planned_for, dry_run, force, namespace, quota - processed as quota,
-        part * quota + processed as place, passed_at
+        part * quota + processed as place, passed_at, segment || further as segments
     from decay_parts join decay_runs on decay_runs.id = decay_parts.run
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
     for no key update of decay_parts
@@ -69,7 +70,10 @@ TOTALS = """
         coalesce(sum(stale), 0)::bigint as stale,
         coalesce(sum(decayed), 0)::bigint as decayed,
         coalesce(sum(held), 0)::bigint as held, coalesce(sum(duration_ms), 0)::float8 as duration_ms,
-        (count(distinct segment) filter (where segment <> 32767))::int as segments
+        (
+            select count(distinct one) from decay_parts, unnest(segment || further) as one
+            where run = %(run)s and one <> 32767
+        )::int as segments
     from decay_parts where run = %(run)s
 """
 
@@ -95,7 +99,7 @@ CROWDED = 32_767
 class Part:
     """The work of one task of a run, at most `quota` facts.
 
-    `place` is the offset in the segment, for parts of a dry run; `namespace` restricts the run to one namespace;
+    `place` is the offset in the segments, for parts of a dry run; `namespace` restricts the run to one namespace;
     `passed_at` is the time of the previous pass.
     """
 
@@ -107,6 +111,7 @@ class Part:
     place: int
     namespace: int | None = None
     passed_at: datetime | None = None
+    segments: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +173,25 @@ def begin(
     return db.execute(BEGIN, given | {"dry_run": dry_run, "force": force}).fetchone() is not None
 
 
-def add_parts(db: Connection, run: UUID, parts: Sequence[tuple[int, int, int]]) -> None:
-    """Add the tasks of a run as (segment, part, quota)."""
-    segments, numbers, quotas = ([part[i] for part in parts] for i in range(3))
-    db.execute(ADD_PARTS, {"run": run, "segments": segments, "parts": numbers, "quotas": quotas})
+@dataclass(frozen=True, slots=True)
+class NewPart:
+    """A task of a run: its first segment, its number among the tasks of that segment, and its further segments."""
+
+    segment: int
+    number: int
+    quota: int
+    further: Sequence[int] = ()
+
+
+def add_parts(db: Connection, run: UUID, parts: Sequence[NewPart]) -> None:
+    """Add the tasks of a run."""
+    given = {
+        "segments": [part.segment for part in parts],
+        "parts": [part.number for part in parts],
+        "quotas": [part.quota for part in parts],
+        "further": ["{" + ",".join(map(str, part.further)) + "}" for part in parts],
+    }
+    db.execute(ADD_PARTS, given | {"run": run})
 
 
 def lock_part(db: Connection, run: UUID, segment: int, part: int) -> Part | None:

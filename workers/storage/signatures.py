@@ -8,6 +8,7 @@ from pgvector import Bit
 from psycopg import sql
 
 from workers.core.arrays import Bytes
+from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, Cursor, number
 
@@ -126,8 +127,8 @@ DROP = "drop index concurrently if exists {name}"
 
 def add(db: Connection, namespace: int, ids: Sequence[UUID], signatures: Bytes) -> None:
     """Write the (n, 128) signatures of n facts."""
-    bits = [Bit(row.tobytes()) for row in signatures]
-    db.execute(ADD, {"namespace": namespace, "ids": list(ids), "signatures": bits})
+    given = {"ids": columns.uuids(ids), "signatures": columns.bits(signatures)}
+    db.execute(ADD, given | {"namespace": namespace})
 
 
 def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> dict[UUID, float]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
-from pgvector import HalfVector
 from psycopg.rows import class_row
 
 from workers.core.arrays import Ints, Vectors
+from workers.storage import columns
 from workers.storage.connection import Connection, number
 
 HALFVEC_HEADER = 4
@@ -38,24 +38,25 @@ DROP = """
 
 def write(
     db: Connection,
-    namespaces: Sequence[int],
+    namespaces: Ints | Sequence[int],
     ids: Sequence[UUID],
-    full_dims: Sequence[int],
-    vectors: Sequence[Vectors],
+    full_dims: Ints | Sequence[int],
+    groups: Sequence[Vectors],
 ) -> None:
-    """Write n vectors, which may differ in dimensions, replacing existing ones."""
+    """Write n vectors, replacing existing ones, from (m, dims) arrays in the order of the facts."""
     given = {
-        "namespaces": list(namespaces),
-        "ids": list(ids),
-        "full_dims": list(full_dims),
-        "vectors": [HalfVector(vector) for vector in vectors],
+        "namespaces": columns.ints(namespaces),
+        "ids": columns.uuids(ids),
+        "full_dims": columns.ints(full_dims),
+        "vectors": columns.halfvecs(db, groups),
     }
     db.execute(WRITE, given)
 
 
-def read(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> dict[int, tuple[Ints, Vectors]]:
+def read(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID]) -> dict[int, tuple[Ints, Vectors]]:
     """Return the vectors of n facts by dims, each with the indexes of its m facts and an (m, dims) array."""
-    rows = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)}, binary=True).fetchall()
+    given = {"namespaces": columns.ints(namespaces), "ids": columns.uuids(ids)}
+    rows = db.execute(READ, given, binary=True).fetchall()
     raw: list[bytes | None] = [None] * len(ids)
     for place, vector in rows:
         raw[place - 1] = vector
@@ -76,9 +77,9 @@ def _halves(raw: Sequence[bytes], dims: int) -> Vectors:
     return np.frombuffer(packed, dtype=">f2").reshape(len(raw), dims).astype(np.float32)
 
 
-def drop(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
+def drop(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID]) -> None:
     """Delete the vectors of facts that keep only their signature."""
-    db.execute(DROP, {"namespaces": list(namespaces), "ids": list(ids)})
+    db.execute(DROP, {"namespaces": columns.ints(namespaces), "ids": columns.uuids(ids)})
 
 
 PENDING = """

@@ -1,0 +1,96 @@
+"""Columns: whole arrays as PostgreSQL's binary arrays, packed at once rather than value by value."""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from workers.core.arrays import Bools, Bytes, Floats, Ints, Vectors
+from workers.storage.connection import Connection
+
+BOOL, BIGINT, INTEGER, FLOAT, BIT, UUIDS = 16, 20, 23, 701, 1560, 2950
+"""The types of elements, as `pg_type` numbers them."""
+
+HEADER = struct.Struct(">5i")
+EMPTY = struct.Struct(">3i")
+
+
+class Column(bytes):
+    """A packed array; the statement casts its parameter to the type of the array."""
+
+
+class _ColumnDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Column) -> Column:
+        return obj
+
+
+psycopg.adapters.register_dumper(Column, _ColumnDumper)
+
+
+def bools(values: Bools) -> Column:
+    """Return n flags as `bool[]`."""
+    return _packed(BOOL, [np.asarray(values, "?")])
+
+
+def ints(values: Ints | Sequence[int]) -> Column:
+    """Return n numbers as `int[]`."""
+    return _packed(INTEGER, [np.asarray(values, ">i4")])
+
+
+def bigints(values: Ints | Sequence[int]) -> Column:
+    """Return n numbers as `bigint[]`."""
+    return _packed(BIGINT, [np.asarray(values, ">i8")])
+
+
+def floats(values: Floats) -> Column:
+    """Return n numbers as `float8[]`."""
+    return _packed(FLOAT, [np.asarray(values, ">f8")])
+
+
+def uuids(ids: Iterable[UUID]) -> Column:
+    """Return n ids as `uuid[]`."""
+    return _packed(UUIDS, [np.frombuffer(b"".join([id_.bytes for id_ in ids]), "V16")])
+
+
+def bits(signatures: Bytes) -> Column:
+    """Return (n, width) bytes as `bit[]`."""
+    length = np.full((len(signatures), 1), signatures.shape[1] * 8, ">i4").view(np.uint8)
+    return _packed(BIT, [_rows(np.hstack([length, signatures]))])
+
+
+def halfvecs(db: Connection, groups: Iterable[Vectors]) -> Column:
+    """Return the rows of (m, dims) arrays, whose dims may differ, as `halfvec[]`."""
+    known = db.adapters.types["halfvec"]
+    return _packed(known.oid, [_halfvecs(group) for group in groups])
+
+
+def _halfvecs(vectors: Vectors) -> NDArray[Any]:
+    dims = np.tile(np.array([vectors.shape[1], 0], ">i2").view(np.uint8), (len(vectors), 1))
+    return _rows(np.hstack([dims, np.ascontiguousarray(vectors, ">f2").view(np.uint8)]))
+
+
+def _rows(data: Bytes) -> NDArray[Any]:
+    """Return (n, width) bytes as n values of that width."""
+    return np.ascontiguousarray(data).view(f"V{data.shape[1]}").ravel()
+
+
+def _packed(kind: int, groups: Sequence[NDArray[Any]]) -> Column:
+    count = sum(map(len, groups))
+    if not count:
+        return Column(EMPTY.pack(0, 0, kind))
+    return Column(HEADER.pack(1, 0, kind, count, 1) + b"".join(map(_sized, groups)))
+
+
+def _sized(values: NDArray[Any]) -> bytes:
+    """Return the values, each after its size."""
+    sized = np.empty(len(values), [("size", ">i4"), ("value", values.dtype)])
+    sized["size"], sized["value"] = values.dtype.itemsize, values
+    return sized.tobytes()
