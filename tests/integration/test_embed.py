@@ -150,7 +150,7 @@ def test_a_reset_waits_for_a_pass_instead_of_deadlocking_with_it(memory: Memory,
     memory.add("Tea at four.")
     with ThreadPoolExecutor(1) as pool:
         with connect(memory.context.database_url) as db:
-            claimed = due.claim(db, int(memory.value("select segment from activity")), day(100), 10)
+            claimed = due.claim(db, [memory.value("select segment from activity")], day(100), 10)
             reset = pool.submit(embed.reset, other.context)
             wait_for(lambda: memory.value(LOCK_WAITS) > 0)
             vectors.drop(db, claimed.namespaces.tolist(), claimed.ids)

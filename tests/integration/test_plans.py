@@ -191,7 +191,7 @@ def test_whether_a_namespace_has_documents_is_seen_in_their_index(filled: Memory
 @pytest.mark.parametrize("namespace", [None, 3])
 @pytest.mark.parametrize("work", ["decay", "prune", "startup prune"])
 def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str, namespace: int | None) -> None:
-    values = {"segment": 5, "now": day(1), "instant": day(1).timestamp(), "work": work, "limit": 1000}
+    values = {"segments": [5, 6], "now": day(1), "instant": day(1).timestamp(), "work": work, "limit": 1000}
     values |= {"namespace": namespace}
     assert "activity_due" in indexes(filled, due.CLAIM, values)
     preview = values | {"offset": 0, "with_held": False}
@@ -200,7 +200,7 @@ def test_what_is_due_is_claimed_by_its_index(filled: Memory, work: str, namespac
 
 def test_a_janitor_costs_what_is_due_not_what_its_namespace_holds(filled: Memory) -> None:
     own = {"now": day(1), "instant": day(1).timestamp(), "work": "janitor", "namespace": 3}
-    assert set(indexes(filled, due.CLAIM, own | {"segment": 5, "limit": 1000})) == {"activity_due"}
+    assert set(indexes(filled, due.CLAIM, own | {"segments": [5], "limit": 1000})) == {"activity_due"}
     assert set(indexes(filled, due.SEGMENTS, own | {"with_held": False})) == {"activity_due"}
     assert "activity_due" in indexes(filled, janitors.DUE_NAMESPACES, {"now": day(1)})
     used = indexes(filled, janitors.WRITE, {"namespace": 3, "run": UUID(int=1), "now": day(1), "most": 1000})
