@@ -1,6 +1,6 @@
 """Columns: PostgreSQL receives packed arrays as the values that they were made of."""
 
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from workers.storage import columns
 from workers.storage.columns import Column
 from workers.storage.connection import transaction
 
-IDS = [UUID(int=0), uuid4(), UUID(int=2**128 - 1)]
+IDS = [UUID(int=0), UUID(int=2**64 + 7), UUID(int=2**128 - 1)]
 HALVES = [np.array([[0.5, -1.0]], np.float32), np.array([[0.25], [2.0]], np.float32)]
 
 
