@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (29, 'snapshot');
+insert into schema_migrations (number, name) values (30, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -226,7 +226,7 @@ create table facts (
     primary key (namespace, id)
 );
 
--- The decay state of a fact, updated by every touch: narrow, with free space on each page for HOT updates.
+-- The decay state of a fact, updated by every touch: narrow, with space on each page for new versions of some rows.
 create table activity (
     namespace integer not null,
     fact uuid not null,
@@ -280,7 +280,7 @@ create table activity (
     primary key (namespace, fact),
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade,
     check ((decay_class is null) = (decay_class_source is null))
-) with (fillfactor = 75);
+) with (fillfactor = 90);
 
 -- Whether a fact has ended at an instant and is not held. `held` is the result of `is_held`, which includes what the
 -- next pass will hold; queries use `has_ended`.

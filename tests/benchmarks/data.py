@@ -235,7 +235,7 @@ def _state(rng: np.random.Generator, anchors: Anchors, due: int, rules: FadingRu
 def _write_facts(db: Connection, rows: Rows, said: list[str]) -> None:
     stored_at = np.datetime_as_string((rows.stored_at * 1e6).astype("datetime64[us]"))
     lines = [
-        f"{tenant}\t{id_}\t{text}\t\\\\x{digest(text).hex()}\t{place // TURNS + 1}\t{place % TURNS + 1}\t{at}Z\t{at}Z\n"
+        f"{tenant}\t{id_}\t{text}\t\\\\x{digest(text).hex()}\t{place // TURNS + 1}\t{place % TURNS + 1}\t{at}Z\t{at}Z\t0.5\n"
         for tenant, id_, text, place, at in zip(
             rows.tenants.tolist(),
             (id_.tobytes().hex() for id_ in rows.ids),
@@ -245,7 +245,8 @@ def _write_facts(db: Connection, rows: Rows, said: list[str]) -> None:
             strict=True,
         )
     ]
-    statement = "copy facts (namespace, id, text, hash, session, turn, created_at, valid_from) from stdin"
+    columns = "namespace, id, text, hash, session, turn, created_at, valid_from, content_salience"
+    statement = f"copy facts ({columns}) from stdin".encode()
     with db.cursor() as cursor, cursor.copy(statement) as copy:
         copy.write("".join(lines))
 
