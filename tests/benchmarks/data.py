@@ -41,6 +41,7 @@ STORED_WITHIN = 30 * DAY
 LAST_PASS = AT.timestamp() - 10 * DAY
 OLDEST = 360.0
 TURNS = 25
+SALIENCE = 0.5
 CHUNK = 10_000
 TABLES = ("facts", "activity", "vectors", "signatures")
 
@@ -235,7 +236,8 @@ def _state(rng: np.random.Generator, anchors: Anchors, due: int, rules: FadingRu
 def _write_facts(db: Connection, rows: Rows, said: list[str]) -> None:
     stored_at = np.datetime_as_string((rows.stored_at * 1e6).astype("datetime64[us]"))
     lines = [
-        f"{tenant}\t{id_}\t{text}\t\\\\x{digest(text).hex()}\t{place // TURNS + 1}\t{place % TURNS + 1}\t{at}Z\t{at}Z\t0.5\n"
+        f"{tenant}\t{id_}\t{text}\t\\\\x{digest(text).hex()}\t{place // TURNS + 1}\t{place % TURNS + 1}\t{at}Z\t{at}Z"
+        f"\t{SALIENCE}\n"
         for tenant, id_, text, place, at in zip(
             rows.tenants.tolist(),
             (id_.tobytes().hex() for id_ in rows.ids),
