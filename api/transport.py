@@ -115,7 +115,7 @@ class Sender:
             arguments |= {"now": arguments["now"] or self.clock()}
         others: int = self._reach(lambda: outbox.held(self._own_keys, self.namespace))
         self.admit(task, others)
-        entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace)
+        entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace, trace=tracing.headers())
         self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}

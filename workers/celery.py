@@ -156,7 +156,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Send a task with redacted argument texts for monitors, and with a deadline by Redis' clock."""
-        options["headers"] = (options.get("headers") or {}) | tracing.headers()
+        options["headers"] = tracing.headers() | (options.get("headers") or {})
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
 

@@ -2,14 +2,17 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import redis
 from ebb import Memory, tracing
+from ebb.contract.facts import Store
 from live_api import serving
 from live_system import LiveSystem, eventually
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -17,6 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.sdk.trace import Tracer, TracerProvider
 
 from api.up import servers
+from workers.coordination import outbox
 
 pytestmark = pytest.mark.acceptance
 
@@ -153,6 +157,67 @@ def test_a_task_sent_by_name_and_what_it_sends_are_in_the_callers_trace(
     assert touch.parent_span_id == task.span_id
 
 
+def is_below(span: Span, ancestor: Span, spans: list[tuple[str, Span]]) -> bool:
+    """Return whether a span is the ancestor, or below it at any depth."""
+    by_id = {one.span_id: one for _, one in spans}
+    while span.span_id != ancestor.span_id and span.parent_span_id in by_id:
+        span = by_id[span.parent_span_id]
+    return span.span_id == ancestor.span_id
+
+
+def test_a_write_accepted_without_waiting_is_in_the_callers_trace(
+    traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
+) -> None:
+    wanted = ("ebb-worker", "memory.store"), ("ebb-api", "POST /memory/facts")
+    with library(traced, namespace) as memory:
+        _, spans = traced_as(collector, tracer, lambda: memory.accept(Store(text=SECRET)), *wanted)
+    (request,), (task,) = named(spans, *wanted[1]), named(spans, *wanted[0])
+    assert task.parent_span_id == request.span_id
+    assert any(one.parent_span_id == task.span_id for one in named(spans, "ebb-worker", "INSERT"))
+
+
+def test_a_write_whose_message_was_lost_is_in_the_callers_trace(
+    traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
+) -> None:
+    def accept_and_lose() -> None:
+        given = {"text": SECRET, "namespace": namespace}
+        entry = outbox.Entry(str(uuid4()), "memory.store", given, 0.0, namespace=namespace, trace=tracing.headers())
+        outbox.put(traced.own_keys, entry)
+
+    with tracer.start_as_current_span("caller") as caller:
+        accept_and_lose()
+    traced.send("memory.sweep_outbox", {})
+    own = caller.get_span_context()
+    eventually(lambda: named(collector.spans(own.trace_id), "ebb-worker", "memory.store"), "the write is traced")
+    (task,) = named(collector.spans(own.trace_id), "ebb-worker", "memory.store")
+    assert task.parent_span_id == own.span_id.to_bytes(8)
+
+
+def test_the_slices_of_a_batch_are_in_its_trace_alone(
+    traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
+) -> None:
+    def store(name: str) -> tuple[bytes, list[tuple[str, Span]]]:
+        facts = [{"text": f"Boat {place} has {place} sails."} for place in range(1_000)]
+        with library(traced, name) as memory:
+            wanted = ("ebb-worker", "memory.slice"), ("ebb-worker", "memory.store_many")
+            return traced_as(collector, tracer, lambda: memory.store_many(facts), *wanted)
+
+    names = [f"{namespace}-{place}" for place in range(2)]
+    with ThreadPoolExecutor() as threads:
+        traces = [spans for _, spans in threads.map(store, names)]
+    for name, spans in zip(names, traces, strict=True):
+        (batch,) = named(spans, "ebb-worker", "memory.store_many")
+        slices = named(spans, "ebb-worker", "memory.slice")
+        assert all(is_below(one, batch, spans) for one in slices)
+        assert {text(one, "ebb.namespace") for one in slices} == {name}
+        written = [one for one in named(spans, "ebb-worker", "INSERT") if one.parent_span_id == slices[0].span_id]
+        assert written
+
+
+def text(span: Span, attribute: str) -> str:
+    return {one.key: one.value.string_value for one in span.attributes}[attribute]
+
+
 def test_a_failed_task_names_its_error_and_quotes_nothing(
     traced: LiveSystem, collector: Collector, tracer: Tracer, namespace: str
 ) -> None:
@@ -165,5 +230,5 @@ def test_a_failed_task_names_its_error_and_quotes_nothing(
     _, spans = traced_as(collector, tracer, fail, ("ebb-worker", "memory.store"))
     (task,) = named(spans, "ebb-worker", "memory.store")
     assert task.status.code == Status.STATUS_CODE_ERROR
-    assert {one.key: one.value.string_value for one in task.attributes}["error.type"] == "InvalidInputError"
+    assert text(task, "error.type") == "InvalidInputError"
     assert not any(SECRET.encode() in one for one in collector.received)

@@ -46,7 +46,8 @@ AT_ONCE_SECONDS = 2.0
 WORKER_SECONDS = 15.0
 RETRY_SECONDS = 5
 PARTS = "parts"
-FIELDS = ("task", "namespace", "arguments", "sent_at", "until", "outbox", "lsn", "tries")
+JSON_FIELDS = ("arguments", "sent_at", "until", "outbox", "lsn", "trace")
+FIELDS = ("task", "namespace", *JSON_FIELDS, "tries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class Batch:
 
     `sent_at` is in epoch seconds. After `until` (ISO 8601) no caller waits for a batch that has not started. `outbox`
     is the namespace whose outbox holds the write: that of the client, which may write to others. `lsn` is
-    the position in the log that a replica must have replayed for a recall.
+    the position in the log that a replica must have replayed for a recall. `trace` are the headers that carry on the
+    caller's trace.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Batch:
     until: str | None = None
     outbox: str | None = None
     lsn: str | None = None
+    trace: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +83,13 @@ class Slice:
 
 
 class Claimed(NamedTuple):
-    """A claimed slot: namespace, batch, index of its next slice, and how many slices run together."""
+    """A claimed slot: namespace, batch, index of its next slice, how many slices run together, and its trace."""
 
     namespace: str
     batch: str
     place: int = 0
     slices: int = 1
+    trace: dict[str, str] | None = None
 
 
 JOIN = """
@@ -110,13 +114,9 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
     fields = {
         "task": batch.task,
         "namespace": batch.namespace,
-        "arguments": json.dumps(batch.arguments),
-        "sent_at": json.dumps(batch.sent_at),
-        "until": json.dumps(batch.until),
-        "outbox": json.dumps(batch.outbox),
-        "lsn": json.dumps(batch.lsn),
         PARTS: str(len(parts)),
     }
+    fields |= {name: json.dumps(getattr(batch, name)) for name in JSON_FIELDS}
     flat = [one for pair in (fields | parts).items() for one in pair]
     keys = [BATCH + batch.id, WAITING + batch.namespace, RING, BYTES, outbox.BOUNDS]
     size = sum(map(len, parts.values()))
@@ -167,8 +167,8 @@ CLAIM = """
                 local alone = not (waits or short or others > 0)
                 redis.call('hset', batch, 'count', alone and redis.call('hget', batch, 'at_once') or 1)
             end
-            local place, count = unpack(redis.call('hmget', batch, 'next', 'count'))
-            table.insert(claimed, {name, id, place, count or 1})
+            local place, count, trace = unpack(redis.call('hmget', batch, 'next', 'count', 'trace'))
+            table.insert(claimed, {name, id, place, count or 1, trace or 'null'})
         end
     end
     return claimed
@@ -185,7 +185,10 @@ def claim(redis: Redis, now: float) -> list[Claimed]:
     keys = [RING, RUNNING, SLOTS, ASKED]
     given = [now, LEASE_SECONDS, WORKER_SECONDS, BATCH, WAITING]
     claimed: Any = redis.eval(CLAIM, len(keys), *keys, *map(str, given))
-    return [Claimed(name.decode(), id_.decode(), int(place), int(count)) for name, id_, place, count in claimed]
+    return [
+        Claimed(name.decode(), id_.decode(), int(place), int(count), json.loads(trace))
+        for name, id_, place, count, trace in claimed
+    ]
 
 
 def note_first(redis: Redis, batch: str) -> None:
@@ -218,7 +221,7 @@ def find_unsliced(redis: Redis, batch: str) -> Slice | None:
 
 
 def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
-    known = [json.loads(found[name] or b"null") for name in ("arguments", "sent_at", "until", "outbox", "lsn")]
+    known = [json.loads(found[name] or b"null") for name in JSON_FIELDS]
     return Batch(id_, found["task"].decode(), found["namespace"].decode(), *known)
 
 

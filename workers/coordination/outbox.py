@@ -6,7 +6,7 @@ bounded on its own.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from redis import Redis
@@ -50,7 +50,8 @@ class Bounds:
 class Entry:
     """An accepted write: task id and name, arguments, and time of acceptance (epoch seconds).
 
-    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often.
+    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often. `trace` are the headers
+    that carry on its caller's trace.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Entry:
     sent_at: float | None = None
     tries: int = 0
     namespace: str = DEFAULT
+    trace: dict[str, str] = field(default_factory=dict)
 
     def overdue(self, now: float, patience: float) -> bool:
         """Return whether its message must be lost: sent more than `patience` seconds ago, doubled at each try.
@@ -74,6 +76,8 @@ class Entry:
         """Return what is stored under its namespace and id."""
         fields = asdict(self)
         del fields["id"], fields["namespace"]
+        if not self.trace:  # earlier versions do not know it
+            del fields["trace"]
         return json.dumps(fields)
 
 

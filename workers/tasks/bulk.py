@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from uuid import uuid5
 
 from celery import Task
+from ebb import tracing
 from ebb.contract.operation import Params, Timed
 from ebb.contract.values import Namespace
 from pydantic import Field
@@ -116,7 +117,7 @@ def _batch(task: Task, asked: Timed) -> Batch:
     items, request = SLICED[task.name].items, task.request
     arguments = asked.model_dump(mode="json", exclude={items}, exclude_unset=True)
     waits = request.get(SENT_AT), request.get(UNTIL), request.get(outbox.HEADER)
-    return Batch(request.id or "", task.name, asked.namespace, arguments, *waits)
+    return Batch(request.id or "", task.name, asked.namespace, arguments, *waits, trace=tracing.headers())
 
 
 def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]:
@@ -196,7 +197,7 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
     if not task.request.id or task.request.get(LANE):
         return
     waits = task.request.get(UNTIL), None, task.request.get(LSN)
-    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, *waits)
+    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, *waits, trace=tracing.headers())
     with suppress(RedisError):  # then it runs without a slot
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):
@@ -212,7 +213,8 @@ def send_slices(but: str = "") -> bulk.Claimed | None:
     for one in claimed:
         if one.batch != but and not _send_whole(one.batch):
             own_id = str(uuid5(uuid_of(one.batch), f"slice {one.place}"))
-            app.send_task("memory.slice", kwargs=one._asdict(), task_id=own_id)
+            given = one._asdict()
+            app.send_task("memory.slice", headers=given.pop("trace"), kwargs=given, task_id=own_id)
     return next((one for one in claimed if one.batch == but), None)
 
 
@@ -227,7 +229,7 @@ def _send_whole(id_: str) -> bool:
         send_slices()
     else:
         waits = {UNTIL: batch.until, LSN: batch.lsn}
-        headers = {LANE: True} | {name: value for name, value in waits.items() if value}
+        headers = {LANE: True} | {name: value for name, value in waits.items() if value} | (batch.trace or {})
         app.send_task(batch.task, kwargs=batch.arguments, task_id=batch.id, headers=headers)
     return True
 
