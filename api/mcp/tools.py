@@ -5,6 +5,7 @@ from typing import Any
 
 from ebb.contract.conversation import REMEMBER
 from ebb.contract.decay import HELD
+from ebb.contract.documents import UPLOAD
 from ebb.contract.facts import EDIT, STORE
 from ebb.contract.graph import LINK, RELATE
 from ebb.contract.operation import Operation
@@ -22,7 +23,7 @@ PAGE: Mapping[str, Any] = {"limit": 20}
 TAGS: Mapping[str, Any] = {"tags": list[str]}
 """A plain list, without the contract's alternatives."""
 
-AS_ELSEWHERE = {"decay_class": str, "reason": str}
+AS_ELSEWHERE = {"decay_class": str, "kind": str, "reason": str, "role": str}
 """The values are listed in another tool's schema and in errors, to save tokens."""
 
 
@@ -61,7 +62,7 @@ TOOLS = (
         "recall",
         RECALL,
         "Search memory before answering what earlier sessions may know. None if nothing fits; `deep` then counts faded "
-        "facts that do.",
+        "facts.",
         f"query limit min_relevance {FILTERS} as_of known_as_of deep why",
         types=FEW,
         words={
@@ -88,7 +89,7 @@ TOOLS = (
         CONTEXT,
         "Fitting facts as text for a prompt; do not store it.",
         "query max_tokens min_relevance kind deep",
-        types=FEW,
+        types={**FEW, **AS_ELSEWHERE},
         act=asked,
         shown=answers.injected,
     ),
@@ -97,11 +98,11 @@ TOOLS = (
         FACTS,
         "Facts by ids or filters, newest first.",
         f"ids {FILTERS} pinned limit cursor",
-        types=FEW,
+        types={**FEW, **AS_ELSEWHERE},
         defaults=PAGE,
         shown=answers.facts,
     ),
-    Tool("history", HISTORY, "What happened to a fact, also a forgotten one.", "id"),
+    Tool("history", HISTORY, "Events of a fact, also a forgotten one.", "id"),
     Tool("stats", STATS, "Counts of facts."),
     Tool(
         "store",
@@ -130,23 +131,24 @@ TOOLS = (
         words={"messages": "[{role, content}]"},
         shown=answers.remembered,
     ),
+    Tool("upload", UPLOAD, "Store a Markdown file; replaces that of its path.", "path text"),
     Tool(
         "update",
         EDIT,
-        "Change a fact's fields. Text no longer true: `store` with `supersedes`.",
+        "Change fields. Text no longer true: `store` with `supersedes`.",
         "id tags category entity key value importance confidence decay_class valid_until",
         types={**TAGS, **AS_ELSEWHERE},
         act=edit,
         shown=answers.stored,
     ),
     Tool("link", LINK, "Link facts: recalling one finds the other.", "source target type"),
-    Tool("relate", RELATE, "Relate entities, e.g. Mira works_on Ebb.", "source type target"),
+    Tool("relate", RELATE, "Relate entities: Mira works_on Ebb.", "source type target"),
     Tool("reinforce", REINFORCE, "Strengthen a fact that proved true.", "id"),
-    Tool("used", USED, "Recalled facts that your answer used last longer.", "ids"),
+    Tool("used", USED, "Facts that your answer used last longer.", "ids"),
     Tool(
         "forget",
         FORGET,
-        "Forget as its owner asks: ids, or all of a subject; preview first, then `dry_run` false.",
+        "Forget on request: ids, or all of a subject; preview first, then `dry_run` false.",
         "ids entity tag source session query dry_run",
         defaults={"dry_run": True},
         act=forget,
@@ -156,7 +158,7 @@ TOOLS = (
     Tool(
         "forgotten",
         FORGOTTEN,
-        "What was forgotten, why, and is restorable.",
+        "Forgotten facts, why, and if restorable.",
         "since reason run limit cursor",
         types=FEW,
         defaults=PAGE,
@@ -165,7 +167,7 @@ TOOLS = (
     Tool(
         "restore",
         RESTORE,
-        "Bring back forgotten or superseded facts by ids, or what matches; requests only by ids or reason.",
+        "Restore forgotten or superseded facts by ids or what matches; requests only by ids or reason.",
         "ids since reason run",
         types=AS_ELSEWHERE,
         act=restore,
@@ -173,7 +175,7 @@ TOOLS = (
     Tool(
         "held",
         HELD,
-        "Ended facts kept as too many would go: `reinforce` or `forget` them.",
+        "Ended facts kept as too many would go: `reinforce` or `forget`.",
         "limit cursor",
         types=FEW,
         defaults=PAGE,

@@ -44,6 +44,7 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
         "held": {},
         "store": {"text": f"Mira has been to {SECRET}", "supersedes": one},
         "remember": {"messages": [f"Mira has been to {SECRET}"]},
+        "upload": {"path": "notes/boat.md", "text": f"# Boat\n\nIt has been to {SECRET}."},
         "update": {"id": two, "tags": ["travel"]},
         "link": {"source": one, "target": two, "type": "RELATED_TO"},
         "relate": {"source": "Mira", "type": "sails_to", "target": SECRET},
@@ -54,7 +55,9 @@ def calls(one: str, two: str) -> dict[str, dict[str, Any]]:
     }
 
 
-CHANGES_NOTHING_OF_OTHERS = ("recall", "lookup", "list", "context", "stats", "held", "forgotten", "relate", "remember")
+CHANGES_NOTHING_OF_OTHERS = (
+    "recall", "lookup", "list", "context", "stats", "held", "forgotten", "relate", "remember", "upload",
+)  # fmt: skip
 """Tools without ids, which answer a stranger with the stranger's own data."""
 
 
@@ -240,6 +243,22 @@ def test_for_a_long_fact_the_matching_passage_is_shown(modern_doors: Doors, name
         assert "Anselm" in found["passage"]
         assert "text" not in found
         assert listed["text"].startswith("On day 0")
+
+    anyio.run(talk)
+
+
+def test_an_uploaded_file_is_replaced_by_a_later_one_and_cited(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            first = {"path": "notes/boat.md", "text": "# Boat\n\nThe mast is made of spruce."}
+            second = first | {"text": "# Boat\n\nThe mast is made of ash."}
+            assert answered(await agent.call_tool("upload", first))["added"] == 1
+            assert answered(await agent.call_tool("upload", second))["removed"] == 1
+            asked = {"query": "What is the mast made of?", "kind": "chunk"}
+            block = answered(await agent.call_tool("context", asked))["context"]
+            assert "notes/boat.md § Boat, lines 1-3: # Boat\n  The mast is made of ash." in block
+            assert "spruce" not in block
+            assert "path" in fault(await agent.call_tool("upload", {"path": "../x", "text": "no"}))
 
     anyio.run(talk)
 
