@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from axe_playwright_python.sync_playwright import Axe
 from made_up import DEEP
 
 if TYPE_CHECKING:
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NARROW, WIDE = 400, 1600
+NARROW, WIDE = 390, 1280
 HEIGHT = 900
 LOOKS = ((NARROW, False), (NARROW, True), (WIDE, False), (WIDE, True)) if DEEP else ((NARROW, True), (WIDE, False))
 """Window widths, each light or dark."""
+
+AXE = Axe()
 
 WIDER = """() => [...document.querySelectorAll("body *")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .command, svg"))
@@ -64,12 +67,19 @@ def looking(
 
 
 def check_page(tab: "Page", path: str) -> None:
-    """Open a page; fail if it does not have one heading, or is wider than the window."""
+    """Open a page; fail if it lacks a single heading, is wider than the window, or has a fault that axe finds."""
     answer = tab.goto(path)
     assert answer is not None
     assert answer.status == 200, path
     assert tab.locator("h1").count() == 1, path
     check_width(tab)
+    check_axe(tab)
+
+
+def check_axe(tab: "Page") -> None:
+    """Fail if axe finds a fault of accessibility, by its default rules (WCAG 2.2 A and AA, best practices)."""
+    found = AXE.run(tab)
+    assert found.violations_count == 0, (tab.url, found.generate_report())
 
 
 def check_width(tab: "Page") -> None:

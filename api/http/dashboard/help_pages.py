@@ -1,15 +1,19 @@
 """Help: the Markdown pages of `api/docs`, rendered once, public, and available while other parts are down."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from http import HTTPStatus
 from pathlib import Path
 from posixpath import dirname, join, normpath, splitext
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -63,10 +67,24 @@ def slug(heading: str) -> str:
 
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    scroll = '<div class="scroll" tabindex="0" role="region" aria-label="Table">\n<table>\n'
-    parser.add_render_rule("table_open", lambda *_: scroll)
+    parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    parser.add_render_rule("fence", _code)
     return parser
+
+
+def _code(renderer: RendererHTML, *given: Any) -> str:
+    """Return a block of code that the keyboard reaches, so that it can be scrolled."""
+    return RendererHTML.fence(renderer, *given).replace("<pre>", '<pre tabindex="0">', 1)
+
+
+def _open_table(_: object, tokens: Sequence[Token], place: int, *__: object) -> str:
+    """Return the start of a table, in a region that scrolls and is named by the table's number and headings."""
+    number = sum(token.type == "table_open" for token in tokens[: place + 1])
+    end = next(at for at in range(place, len(tokens)) if tokens[at].type == "thead_close")
+    headings = ", ".join(token.content for token in tokens[place:end] if token.type == "inline" and token.content)
+    name = escape(f"Table {number}: {headings}".removesuffix(": "))
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">\n<table>\n'
 
 
 def _rewritten(tokens: list[Token], folder: str) -> list[tuple[str, str]]:
