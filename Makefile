@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-all fuzz bench chaos soak lint format catalogue golden check clean
+.PHONY: help up down test test-all frameworks fuzz bench chaos soak lint format catalogue golden check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -27,10 +27,13 @@ down: $(INSTALLED) ## stop what a detached `ebb up` left running
 test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in six minutes on two cores
 	$(PYTEST)
 
-test-all: $(INSTALLED) ## run every test with all its examples, the deep ones and those of the extra onnx too
+test-all: $(INSTALLED) frameworks ## run every test with all its examples, the deep ones and those of the extras too
 	$(INSTALL) '.[onnx]'
 	DEEP=1 $(PYTEST) -m '' --timeout 1800
 	EBB_TEST_PGBOUNCER=1 $(PYTEST) -m acceptance
+
+frameworks: $(INSTALLED) ## try the adapter of each framework with its newest release, each in a folder of its own
+	$(VENV)/bin/python -m tests.run_frameworks
 
 fuzz: $(INSTALLED) ## try FUZZ (20) times as many examples as test-all does, other ones in each run
 	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
@@ -69,4 +72,4 @@ golden: $(INSTALLED) ## after an intended change of what callers see: write test
 check: lint test ## what must pass before a change goes in
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .frameworks .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Frameworks for which there are adapters; without one, its tests are skipped."""
+"""Frameworks for which there are adapters; without one its tests are skipped, and `make frameworks` runs them."""
 
 import warnings
 from importlib import import_module
@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 
-def need(extra: str, *modules: str) -> None:
+def need(*modules: str) -> None:
     """Import a framework, ignoring its warnings; skip the module's tests if it is not installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -14,7 +14,4 @@ def need(extra: str, *modules: str) -> None:
             try:
                 import_module(module)
             except ModuleNotFoundError as error:
-                pytest.skip(
-                    f"{error.name} is not installed: pip install --editable 'api/clients/python[{extra}]'",
-                    allow_module_level=True,
-                )
+                pytest.skip(f"{error.name} is not installed: make frameworks", allow_module_level=True)

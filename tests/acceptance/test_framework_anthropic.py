@@ -9,7 +9,7 @@ from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
-need("anthropic", "anthropic.lib.tools")
+need("anthropic.lib.tools")
 
 from anthropic.lib.tools import ToolError  # noqa: E402 - only where the framework is
 from ebb.anthropic import EbbMemoryTool  # noqa: E402

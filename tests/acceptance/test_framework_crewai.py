@@ -9,7 +9,7 @@ from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
-need("crewai", "crewai")
+need("crewai")
 
 from crewai import Agent, BaseLLM, Crew, Task  # noqa: E402 - only where the framework is
 from ebb.crewai import EbbCrewMemory  # noqa: E402

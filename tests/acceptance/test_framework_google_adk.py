@@ -9,7 +9,7 @@ from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
-need("google-adk", "google.adk.memory", "google.adk.sessions")
+need("google.adk.memory", "google.adk.sessions")
 
 from ebb.google_adk import EbbMemoryService  # noqa: E402 - only where the framework is
 from google.adk.events import Event  # noqa: E402

@@ -10,7 +10,7 @@ from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
-need("llama-index", "llama_index.core.memory")
+need("llama_index.core.memory")
 
 from ebb.llama_index import EbbMemoryBlock  # noqa: E402 - only where the framework is
 from llama_index.core.base.llms.types import ChatMessage  # noqa: E402

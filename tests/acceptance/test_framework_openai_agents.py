@@ -10,7 +10,7 @@ from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
-need("openai-agents", "agents")
+need("agents")
 
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage  # noqa: E402 - only where the framework is
 from agents.memory import Session  # noqa: E402

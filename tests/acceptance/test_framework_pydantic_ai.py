@@ -10,7 +10,7 @@ from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
-need("pydantic-ai", "pydantic_ai.models.function")
+need("pydantic_ai.models.function")
 
 from ebb.pydantic_ai import memory_tools  # noqa: E402 - only where the framework is
 from pydantic_ai import Agent  # noqa: E402

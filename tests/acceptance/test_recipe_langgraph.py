@@ -8,7 +8,7 @@ import pytest
 from frameworks import need
 from live_system import ROOT, LiveSystem, clean_environment
 
-need("langgraph", "langgraph.graph")
+need("langgraph.graph")
 
 pytestmark = pytest.mark.acceptance
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests import run_frameworks
+
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "api" / "clients" / "python"
 USERS_SCRIPT = """
@@ -43,6 +45,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(*pip, "--target", folder / "own", LIBRARY, ROOT, cwd=folder)
     (packages / "own.pth").write_text(f"{folder / 'own'}\n{sysconfig.get_path('purelib')}\n")
     return folder
+
+
+def test_each_framework_has_an_extra_tests_and_a_page() -> None:
+    page = (ROOT / "api" / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    tried = {path.stem for path in (ROOT / "tests" / "acceptance").glob("test_framework_*.py")}
+    assert {run_frameworks.tests_of(extra).stem for extra in run_frameworks.extras()} == tried
+    assert all(f"| `{extra}` |" in page for extra in run_frameworks.extras())
 
 
 def test_the_wheels_have_the_library_and_the_system_and_nothing_else(installed: Path) -> None:

@@ -1,0 +1,42 @@
+"""Runs the tests of each framework's adapter with the newest release of the framework.
+
+Each is installed into a folder of its own, which goes first on the path of its tests: the requirements of some exclude
+each other, and those of others exclude what Ebb itself is tested with.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / ".frameworks"
+WITHOUT_FRAMEWORK = ("celery", "langgraph")
+"""Extras that Ebb itself is tested with."""
+
+
+def extras() -> dict[str, list[str]]:
+    """Return the requirements of each framework's extra."""
+    project = tomllib.loads((ROOT / "api/clients/python/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    every: dict[str, list[str]] = project["optional-dependencies"]
+    return {name: needs for name, needs in every.items() if name not in WITHOUT_FRAMEWORK}
+
+
+def tests_of(extra: str) -> Path:
+    """Return the file with the tests of an extra."""
+    return ROOT / "tests" / "acceptance" / f"test_framework_{extra.replace('-', '_')}.py"
+
+
+def run(extra: str, needs: list[str]) -> int:
+    """Install a framework and run its tests; return the exit status."""
+    folder = FOLDER / extra
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", str(folder), *needs]
+    subprocess.run(pip, check=True)
+    pytest = [sys.executable, "-m", "pytest", str(tests_of(extra))]
+    return subprocess.run(pytest, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(folder)}, check=False).returncode
+
+
+if __name__ == "__main__":
+    results = [run(extra, needs) for extra, needs in extras().items()]
+    sys.exit(any(results))
