@@ -22,6 +22,7 @@ TOUCHES = re.compile(
 ACROSS_TENANTS = {
     "activity.ANCHORS": "a part shared by statements that each restrict the namespace",
     "links.LINK": "the same",
+    "supersession.GIVEN_END": "the same",
     "relations.RELATION": "the same",
     "visible.VISIBLE": "the same",
     "limits.HELD_BY_NAMESPACE": "lists for the operator the namespaces in which facts wait for a decision",

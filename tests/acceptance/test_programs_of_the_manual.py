@@ -42,7 +42,7 @@ def test_a_program_runs(live: LiveSystem, url: str, page: str, program: str) -> 
     here = program.replace(REDIS, live.redis_url).replace(RESULTS, f"{live.redis_url[:-1]}1").replace(HTTP, url)
     here = re.sub(r"Memory\((?=\)|namespace)", f'Memory("{url}", ', here).replace(", )", ")")
     done = subprocess.run(
-        [sys.executable, "-c", here], env=clean_environment({}), capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", here], env=clean_environment({}), capture_output=True, text=True, check=False
     )
     if missing := MISSING.search(done.stderr):
         pytest.skip(f"{missing[1]} is not installed; {page} names the extra that has it")

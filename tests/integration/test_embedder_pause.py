@@ -46,8 +46,8 @@ def away(memory: Memory, server: StandIn) -> Iterator[Memory]:
         embedder="openai",
         embedding_url=server.url,
         embedding_model="never-asked-before",
-        embedding_timeout=0.3,
-        embedding_query_timeout=0.3,
+        embedding_timeout=2.0,
+        embedding_query_timeout=2.0,
     )
     embed.reset(away.context)
     away.store("The dentist is in Mill Lane.")
