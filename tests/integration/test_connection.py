@@ -11,10 +11,12 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from databases import new_database
 from memory import Memory
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from api.up.servers import Postgres
 from workers.admin.system import health
 from workers.context import Context
 from workers.errors import NoConnectionError, UnavailableError
@@ -34,6 +36,13 @@ from workers.storage.connection import (
 AWAY = "postgresql://postgres@127.0.0.1:1/ebb"
 ADD = "insert into namespaces (name) values ('ours')"
 COUNT = "select count(*) from namespaces"
+
+
+@pytest.fixture
+def database_url(postgres: Postgres, template: str) -> Iterator[str]:
+    """Return a database of its own, also where others are schemas on a cluster: these tests change more than tables."""
+    with new_database(postgres, template) as url:
+        yield url
 
 
 def test_a_server_that_is_away_is_named_with_the_cause() -> None:
