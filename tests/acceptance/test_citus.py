@@ -118,6 +118,9 @@ def test_a_worker_may_use_any_node(system: LiveSystem, tmp_path: Path) -> None:
         with other.client() as client:
             client.store("The stone is behind the shed.")
             assert client.recall("Where is the key?")["results"][0]["id"] == fact
+        with other.client("mira") as client:
+            client.store_many([{"text": "The shed is locked."}])
+            assert client.recall("Is the shed locked?")["results"]
     finally:
         other.stop()
 

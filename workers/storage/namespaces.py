@@ -32,6 +32,15 @@ FIND = """
 
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
 
+# Only the coordinator of Citus has a sequence of integers, so nodes choose higher ids. An insert that meets a
+# concurrent one with the same id does nothing, and is repeated with the next.
+ON_CITUS = "select to_regclass('pg_catalog.pg_dist_local_group') is not null"
+ON_A_NODE = "select groupid > 0 from pg_dist_local_group"
+NEXT_ID = "select greatest(max(id), 1 << 30) + 1 from namespaces"
+ADD_ON_A_NODE = """
+    insert into namespaces (id, name) overriding system value values (%(id)s, %(name)s) on conflict do nothing
+"""
+
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
 
 RELEASE = """
@@ -94,12 +103,17 @@ def find(db: Connection, name: str) -> Namespace | None:
 
 def find_or_add(db: Connection, name: str) -> Namespace:
     """Return the namespace with that name; add it if it is missing."""
-    found = find(db, name)
-    if found is None:
-        db.execute(ADD, {"name": name})
-        found = find(db, name)
-    assert found is not None  # noqa: S101 - added here or by another transaction
+    while (found := find(db, name)) is None:
+        _add(db, name)
     return found
+
+
+def _add(db: Connection, name: str) -> None:
+    if all(db.execute(question).fetchone() == (True,) for question in (ON_CITUS, ON_A_NODE)):
+        (next_id,) = db.execute(NEXT_ID).fetchone() or (0,)
+        db.execute(ADD_ON_A_NODE, {"id": next_id, "name": name})
+    else:
+        db.execute(ADD, {"name": name})
 
 
 def names(db: Connection, ids: Sequence[int]) -> list[str]:
