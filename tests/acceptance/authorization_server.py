@@ -29,6 +29,9 @@ class AuthorizationServer(ThreadingHTTPServer):
         self.key_id = "first"
         self.codes: dict[str, dict[str, str]] = {}
         self.fetched = 0
+        self.expires_in = 300
+        self.renewals: dict[str, dict[str, str]] = {}
+        self.renewed = 0
 
     def rotate(self) -> None:
         """Sign with another key from now on."""
@@ -84,13 +87,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(given | {"client_id": secrets.token_urlsafe(8)}, 201)
             return
         given = {name: values[0] for name, values in parse_qs(body).items()}
-        asked = self.server.codes.pop(given["code"])
-        digest = hashlib.sha256(given["code_verifier"].encode()).digest()
-        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]:
+        asked = self._granted(given)
+        if asked is None:
             self._send({"error": "invalid_grant"}, 400)
             return
+        renewal = secrets.token_urlsafe()
+        self.server.renewals[renewal] = asked
+        answer = {"token_type": "Bearer", "expires_in": self.server.expires_in, "scope": asked["scope"]}
         token = self.server.token(given["resource"], asked["scope"])
-        self._send({"access_token": token, "token_type": "Bearer", "expires_in": 300, "scope": asked["scope"]})
+        self._send(answer | {"access_token": token, "refresh_token": renewal})
+
+    def _granted(self, given: dict[str, str]) -> dict[str, str] | None:
+        """Return the authorization of a code or of a refresh token, each of which is good once."""
+        if given["grant_type"] == "refresh_token":
+            self.server.renewed += 1
+            return self.server.renewals.pop(given["refresh_token"], None)
+        asked = self.server.codes.pop(given["code"])
+        digest = hashlib.sha256(given["code_verifier"].encode()).digest()
+        return asked if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"] else None
 
     def log_message(self, *_: object) -> None:
         """Keep the tests' output clean."""

@@ -4,7 +4,8 @@ import base64
 import hmac
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -86,21 +87,44 @@ class Browser:
         return AuthorizationCodeResult(code=given["code"], state=given["state"])
 
 
+@asynccontextmanager
+async def signed_in(audience: str) -> AsyncIterator[McpClient]:
+    """Open MCP for a client that registers, has its user sign in, and holds tokens while it runs."""
+    browser = Browser()
+    metadata = OAuthClientMetadata(client_name="tests", redirect_uris=[AnyUrl(CALLBACK)])
+    auth = OAuthClientProvider(audience, metadata, Storage(), browser.open, browser.called_back)
+    async with (
+        httpx2.AsyncClient(auth=auth, timeout=None) as http,
+        McpClient(streamable_http_client(audience, http_client=http)) as client,
+    ):
+        yield client
+
+
 def test_an_mcp_client_finds_the_server_gets_a_token_and_uses_its_own_memory(audience: str, live: LiveSystem) -> None:
     async def remember() -> list[str]:
-        browser = Browser()
-        metadata = OAuthClientMetadata(client_name="tests", redirect_uris=[AnyUrl(CALLBACK)])
-        auth = OAuthClientProvider(audience, metadata, Storage(), browser.open, browser.called_back)
-        async with (
-            httpx2.AsyncClient(auth=auth, timeout=None) as http,
-            McpClient(streamable_http_client(audience, http_client=http)) as client,
-        ):
+        async with signed_in(audience) as client:
             stored = await client.call_tool("store", {"text": "The spare key is under the flowerpot."})
             assert not stored.is_error, stored
             return [tool.name for tool in (await client.list_tools()).tools]
 
     assert "recall" in anyio.run(remember)
     assert [text for _, text in live.facts(USER)] == ["The spare key is under the flowerpot."]
+
+
+def test_an_mcp_client_renews_its_token_when_that_has_expired(
+    audience: str, issuer: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer, "expires_in", 0)
+
+    async def recall() -> None:
+        async with signed_in(audience) as client:
+            for _ in range(2):
+                before = issuer.renewed
+                found = await client.call_tool("recall", {"query": "flowerpot"})
+                assert not found.is_error, found
+                assert issuer.renewed > before
+
+    anyio.run(recall)
 
 
 def test_the_metadata_names_the_server_and_a_challenge_leads_to_it(
