@@ -6,9 +6,9 @@ None of the public sets is shipped, and none has a default place.
 from pathlib import Path
 
 from tests.benchmarks.conversations import beam, locomo, memora, sample
-from tests.benchmarks.conversations.conversation import BEGIN, MAX_TEXT, Asked, Change, Conversation, Turn
+from tests.benchmarks.conversations.conversation import BEGIN, MAX_TEXT, Asked, Change, Conversation, Turn, sampled
 
-__all__ = ["BEGIN", "MAX_TEXT", "OWN", "Asked", "Change", "Conversation", "Turn", "read", "sets"]
+__all__ = ["BEGIN", "MAX_TEXT", "OWN", "Asked", "Change", "Conversation", "Turn", "read", "sampled", "sets"]
 
 OWN = "small"
 """The name of the project's own set."""

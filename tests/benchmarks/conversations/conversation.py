@@ -9,6 +9,7 @@ from ebb.contract.facts import NewFact
 from tests.benchmarks.data import AT
 
 MAX_TEXT = 65_536
+MOST_ASKED = 200
 BEGIN = AT - timedelta(days=365)
 
 
@@ -72,6 +73,12 @@ def question(
 def texts(turns: Iterable[Turn]) -> frozenset[str]:
     """Return what turns say."""
     return frozenset(turn.fact.text for turn in turns)
+
+
+def sampled(conversations: Iterable[Conversation]) -> list[Asked]:
+    """Return the questions that have evidence, or if they are many, about `MOST_ASKED` at equal distances."""
+    every = [question for one in conversations for question in one.answerable]
+    return every[:: -(-len(every) // MOST_ASKED) or 1]
 
 
 def in_order(turns: Iterable[Turn]) -> list[Turn]:

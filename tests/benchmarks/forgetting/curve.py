@@ -1,11 +1,11 @@
 """The forgetting curve: how much of what is asked later stays where only a share of a conversation is kept.
 
 What is kept is chosen without having seen a question. Each way to choose is an order of a conversation's facts, best
-first; of one database the last of that order are erased, and again, and each time every question is asked.
+first; of one database the last of that order are erased, and again, and each time questions are asked.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from psycopg.rows import class_row
 
-from tests.benchmarks.conversations import Asked, Conversation
+from tests.benchmarks.conversations import Asked, Conversation, sampled
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers, interval
 from tests.benchmarks.forgetting import year
@@ -30,7 +30,7 @@ from workers.memory import forget, recall
 
 SHARES = (0.8, 0.5, 0.35, 0.2, 0.1)
 SHOWN = (0.5, 0.2)
-"""The shares that the table has; the plot has all."""
+"""The shares that the table has, and at which questions are asked; the plot has all."""
 
 SEEDS = 5
 FRESH, USED, LEFT = "bench_forgetting", "bench_forgetting_used", "bench_forgetting_left"
@@ -75,10 +75,10 @@ Choice: TypeAlias = Callable[[Sequence[Fact], frozenset[str]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is left at one share: of each question recall@10, and which share of its evidence is kept.
+    """What is left at one share: of each question which share of its evidence is kept, of those asked recall@10.
 
-    `outdated` has, of each question about something that was withdrawn or replaced, which share of that is among the
-    first ten.
+    `outdated` has, of each question asked about something that was withdrawn or replaced, which share of that is among
+    the first ten.
     """
 
     recall: list[float]
@@ -95,8 +95,8 @@ def measure(machine: Machine, answers: Answers, name: str, conversations: Sequen
     for database, life in LIVES.items():
         context = machine.create(database)
         year.live(context, conversations, life)
-        whole = _asked(context, conversations)
         if database == FRESH:
+            whole = _asked(context, conversations)
             answers.add_mean(f"recall@10, all kept, {name}", "", whole.recall)
             _deleted(machine, answers, name, context, conversations, whole)
         for choice, orders in _choices(context, conversations, used=database == USED):
@@ -185,11 +185,14 @@ def _curve(
     texts = {one.id: one.text for name in orders for one in facts_of(left, name)}
     curve, before = {}, dict.fromkeys(orders, 1.0)
     for share in SHARES:
+        kept = {name: {texts[id_] for id_ in order[: _count(order, share)]} for name, order in orders.items()}
+        if share not in SHOWN:
+            curve[share] = Point([], _kept(conversations, kept), [])
+            continue
         for name, order in orders.items():
             _erase(left, name, order[_count(order, share) : _count(order, before[name])])
             before[name] = share
-        kept = {name: {texts[id_] for id_ in order[: _count(order, share)]} for name, order in orders.items()}
-        curve[share] = _asked(left, conversations, kept)
+        curve[share] = replace(_asked(left, conversations), kept=_kept(conversations, kept))
     return curve
 
 
@@ -202,19 +205,16 @@ def _erase(context: Context, namespace: str, ids: Sequence[UUID]) -> None:
     search_indexes.count_lexemes(context, namespace, AT)
 
 
-def _asked(
-    context: Context, conversations: Sequence[Conversation], kept: Mapping[str, set[str]] | None = None
-) -> Point:
-    outcomes = [Outcome(one, _found(context, one)) for every in conversations for one in every.answerable]
-    return Point(
-        [measures.recall(one) for one in outcomes],
-        [_share(one.asked.evidence, None if kept is None else kept[one.asked.namespace]) for one in outcomes],
-        [measures.outdated(one) for one in outcomes if one.asked.changes],
-    )
+def _asked(context: Context, conversations: Sequence[Conversation]) -> Point:
+    outcomes = [Outcome(one, _found(context, one)) for one in sampled(conversations)]
+    outdated = [measures.outdated(one) for one in outcomes if one.asked.changes]
+    return Point([measures.recall(one) for one in outcomes], [], outdated)
 
 
-def _share(evidence: frozenset[str], kept: set[str] | None) -> float:
-    return 1.0 if kept is None else len(evidence & kept) / len(evidence)
+def _kept(conversations: Sequence[Conversation], kept: Mapping[str, set[str]]) -> list[float]:
+    """Return of each question which share of its evidence is among the texts kept of its namespace."""
+    asked = [one for every in conversations for one in every.answerable]
+    return [len(one.evidence & kept[one.namespace]) / len(one.evidence) for one in asked]
 
 
 def _found(context: Context, asked: Asked) -> list[str]:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from tests.benchmarks.conversations import Asked, Conversation
+from tests.benchmarks.conversations import Asked, Conversation, sampled
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.machine import Machine, session
@@ -31,7 +31,7 @@ def measure(machine: Machine, answers: Answers, name: str, conversations: Sequen
     for one in conversations:
         store.store_many(context, one.name, [turn.fact for turn in one.turns], AT)
         search_indexes.count_lexemes(context, one.name, AT)
-    asked = [question for one in conversations for question in one.answerable]
+    asked = sampled(conversations)
     with session(context) as db:
         (letters,) = db.execute(LETTERS).fetchone() or (0.0,)
     fresh, seconds = _asked(context, asked, AT, deep=False)
