@@ -2,8 +2,10 @@
 
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,11 @@ OLD_FACT = """
     values (1, %s, %s, %s, %s, now(), now())
 """
 FOUND = "select text, entity from facts where search @@ 'strasse' and folded(entity) = 'zoe'"
+MAY_HAVE_SCHEMAS = "select citus_set_node_property(%s, %s, 'shouldhaveshards', %s)"
+REBALANCE = "select citus_rebalance_start(drain_only => true, shard_transfer_mode => 'block_writes')"
+MOVING = """
+    select 1 from pg_stat_activity where query like 'select citus_schema_move%' and state = 'active' limit 1
+"""
 MOVE = "select citus_schema_move(current_schema()::regnamespace, %s, %s, 'block_writes')"
 
 
@@ -125,35 +132,65 @@ def test_a_worker_may_use_any_node(system: LiveSystem, tmp_path: Path) -> None:
         other.stop()
 
 
-def test_moving_the_schema_under_load_loses_and_doubles_nothing(system: LiveSystem) -> None:
-    with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
-        eventually(lambda: min(len(answered.acknowledged), len(accepted.acknowledged)) > 10, "load")
-        (target,) = system.rows(OTHER_NODE)
-        system.rows(MOVE, target)
-        assert system.rows(NODE) == [target]
-        before = len(answered.acknowledged)
-        eventually(lambda: len(answered.acknowledged) > before + 10, "tasks are answered on the other node")
-    check(system, answered, accepted)
+def move(system: LiveSystem) -> None:
+    """Move the schema to another node."""
+    (target,) = system.rows(OTHER_NODE)
+    system.rows(MOVE, target)
+    assert system.rows(NODE) == [target]
 
 
-def test_a_node_that_is_killed_and_started_again_loses_and_doubles_nothing(system: LiveSystem) -> None:
+def rebalance(system: LiveSystem) -> None:
+    """Have the rebalancer take everything off the schema's node."""
+    (node,) = system.rows(NODE)
+    system.rows(MAY_HAVE_SCHEMAS, [*node, False])
+    try:
+        system.rows(REBALANCE)
+        system.rows("select citus_rebalance_wait()")
+    finally:
+        system.rows(MAY_HAVE_SCHEMAS, [*node, True])
+    assert system.rows(NODE) != [node]
+
+
+def kill_and_start(system: LiveSystem) -> None:
+    """Kill the schema's node, and start it again."""
     node = Node(system)
-    with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
-        eventually(lambda: min(len(answered.acknowledged), len(accepted.acknowledged)) > 10, "load")
+    node.kill()
+    node.start()
+
+
+def kill_during_a_move(system: LiveSystem) -> None:
+    """Kill the node that a schema is moved from: the move fails or is complete."""
+    (target,), node = system.rows(OTHER_NODE), Node(system)
+
+    def move() -> None:
+        with suppress(psycopg.Error):
+            system.rows(MOVE, target)
+
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(move)
+        eventually(lambda: moving.done() or system.rows(MOVING), "the move has begun")
         node.kill()
-        reached = len(accepted.sent)
-        eventually(lambda: len(accepted.sent) > reached + 20, "writes are accepted meanwhile")
         node.start()
-        before = len(answered.acknowledged)
-        eventually(lambda: len(answered.acknowledged) > before + 10, "tasks are answered again")
-    check(system, answered, accepted)
 
 
-def check(system: LiveSystem, answered: Load, accepted: Load) -> None:
-    """Check that all that was acknowledged is stored, once, and complete."""
+ROUNDS: tuple[Callable[[LiveSystem], None], ...] = (move, kill_and_start, rebalance, kill_during_a_move)
+
+
+def test_rounds_of_moves_and_killed_nodes_lose_and_double_nothing(system: LiveSystem) -> None:
+    with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
+        for act in ROUNDS * (5 if os.environ.get("DEEP") else 1):
+            before = len(answered.acknowledged), len(accepted.acknowledged)
+            eventually(lambda before=before: len(answered.acknowledged) > before[0] + 10, "tasks are answered")  # type: ignore[misc]
+            eventually(lambda before=before: len(accepted.acknowledged) > before[1] + 10, "writes are accepted")  # type: ignore[misc]
+            act(system)
+        before = len(answered.acknowledged), len(accepted.acknowledged)
+        eventually(lambda: len(answered.acknowledged) > before[0] + 10, "tasks are answered again")
     eventually(lambda: swept(system), "what was accepted is stored")
     system.settle()
     found = stored(system)
+    sys.stdout.write(
+        f"{len(answered.acknowledged)} answered, {len(accepted.acknowledged)} accepted, {len(found)} stored\n"
+    )
     assert len(found) == len(set(found))
     assert answered.acknowledged | accepted.acknowledged <= set(found) <= {*answered.sent, *accepted.sent}
     assert system.incomplete() == 0

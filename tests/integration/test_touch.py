@@ -281,6 +281,13 @@ def test_a_use_counts_once_and_stands_in_the_history_but_not_among_recalls(memor
     assert memory.history(id_, at=2) == [("stored", 0), ("used", 1)]
 
 
+def test_a_reinforcement_stands_in_the_history_once(memory: Memory) -> None:
+    id_, use = memory.add("Tea at four."), uuid4()
+    for _ in range(2):
+        memory.reinforce(id_, at=1, use=use)
+    assert memory.history(id_, at=2) == [("stored", 0), ("reinforced", 1)]
+
+
 def test_what_is_not_there_any_more_was_not_used(memory: Memory) -> None:
     live, gone, theirs = memory.add("Tea."), memory.add("Cake."), memory.add("Rye.", namespace="theirs")
     memory.forget(gone, at=1)

@@ -77,12 +77,27 @@ def test_no_pod_is_root_or_writes_its_image_or_has_a_token_of_the_cluster() -> N
             assert "memory" in container["resources"]["limits"]
 
 
-def test_every_pod_reaches_the_servers_and_only_doors_are_reached() -> None:
+def test_every_pod_reaches_the_servers_and_only_the_api_is_reached() -> None:
     assert {pod["metadata"]["labels"]["ebb/reaches"] for pod in pods().values()} == {"servers"}
     policies = {name: made["spec"] for name, made in of_kind("NetworkPolicy").items()}
     assert policies["nothing-comes-in"] == {"podSelector": {}, "policyTypes": ["Ingress"]}
-    doors = policies["doors"]["podSelector"]["matchExpressions"][0]["values"]
-    assert set(doors) == set(of_kind("Service"))
+    opened = [one["podSelector"] for one in policies.values() if "Ingress" in one["policyTypes"] and "ingress" in one]
+    assert opened == [{"matchLabels": {"app": "api"}}]
+
+
+def test_secrets_are_files_and_none_is_in_the_environment() -> None:
+    settings = (FOLDER / "settings.env").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^(\w+_FILE)=/run/secrets/ebb/(\S+)$", settings, re.MULTILINE))
+    assert set(named) == {"EBB_DATABASE_URL_FILE", "EBB_REDIS_URL_FILE"}
+    for pod in pods().values():
+        (container,) = pod["spec"]["containers"]
+        assert container["envFrom"] == [{"configMapRef": {"name": "ebb"}}]
+        own = [one["value"].rpartition("/")[2] for one in container.get("env", [])]
+        (secret,) = [one["secret"] for one in pod["spec"]["volumes"] if one["name"] == "secrets"]
+        assert {item["path"] for item in secret["items"]} == {*named.values(), *own}
+        assert {"name": "secrets", "mountPath": "/run/secrets/ebb"} in container["volumeMounts"]
+        assert secret["defaultMode"] == 0o440
+        assert pod["spec"]["securityContext"]["fsGroup"] == pod["spec"]["securityContext"]["runAsUser"]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl: apt-get install kubernetes-client")
@@ -92,7 +107,7 @@ def test_the_schemas_of_kubernetes_take_what_kustomize_makes() -> None:
     objects = [one for one in yaml.safe_load_all(made.stdout) if not one["apiVersion"].startswith("keda.sh")]
     assert len(objects) > len(pods())
     for one in objects:
-        assert one["metadata"]["namespace"] == KUSTOMIZATION["namespace"]
+        assert one["kind"] == "Namespace" or one["metadata"]["namespace"] == KUSTOMIZATION["namespace"]
         schemas.validate(one, "1.33", strict=True)
     with pytest.raises(schemas.ValidationError):
         schemas.validate(objects[0] | {"imagine": True}, "1.33", strict=True)

@@ -29,7 +29,10 @@ def supposed(context: Context, own: Document, given: Sequence[str]) -> tuple[Con
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidInputError(f"set: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    return Context(settings), changed(own, document, None)
+    try:
+        return Context(settings), changed(own, document, None)
+    except InvalidInputError as fault:
+        raise InvalidInputError(f"set: {fault} A forecast also takes {', '.join(OPERATORS)}.") from None
 
 
 def _whole_path(path: str) -> str:

@@ -120,7 +120,7 @@ def touch(
 def reinforce(
     context: Context, namespace: str, id_: UUID, boost: float, at: datetime, use: UUID | None = None
 ) -> Reinforced | None:
-    """Strengthen one fact by `boost` and confirm it; return the result, or None if there is no such fact.
+    """Strengthen one fact by `boost`, confirm it and note that in its history; return None if there is no such fact.
 
     Reinforcements are deduplicated by `use` and may arrive in any order, like touches; a redelivery only answers.
     """
@@ -136,6 +136,7 @@ def reinforce(
             anchors = confirmed(anchors, found.rows, at, always=True)
             rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
             activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
+            events.add_many(db, tenant.id, at, [(one, "reinforced", {"boost": boost}) for one in rows.ids])
             log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
         anchors = activity.read(db, tenant.id, rows.ids).anchors
         return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
