@@ -169,8 +169,10 @@ def _tell(answers: Answers, name: str, runs: Sequence[tuple[float, float]]) -> f
 
 
 def _pass(context: Context, due: int) -> tuple[float, float]:
-    passes.restore(context)
+    passes.restore(context, checkpoint=False)
     with session(context) as db:
+        for statement in ARRANGE.split(";"):
+            db.execute(statement.encode())
         before = _log_position(db)
         took = seconds(lambda: passes.run_pass(context, data.AT, due))
         return took, (_log_position(db) - before) / MIB

@@ -24,7 +24,7 @@ EMBEDDING_NOTE = "store_many embeds the texts as well, which alone takes about a
 
 STAGES: dict[str, tuple[Any, str]] = {
     "checking and hashing": (store, "_row"),
-    "known by hash": (statements, "known_by_hash"),
+    "known by hash": (statements, "known_and_identified"),
     "known by id": (facts, "known_by_id"),
     "embedding": (store, "embed"),
     "facts": (facts, "add"),

@@ -146,8 +146,7 @@ def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Kno
             generic_plans(db)
         owner = namespaces.find_or_add(db, namespace)
         forget_ended(context, db, owner.id, hashes, now)
-        statements.identify_stated(db, owner.id, hashes)
-        stated = statements.known_by_hash(db, owner.id, hashes)
+        stated = statements.known_and_identified(db, owner.id, hashes)
         deleted = _deleted(db, owner.id, batch.rows, stated, batch.forced)
     # A fact that is about to be superseded may be stated again, which needs a vector.
     superseded = {fact.supersedes for fact in batch.given}

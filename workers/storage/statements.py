@@ -1,6 +1,6 @@
 """Statements: the facts that make them, and statements forgotten on request that must not be stored again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workers.core import text
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, number
 from workers.storage.facts import REQUESTED
 
 
@@ -77,9 +77,7 @@ IDENTIFY = """
 
 def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes each statement, if any; the newest of several."""
-    known = _stated(db, namespace, hashes)
-    found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
-    return {hash_: one.id for hash_, one in found.items() if one is not None}
+    return _matches(hashes, _stated(db, namespace, hashes))
 
 
 def known_with_other_detail(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
@@ -96,9 +94,11 @@ def known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> di
     return {hash_: said[hash_] for hash_ in hashes if hash_ in said}
 
 
-def identify_stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
-    """Write full identities to live facts of an earlier version that have the texts of these statements."""
-    _identify(db, namespace, [one for known in _stated(db, namespace, hashes).values() for one in known])
+def known_and_identified(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+    """Return the same as `known_by_hash`, and write full identities to facts of an earlier version."""
+    known = _stated(db, namespace, hashes)
+    _identify(db, namespace, [one for stated in known.values() for one in stated])
+    return _matches(hashes, known)
 
 
 def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
@@ -126,12 +126,20 @@ def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[byt
     return found
 
 
+def _matches(hashes: Sequence[bytes], known: Mapping[bytes, Sequence[Stated]]) -> dict[bytes, UUID]:
+    found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
+    return {hash_: one.id for hash_, one in found.items() if one is not None}
+
+
 def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
     """Return the fact that makes exactly that statement, else the newest that makes it with more or less detail."""
     exact = next((one for one in known if one.identity == hash_), None)
     like = [one for one in known if text.same_statement(one.identity, hash_)]
     return exact or max(like, key=lambda one: (one.created_at, one.id), default=None)
 
+
+FEW = 20
+"""For more statements than this it is worth a query whether the namespace has any that must stay forgotten."""
 
 MORE = b"+"
 """Suffix of a text's identity: a forgotten statement with that text had an entity, key or value."""
@@ -165,6 +173,8 @@ FORGOTTEN_AMONG = """
     where forgotten_hashes.namespace = %(namespace)s
 """
 
+ANY_FORGOTTEN = "select exists (select from forgotten_hashes where namespace = %(namespace)s)"
+
 FORGOTTEN_OF = """
     select fact, forgotten_at, reason from forgotten_hashes
     where namespace = %(namespace)s and fact = any(%(facts)s)
@@ -194,6 +204,8 @@ def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> 
     Covers the exact statement, one with the same text and less detail, and any with the same text if this statement has
     no detail. A record of an earlier version, or of a statement without detail, covers all statements with its text.
     """
+    if len(hashes) > FEW and not number(db, ANY_FORGOTTEN, {"namespace": namespace}):
+        return {}
     said = [(hash_, variant) for hash_ in hashes for variant in _covering(hash_)]
     rows = db.execute(FORGOTTEN_AMONG, {"namespace": namespace, "hashes": [variant for _, variant in said]})
     return {said[place][0]: fact for place, fact in rows}
