@@ -9,6 +9,9 @@ INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disa
 # two more than cores: for half of their time tests wait for other processes
 PYTEST = $(VENV)/bin/pytest --dist loadfile --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
 
+# tests start hundreds of processes: compiled modules are kept, whatever the environment says
+export PYTHONDONTWRITEBYTECODE :=
+
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 

@@ -114,6 +114,17 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
+def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
+    """As with `ebb up --detach 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
+    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
+        os.close(writing)
+        os.close(reading)
+    assert up.returncode == 0
+    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
+
+
 def test_status_shows_all_addresses_and_running_processes(running: Place) -> None:
     status = running.status()
     assert list(status) == [
@@ -242,7 +253,7 @@ def test_down_where_nothing_runs_says_so(place: Place) -> None:
     assert place.status()["processes"] == []
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.deep)])
 def test_a_signal_to_the_foreground_stops_everything(stopped: Place, ending: signal.Signals) -> None:
     with _foreground(stopped) as up:
         family = stopped.family()
@@ -307,15 +318,6 @@ def test_a_port_in_use_is_named_before_anything_starts(place: Place) -> None:
     assert not place.home.postgres.exists()
 
 
-def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
-    up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
-    assert up.returncode == 1
-    message = json.loads(up.stdout)["error"]["message"]
-    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
-    assert "ebb keys create" in message
-    assert stopping.supervisor_of(place.home) is None
-
-
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
     up = place.up(EBB_SEGMENTS="many")
     assert up.returncode == 1
@@ -336,6 +338,15 @@ def test_a_home_with_unsupported_characters_is_refused(place: Place) -> None:
     up = Place(place.folder / "100%").up()
     assert up.returncode == 1
     assert "choose another path" in json.loads(up.stdout)["error"]["message"]
+
+
+def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place, database_url: str, redis_url: str) -> None:
+    up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url, EBB_HOST="0.0.0.0")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
+    assert "ebb keys create" in message
+    assert stopping.supervisor_of(place.home) is None
 
 
 def test_configured_servers_are_used_instead_of_embedded_ones(place: Place, database_url: str, redis_url: str) -> None:
@@ -364,14 +375,3 @@ def test_an_unreachable_configured_server_is_an_error_and_all_is_stopped(place: 
     assert variable in message
     assert str(port) in message
     assert stopping.supervisor_of(place.home) is None
-
-
-def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
-    """As with `ebb up --detach 2>&1 | head -1`."""
-    reading, writing = os.pipe()
-    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
-    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
-        os.close(writing)
-        os.close(reading)
-    assert up.returncode == 0
-    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from made_up import examples
-from sklearn.feature_extraction.text import HashingVectorizer
 
 from workers.embedding import make_embedder
 from workers.embedding.hashing import NGRAMS, HashingEmbedder
@@ -123,6 +122,8 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: HashingEmbedd
 @example(["\N{MATHEMATICAL BOLD ITALIC CAPITAL A}"])
 @examples(100)
 def test_counts_are_those_of_scikit_learn(dims: int, texts: list[str]) -> None:
+    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - every test process imports this module
+
     vectorizer = HashingVectorizer(
         analyzer="char_wb",
         ngram_range=NGRAMS,

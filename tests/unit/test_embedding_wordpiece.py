@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from workers.embedding.wordpiece import VOCABULARY, WordPiece
+from workers.embedding.wordpiece import VOCABULARY, encode
 
 BERT = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
@@ -30,6 +30,6 @@ def test_the_vocabulary_is_that_of_the_uncased_bert_models() -> None:
     ],
 )
 def test_texts_have_the_pieces_that_the_models_were_trained_with(text: str, pieces: str) -> None:
-    (numbers,) = WordPiece().encode([text])
+    (numbers,) = encode([text])
 
     assert " ".join(PIECES[number] for number in numbers) == pieces

