@@ -1,1 +1,1 @@
-"""Chaos: one command that tries to break a running Ebb, and an oracle that looks at every row afterwards."""
+"""Chaos: faults injected into a running Ebb under load, and an oracle that compares every row afterwards."""

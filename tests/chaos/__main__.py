@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [SCENARIO…]`: break what can be broken, look at every row, print and write what was found."""
+"""`python -m tests.chaos [SCENARIO…]`: inject faults, compare every row, print and write the results."""
 
 import argparse
 import secrets
@@ -21,13 +21,13 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MOST_SHOWN = 12
 QUICK, QUICK_ROUNDS = ("children killed", "PostgreSQL crashed", "messages doubled", "anything"), 3
 AFTERWARDS_SECONDS = 20.0
-"""What a scenario takes of its time when its rounds are over, to settle and to be judged."""
+"""Time reserved in each scenario for settling and comparing, after its rounds."""
 
 
 def main() -> None:
-    """Run what was asked for; end with 1 if anything is wrong."""
+    """Run the chosen scenarios; exit with status 1 if any of them found a fault."""
     given = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that servers are ended and disks unmounted
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # servers are stopped and disks unmounted
     console.print(f"seed {given.seed}")
     names = given.scenarios or (QUICK if given.quick else [scenario.name for scenario in SCENARIOS])
     wanted = [scenario for scenario in SCENARIOS if scenario.name in names]
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _keep_results(details: list[dict[str, Any]], given: argparse.Namespace) -> None:
-    """Write what a whole run found, or part of one to a folder that was asked for: it replaces no published results."""
+    """Write the results; those of a partial run only to a folder given by `--results`."""
     part = given.quick or given.rounds or given.scenarios
     folder = given.results or RESULTS
     path = folder / "chaos.json"
@@ -80,7 +80,7 @@ def _say(outcome: Outcome) -> None:
 
 
 def summary(details: list[dict[str, Any]], command: str) -> Answers:
-    """Return figures of all scenarios together, from what each was."""
+    """Return the totals over all scenarios."""
     done = [detail for detail in details if not detail["skipped"]]
     answers = Answers(command)
     for name, value in _sums(done).items():
@@ -92,8 +92,8 @@ def summary(details: list[dict[str, Any]], command: str) -> Answers:
 
 
 SHORTENED = (
-    f"what was not acknowledged comes again after {launch.VISIBILITY_SECONDS} s, and from the outbox after "
-    f"{launch.VISIBILITY_SECONDS + launch.WORK_SECONDS:g} s, instead of 120 and 150 s, so that more rounds fit"
+    f"unacknowledged messages are redelivered after {launch.VISIBILITY_SECONDS} s, and those of the outbox after "
+    f"{launch.VISIBILITY_SECONDS + launch.WORK_SECONDS:g} s, instead of 120 and 150 s, for more rounds"
 )
 NONE_OF = ("lost", "doubled", "decayed twice", "torn", "left over", "found by doctor", "scenarios that did not recover")
 
@@ -118,7 +118,7 @@ def _sums(done: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _lost(one: dict[str, Any]) -> int:
-    """Return how many children were killed while they worked; those that poison ended do not count."""
+    """Return how many children were killed during a task, without those that the poison task killed."""
     return sum(times for task, times in one["lost_children"].items() if task != launch.POISON)
 
 
@@ -144,12 +144,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=", ".join(one.name for one in SCENARIOS))
     parser.add_argument("--rounds", type=int, help="rounds of each scenario")
-    parser.add_argument("--minutes", type=float, default=20, help="after which no further round begins (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=20, help="start no round after this time (%(default)s)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds each of {', '.join(QUICK)}")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of all random choices")
-    parser.add_argument("--add", action="store_true", help="add to the results that are there")
-    parser.add_argument("--keep", action="store_true", help="leave the folders with all logs")
-    parser.add_argument("--results", type=Path, help="the folder for chaos.json; a whole run's is the repository's")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="seed of all random choices")
+    parser.add_argument("--add", action="store_true", help="add to the existing results")
+    parser.add_argument("--keep", action="store_true", help="keep the folders with all logs")
+    parser.add_argument("--results", type=Path, help="folder for chaos.json; a complete run needs none")
     given = parser.parse_args()
     if unknown := set(given.scenarios) - {one.name for one in SCENARIOS}:
         parser.error(f"no such scenario: {', '.join(unknown)}; there are: {', '.join(one.name for one in SCENARIOS)}")

@@ -1,8 +1,7 @@
-"""Cells: some facts, and what is done to them step by step, as random numbers have it.
+"""Cells: groups of facts with a random sequence of steps.
 
-What a cell must be in the end follows from its own steps, in their order. So nothing is done to it of which a message
-that comes again late would make something else, after the steps that follow: such as storing a near-duplicate of facts
-that were consolidated before.
+The final state of a cell follows from its own steps, in their order. Steps whose late redelivery would have another
+effect after the following steps are left out, such as storing a near-duplicate of facts that were consolidated before.
 """
 
 import json
@@ -17,13 +16,13 @@ from uuid import UUID, uuid5
 from workers.documents import CHUNK_IDS
 from workers.items import item_id
 
-Wish: TypeAlias = tuple[str, dict[str, Any]]
-"""A task, and its arguments."""
+Request: TypeAlias = tuple[str, dict[str, Any]]
+"""A task and its arguments."""
 
 NAMESPACES = ("north", "south", "east", "west")
 ACKNOWLEDGED, ACCEPTED, UNKNOWN, REFUSED = "acknowledged", "accepted", "unknown", "refused"
 CLASSES = ("short", "normal", "active", "stable", "durable", "permanent", None)
-"""Lifetimes that do not end a day after a pass: whether that was asked for depends on when beat's pass came."""
+"""Lifetimes that do not end within a day after a pass, since the time of beat's passes varies."""
 
 DAY = timedelta(days=1)
 LOOKUP, TOUCH, PLAN, JANITOR = "memory.lookup", "memory.touch", "decay.plan", "memory.janitor"
@@ -33,10 +32,10 @@ RESOLVE, SETTINGS, PUT_ITEM, DROP_ITEM = "memory.resolve", "memory.settings", "m
 FACTS, FADING, ALIKE, NOTES, ITEMS = "facts", "fading", "alike", "notes", "items"
 DEEP, CROWDED = "deep", "crowded"
 KINDS = {FACTS: 45, FADING: 12, ALIKE: 10, NOTES: 10, ITEMS: 8, DEEP: 9, CROWDED: 6}
-"""What cells are of, and how many of a hundred are of each."""
+"""The kinds of cells, each with its share in percent."""
 
 OWN = (FADING, ALIKE, DEEP, CROWDED)
-"""Cells with a namespace of their own, for what is done to them is done to all of it."""
+"""Cells with a namespace of their own, because their steps affect a whole namespace."""
 
 USES = ("reinforce", "pin", "forget", "erase", "supersede", "contradict", "link", "relate", "again")
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
@@ -47,7 +46,7 @@ GRAZES = (
     "the stone bridge, where the ferry lands at noon, the miller's children fish for trout, the orchard wall has "
     "fallen down, and a narrow path leads past the chapel and the lime kiln up to the forest and the quarry on the hill"
 )
-"""So long that facts about one herd are near-duplicates by their vectors as well as by their signatures.
+"""Long enough that facts about one herd are near-duplicates by their vectors and by their signatures.
 
 A restored fact has only its signature until it is regenerated, which may come before or after it is compared.
 """
@@ -60,7 +59,7 @@ HOW = (
 
 @dataclass
 class Step:
-    """One task that was sent, and what its sender knows about its outcome."""
+    """A task that was sent, with its outcome as far as the client knows it."""
 
     task: str
     arguments: dict[str, Any]
@@ -72,9 +71,9 @@ class Step:
 
 @dataclass
 class Cell:
-    """Facts of one namespace, and what was done to them, in order.
+    """Facts of one namespace and their steps, in order.
 
-    One of notes has the name of its file, one of items that of their place; these are named by the tasks that put them.
+    Cells of notes have the name of their file, cells of items the name of their collection.
     """
 
     namespace: str
@@ -85,24 +84,24 @@ class Cell:
 
     @property
     def names(self) -> list[str]:
-        """Return what its rows are known by; a row of a namespace that others share is of none."""
+        """Return the names by which its rows are found; rows of a shared namespace belong to no cell."""
         items = (str(item_id(UUID(step.task_id))) for step in self.steps if step.task == PUT_ITEM)
         return [self.name, *self.ids, *items, *([self.namespace] if self.kind in OWN else [])]
 
     @property
     def certain(self) -> list[Step]:
-        """Return the steps that happened for certain, or must."""
+        """Return the steps that were acknowledged or accepted."""
         return [step for step in self.steps if step.outcome in (ACKNOWLEDGED, ACCEPTED) and step.task != LOOKUP]
 
     @property
     def uncertain(self) -> list[Step]:
-        """Return the steps that may have happened; a lookup promises its answer, and no touch of what it returned."""
+        """Return the steps that may have happened; a lookup guarantees its answer, but not the touch of its results."""
         return [step for step in self.steps if step.outcome == UNKNOWN or step.task == LOOKUP]
 
 
 @dataclass
 class Author:
-    """Draws cells and what is done to them; instants are those at which each step is asked for.
+    """Draws random cells and steps; instants are those at which each step is sent.
 
     If `own`, some cells have a namespace of their own, in which passes, janitors and consolidations are asked for.
     """
@@ -118,7 +117,7 @@ class Author:
         return str(UUID(int=self.rng.getrandbits(128), version=4))
 
     def cell(self, place: int) -> Cell:
-        """Return a new cell; its first step tells its facts."""
+        """Return a new cell; its first step stores its facts."""
         kind = self.rng.choices(list(KINDS), list(KINDS.values()))[0]
         kind = kind if self.own or kind not in OWN else FACTS
         name = f"cell {self.number} {place}"
@@ -134,8 +133,8 @@ class Author:
             return self.rng.randint(HERDS, MOST_ALIKE)
         return 1 if self.rng.random() < 0.25 and kind == FACTS else self.rng.randint(2, self.most_facts)
 
-    def plan(self, cell: Cell) -> Iterator[Wish]:
-        """Yield what to do to a cell."""
+    def plan(self, cell: Cell) -> Iterator[Request]:
+        """Yield the steps of a cell."""
         plans = {
             FACTS: self._facts, FADING: self._fading, ALIKE: self._alike, NOTES: self._notes, ITEMS: self._items,
             DEEP: self._deep, CROWDED: self._crowded,
@@ -144,7 +143,7 @@ class Author:
 
     # Facts that are stored, used and forgotten ----------------------------------------------------------------------
 
-    def _facts(self, cell: Cell) -> Iterator[Wish]:
+    def _facts(self, cell: Cell) -> Iterator[Request]:
         yield "memory.store_many", self._stored_cell(cell, aged=self.rng.random() < 0.3)
         for _ in range(self.rng.randint(0, 5)):
             yield from self._use(cell)
@@ -169,8 +168,8 @@ class Author:
         ]
         return {"facts": facts, "classify": False, "now": now.isoformat(), **_in(cell)}
 
-    def _use(self, cell: Cell) -> Iterator[Wish]:
-        """Yield one thing that is done to a cell, or two of which the second takes the first back."""
+    def _use(self, cell: Cell) -> Iterator[Request]:
+        """Yield one step, or two of which the second reverts the first."""
         one, several = self.rng.choice(cell.ids), self.rng.sample(cell.ids, self.rng.randint(1, len(cell.ids)))
         match self.rng.choice(USES):
             case "reinforce":
@@ -197,14 +196,14 @@ class Author:
                 yield "memory.store_many", self._at(cell, facts=[again], classify=False)
 
     def _newer(self, cell: Cell, older: str) -> dict[str, Any]:
-        """Return a fact that takes the place of another; the first of a cell, which is stored again, keeps its own."""
+        """Return a fact that supersedes another, but not the first of a cell, which is stored again."""
         id_, now = self.uuid(), self.clock().isoformat()
         text = f"In {cell.name} stone {len(cell.ids)} lies where another lay."
         cell.ids.append(id_)
         return {"id": id_, "text": text, "entity": cell.name, "created_at": now, "supersedes": older}
 
-    def _contradict(self, cell: Cell) -> Iterator[Wish]:
-        """Yield a fact and another that contradicts it, and half of the time that both hold."""
+    def _contradict(self, cell: Cell) -> Iterator[Request]:
+        """Yield a fact and one that contradicts it, and half of the time the decision that both are valid."""
         about = {"entity": cell.name, "key": f"colour {len(cell.ids)}"}
         two = [self.uuid(), self.uuid()]
         for id_, value in zip(two, ("grey", "brown"), strict=True):
@@ -214,7 +213,7 @@ class Author:
         if self.rng.random() < 0.5:
             yield RESOLVE, self._at(cell, ids=two, both=True)
 
-    def _link(self, cell: Cell) -> Iterator[Wish]:
+    def _link(self, cell: Cell) -> Iterator[Request]:
         source, target = self.rng.sample(cell.ids, 2)
         ends = {"source": source, "target": target, "type": "CAUSED_BY"}
         yield "memory.link", self._at(cell, **ends, strength=0.5)
@@ -226,7 +225,7 @@ class Author:
                 if self.rng.random() < 0.5:
                     yield "memory.link", self._at(cell, **ends, strength=0.7)
 
-    def _relate(self, cell: Cell) -> Iterator[Wish]:
+    def _relate(self, cell: Cell) -> Iterator[Request]:
         ends = {"source": cell.name, "target": f"hill {self.rng.randint(0, 3)}", "type": "lies near"}
         yield "memory.relate", self._at(cell, **ends, weight=0.8)
         match self.rng.randint(0, 2):
@@ -237,14 +236,14 @@ class Author:
                 if self.rng.random() < 0.5:
                     yield "memory.relate", self._at(cell, **ends, weight=0.4)
 
-    def _touch(self, cell: Cell) -> Wish:
+    def _touch(self, cell: Cell) -> Request:
         if self.rng.random() < 0.5:
             return TOUCH, {"ids": cell.ids, "at": self.clock().isoformat(), **_in(cell)}
         return LOOKUP, self._at(cell, entity=cell.name)
 
-    # Facts that fade, facts that say nearly the same, files and items ------------------------------------------------
+    # Facts that fade, near-duplicates, files and items ------------------------------------------------
 
-    def _fading(self, cell: Cell) -> Iterator[Wish]:
+    def _fading(self, cell: Cell) -> Iterator[Request]:
         yield "memory.store_many", self._stored_cell(cell, fades=True)
         if self.rng.random() < 0.4:
             yield SETTINGS, self._at(cell, set={HALF_LIFE: self.rng.randint(20, 200)})
@@ -253,8 +252,8 @@ class Author:
         later = self.clock() + self.rng.randint(20, 500) * DAY
         yield self.rng.choice((PLAN, JANITOR)), {"now": later.isoformat(), **_in(cell)}
 
-    def _deep(self, cell: Cell) -> Iterator[Wish]:
-        """Let facts end and sink into deep memory, then have some of them restored, used, erased or stored again."""
+    def _deep(self, cell: Cell) -> Iterator[Request]:
+        """Yield steps that move facts to deep memory and then restore, use, erase or store some of them again."""
         yield "memory.store_many", self._stored_cell(cell, fades=True)
         if len(cell.ids) > 1 and self.rng.random() < 0.5:
             yield from self._link(cell)
@@ -264,7 +263,7 @@ class Author:
         for _ in range(self.rng.randint(0, 3)):
             yield self._brought_up(cell, self.rng.sample(cell.ids, self.rng.randint(1, len(cell.ids))))
 
-    def _brought_up(self, cell: Cell, some: list[str]) -> Wish:
+    def _brought_up(self, cell: Cell, some: list[str]) -> Request:
         match self.rng.choice(("restore", "restore", "use", "erase", "again")):
             case "use":
                 return TOUCH, {"ids": some, "at": self.clock().isoformat(), "deep": True, **_in(cell)}
@@ -276,8 +275,8 @@ class Author:
                 return "memory.store_many", self._at(cell, facts=[again], classify=False)
         return "memory.restore", self._at(cell, ids=some)
 
-    def _crowded(self, cell: Cell) -> Iterator[Wish]:
-        """Give a namespace room for those of its facts alone that are worth far more than the others."""
+    def _crowded(self, cell: Cell) -> Iterator[Request]:
+        """Limit the capacity of a namespace to its facts of clearly higher value."""
         stored = self._stored_cell(cell)
         for place, fact in enumerate(stored["facts"]):
             fact["salience"], fact["importance"] = (1.0, 1.0) if place % 2 else (0.01, 0.0)
@@ -285,8 +284,8 @@ class Author:
         yield SETTINGS, self._at(cell, set={CAPACITY: len(cell.ids) // 2})
         yield PLAN, self._at(cell)
 
-    def _alike(self, cell: Cell) -> Iterator[Wish]:
-        """Have near-duplicates merged, and often some of them restored, which are then left as they are."""
+    def _alike(self, cell: Cell) -> Iterator[Request]:
+        """Yield a consolidation of near-duplicates, and often a restore of some of them."""
         yield "memory.store_many", self._at(cell, facts=self._herds(cell), classify=False)
         if self.rng.random() < 0.5:
             yield "memory.pin", self._at(cell, id=self.rng.choice(cell.ids))
@@ -296,7 +295,7 @@ class Author:
             yield CONSOLIDATE, self._at(cell, apply=True)
 
     def _herds(self, cell: Cell) -> list[dict[str, Any]]:
-        """Return facts that say nearly the same of one herd each; what is said of another herd is never the same."""
+        """Return facts that are near-duplicates within a herd, and never between herds."""
         how, now = self.rng.sample(HOW, len(cell.ids)), self.clock().isoformat()
         return [
             {
@@ -309,8 +308,8 @@ class Author:
             for place, id_ in enumerate(cell.ids)
         ]
 
-    def _notes(self, cell: Cell) -> Iterator[Wish]:
-        """Have a file read, and again when it has changed; forget parts of it; say that it is gone."""
+    def _notes(self, cell: Cell) -> Iterator[Request]:
+        """Yield steps that index a file, index it again after a change, forget parts of it and remove it."""
         said = [self._part(cell, place) for place in range(self.rng.randint(1, MOST_CHUNKS))]
         yield self._read(cell, said)
         for change in range(self.rng.randint(0, 4)):
@@ -335,12 +334,12 @@ class Author:
         cell.ids.append(_part_id(cell, part))
         return part
 
-    def _read(self, cell: Cell, said: Sequence[dict[str, str]]) -> Wish:
+    def _read(self, cell: Cell, said: Sequence[dict[str, str]]) -> Request:
         digest = sha256("\n".join(part["text"] for part in said).encode()).hexdigest()
         return INDEX, self._at(cell, path=cell.name, chunks=list(said), digest=digest, folder="/there")
 
-    def _items(self, cell: Cell) -> Iterator[Wish]:
-        """Have documents kept under a few keys, replaced, dropped and kept again."""
+    def _items(self, cell: Cell) -> Iterator[Request]:
+        """Yield steps that put, replace and delete items under a few keys."""
         for change in range(self.rng.randint(1, 8)):
             place = {"path": ["sheds", cell.name], "key": self.rng.choice(("oats", "tools"))}
             if change and self.rng.random() < 0.3:
@@ -359,5 +358,5 @@ def _in(cell: Cell) -> dict[str, str]:
 
 
 def _part_id(cell: Cell, part: dict[str, str]) -> str:
-    """Return the id that the chunk of a file has, as `workers.documents` makes it."""
+    """Return the id of a chunk of a file, as `workers.documents` computes it."""
     return str(uuid5(CHUNK_IDS, "\0".join((cell.namespace, cell.name, part["section"], part["text"]))))

@@ -1,4 +1,4 @@
-"""An embedding endpoint on loopback that answers as OpenAI's does, until chaos tells it to be ill."""
+"""An embedding endpoint on loopback that answers like OpenAI's, or fails as chaos sets it to."""
 
 import hashlib
 import json
@@ -14,14 +14,14 @@ HANG_SECONDS = 4.0
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Gives each text a vector of its own, the same at every request, or whatever its illness demands."""
+    """Returns a reproducible vector for each text, or the failure that is set."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.illness = "none"
-        self.ill_answers = 0
+        self.failure = "none"
+        self.failed_answers = 0
         self.over = threading.Event()
 
     @property
@@ -36,13 +36,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-        illness = self.server.illness
-        self.server.ill_answers += illness != "none"
+        failure = self.server.failure
+        self.server.failed_answers += failure != "none"
         with suppress(ConnectionError):
-            ILLNESSES[illness](self, texts)
+            FAILURES[failure](self, texts)
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+        """Log nothing."""
 
     def answer(self, vectors: list[list[float]], status: int = 200) -> None:
         """Send vectors."""
@@ -50,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_body(json.dumps({"data": data}).encode(), status)
 
     def send_body(self, body: bytes, status: int = 200, *, less: int = 0) -> None:
-        """Send a body, all of it or less."""
+        """Send a body or its beginning."""
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def vector(text: str, dims: int = DIMS) -> list[float]:
-    """Return the vector of a text: random, but the same for the same text."""
+    """Return the reproducible random vector of a text."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
     return [round(float(value), 6) for value in np.random.default_rng(seed).normal(size=dims)]
 
@@ -103,7 +103,7 @@ def _cut_off(handler: _Handler, texts: list[str]) -> None:
     handler.send_body(body, less=len(body) // 2)
 
 
-ILLNESSES: dict[str, Callable[[_Handler, list[str]], None]] = {
+FAILURES: dict[str, Callable[[_Handler, list[str]], None]] = {
     "none": _well,
     "hangs": _hang,
     "answers NaN": _nan,
@@ -118,7 +118,7 @@ ILLNESSES: dict[str, Callable[[_Handler, list[str]], None]] = {
 
 @contextmanager
 def serving() -> Iterator[Endpoint]:
-    """Let an endpoint answer for as long as the block lasts."""
+    """Run an endpoint for the duration of the block."""
     with Endpoint() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()

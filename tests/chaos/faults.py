@@ -1,4 +1,4 @@
-"""The faults: each does one thing to a running system that must not harm it, and leaves all programs running."""
+"""The faults: each disturbs a running system once, and leaves all programs running."""
 
 import json
 import random
@@ -18,13 +18,13 @@ import redis
 
 from api.client import Client
 from tests.chaos import launch
-from tests.chaos.endpoint import ILLNESSES, Endpoint
+from tests.chaos.endpoint import FAILURES, Endpoint
 from tests.chaos.system import System
 from workers.errors import EbbError
 
 AWAY_SECONDS = 2.0
 MIDST_SECONDS = 0.5
-"""A fault comes within this time, and so in the middle of whatever the load is at."""
+"""A fault is injected after a random delay of at most this."""
 
 AWAIT_SECONDS = 3.0
 IN_THE_MIDDLE = "in the middle of"
@@ -43,7 +43,7 @@ ENDED = "select pg_xact_status(%s::text::xid8)"
 UPGRADE_SECONDS = 60.0
 YEAR = 365 * 86_400.0
 ENDED_SECONDS = 5.0
-"""PostgreSQL rolls back what a dead process was at as soon as it is done with the statement at hand."""
+"""PostgreSQL rolls back the transaction of a dead client after its current statement."""
 
 GARBAGE = (
     b"",
@@ -68,7 +68,7 @@ def kill_children(system: System, rng: random.Random) -> str:
 
 
 def _strike(system: System, what: str, act: Callable[[], None]) -> str:
-    """Act as soon as a connection is in the middle of such a transaction; return whether that was rolled back by it."""
+    """Act as soon as a connection is within such a transaction; return whether it was rolled back."""
     transaction = _awaited(system, STATEMENTS[what])
     act()
     if transaction is None:
@@ -77,7 +77,7 @@ def _strike(system: System, what: str, act: Callable[[], None]) -> str:
 
 
 def _awaited(system: System, pattern: str) -> str | None:
-    """Wait, within a limit, until a connection has sent such a statement and not committed; return the transaction."""
+    """Wait, up to a timeout, for a connection with such a statement in an open transaction; return the transaction."""
     deadline = time.monotonic() + AWAIT_SECONDS
     with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
         while time.monotonic() < deadline:
@@ -88,7 +88,7 @@ def _awaited(system: System, pattern: str) -> str | None:
 
 
 def _rolled_back(system: System, transaction: str) -> bool:
-    """Return whether a transaction, once it has ended, was rolled back."""
+    """Wait until a transaction has ended; return whether it was rolled back."""
     deadline, ended = time.monotonic() + ENDED_SECONDS, "in progress"
     with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
         while ended == "in progress" and time.monotonic() < deadline:
@@ -106,7 +106,7 @@ def _kill(children: list[psutil.Process]) -> None:
 def kill_parent(system: System, rng: random.Random) -> str:
     """Kill the main process of one worker, or of both, at a random moment or in the middle of a transaction.
 
-    Its children end as soon as they see that it is gone; half of the time they are killed with it.
+    Its children end when they notice; half of the time they are killed with it.
     """
     workers = system.workers() if rng.random() < 0.5 else [rng.choice(system.workers())]
     children = [child for worker in workers for child in worker.children()] if rng.random() < 0.5 else []
@@ -134,7 +134,7 @@ def kill_redis(system: System, rng: random.Random) -> str:
 
 
 def lose_redis(system: System, rng: random.Random) -> str:
-    """Kill Redis, and start it again with nothing: every message, result, mark and accepted write is gone."""
+    """Kill Redis, and start it again empty: all messages, results, marks and accepted writes are lost."""
     time.sleep(rng.uniform(0, MIDST_SECONDS))
     system.programs["redis"].stop(signal.SIGKILL)
     for path in system.own_redis.data.iterdir():
@@ -145,7 +145,7 @@ def lose_redis(system: System, rng: random.Random) -> str:
 
 
 def fill_redis(system: System, rng: random.Random) -> str:
-    """Let Redis take no more bytes for a while, as at its `maxmemory`; what it holds stays."""
+    """Make Redis refuse writes for a while, as at its `maxmemory`; its data stays."""
     time.sleep(rng.uniform(0, MIDST_SECONDS))
     with redis.Redis.from_url(system.redis_url) as keys:
         keys.config_set("maxmemory", max(int(keys.info("memory")["used_memory"]) - 1, 1))
@@ -155,9 +155,9 @@ def fill_redis(system: System, rng: random.Random) -> str:
 
 
 def stop_processes(system: System, rng: random.Random) -> str:
-    """Stop a worker with its children, or its children alone, and let them go on after a while.
+    """Suspend a worker with its children, or its children alone, and resume them after a while.
 
-    Often that is longer than a message waits until it is delivered again, so both do the same work.
+    Often that takes longer than the redelivery of their messages, which are then processed twice.
     """
     worker = rng.choice(system.workers())
     children = worker.children()
@@ -182,7 +182,7 @@ def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
 
 
 def upgrade(system: System, rng: random.Random) -> str:
-    """Run migrations under the load, as `ebb migrate` does; half of the time kill that once and run it again."""
+    """Run migrations under load, as `ebb migrate` does; half of the time kill them once and run them again."""
     time.sleep(rng.uniform(0, MIDST_SECONDS))
     process = _upgrading(system)
     killed = rng.random() < 0.5
@@ -215,7 +215,7 @@ def restart_postgres(system: System, rng: random.Random) -> str:
 
 
 def crash_postgres(system: System, rng: random.Random) -> str:
-    """Stop PostgreSQL at once, so that it must recover from its log."""
+    """Stop PostgreSQL immediately; it recovers from its log."""
     return _postgres(system, rng, signal.SIGQUIT)
 
 
@@ -228,7 +228,7 @@ def _postgres(system: System, rng: random.Random, how: signal.Signals) -> str:
 
 
 def fill_disk(system: System, rng: random.Random) -> str:
-    """Fill the disk that PostgreSQL lives on to the last block for a while, whatever it makes of that."""
+    """Fill the disk of PostgreSQL completely for a while."""
     ballast = system.postgres_folder / "ballast"
     time.sleep(rng.uniform(0, MIDST_SECONDS))
     _fill(ballast)
@@ -245,7 +245,7 @@ def _fill(ballast: Path) -> None:
 
 
 def kill_beat(system: System, rng: random.Random) -> str:
-    """Kill one of several beats; they all go on."""
+    """Kill one of several beats; all continue."""
     beats = [program for name, program in system.programs.items() if name.startswith("beat")]
     time.sleep(rng.uniform(0, 2 * MIDST_SECONDS))
     rng.choice(beats).signal(signal.SIGKILL)
@@ -253,13 +253,13 @@ def kill_beat(system: System, rng: random.Random) -> str:
 
 
 def deliver_twice(system: System, rng: random.Random) -> str:
-    """Do nothing but let the load go on, half of the time with a child killed: all messages come twice anyway."""
+    """Only wait, half of the time with a child killed: all messages are delivered twice anyway."""
     time.sleep(rng.uniform(0, 2 * MIDST_SECONDS))
     return kill_children(system, rng) if rng.random() < 0.5 else "delivered all twice"
 
 
 def set_clock_back(system: System, rng: random.Random) -> str:
-    """Set the clock of all workers and beats back by seconds to months, for a moment, and then right again."""
+    """Set the clocks of all workers and beats back by seconds to months for a moment."""
     system.set_clock(-(10 ** rng.uniform(0, 7)))
     time.sleep(rng.uniform(0.3, 1.5))
     if rng.random() < 0.3:
@@ -269,7 +269,7 @@ def set_clock_back(system: System, rng: random.Random) -> str:
 
 
 def set_clocks_apart(system: System, rng: random.Random) -> str:
-    """Set the clocks of workers and beats, of clients, or of both a year ahead or back; sometimes kill a child, too."""
+    """Set the clocks of workers and beats, of clients, or of both a year ahead or back; sometimes also kill a child."""
     shifts = {"workers": rng.choice((-YEAR, 0, YEAR)), "clients": rng.choice((-YEAR, 0, YEAR))}
     system.set_clock(shifts["workers"])
     system.set_clock(shifts["clients"], of_clients=True)
@@ -281,7 +281,7 @@ def set_clocks_apart(system: System, rng: random.Random) -> str:
 
 
 def poison(system: System, rng: random.Random) -> str:
-    """Send what no worker can do: a task that kills its child, an unknown one, wrong arguments, or garbage."""
+    """Send messages that fail: a task that kills its child, an unknown task, invalid arguments, or garbage."""
     kind = rng.choice(("kills", "unknown", "arguments", "garbage", "garbage"))
     client = Client(system.redis_url)
     with suppress(EbbError):
@@ -306,13 +306,13 @@ def _push_garbage(system: System, rng: random.Random) -> None:
         keys.lpush(rng.choice(launch.QUEUES), body)
 
 
-def make_ill(endpoint: Endpoint, system: System, rng: random.Random) -> str:
-    """Let the embedder be ill for a while, and half of the time kill a child meanwhile."""
-    endpoint.illness = rng.choice([name for name in ILLNESSES if name != "none"])
+def fail_embedder(endpoint: Endpoint, system: System, rng: random.Random) -> str:
+    """Make the embedder fail for a while, and half of the time kill a child meanwhile."""
+    endpoint.failure = rng.choice([name for name in FAILURES if name != "none"])
     time.sleep(rng.uniform(0.5, 1.0 + AWAY_SECONDS))
     if rng.random() < 0.5:
         kill_children(system, rng)
-    said, endpoint.illness = endpoint.illness, "none"
+    said, endpoint.failure = endpoint.failure, "none"
     return f"the embedder {said}"
 
 
@@ -322,7 +322,7 @@ ANY = (
 
 
 def anything(system: System, rng: random.Random) -> str:
-    """Do one or two of the other faults, the second right behind the first."""
+    """Inject one or two of the other faults, the second directly after the first."""
     done = [rng.choice(ANY)(system, rng) for _ in range(rng.randint(1, 2))]
     return " and ".join(done)
 

@@ -1,8 +1,8 @@
-"""`python -m tests.chaos.launch worker|beat …`: Celery as `ebb up` runs it, in a world that chaos has a hand in.
+"""`python -m tests.chaos.launch worker|beat …`: Celery as `ebb up` runs it, with its clock and messages controlled.
 
-What a message waits for until it is delivered again is seconds here instead of two minutes, so that hundreds of rounds
-fit into some minutes; beat's minutes are seconds, and slices of batches are small. The clock can be set back under
-running processes, and every message can be delivered twice. Nothing of what Ebb does is replaced.
+The redelivery timeout is seconds instead of two minutes, beat's minutes are seconds, and slices of batches are small,
+for hundreds of rounds in some minutes. The clock of running processes can be changed, and every message can be
+delivered twice. No code of Ebb is replaced.
 """
 
 import mmap
@@ -23,14 +23,14 @@ WORK_SECONDS = 6.0
 LOST_AFTER_SECONDS = 12.0
 BEAT_MINUTE_SECONDS = 2.0
 SLICE, SMALL = 10, 5
-"""Of batches, so that most that the load stores are done slice by slice."""
+"""Size of slices, small enough that most batches of the load have several."""
 
 QUEUES = ("recall", "store", "maintenance")
 POISON = "chaos.poison"
 
 
 def hurry() -> None:
-    """Shorten what Ebb waits for before it sends or delivers again what seems lost."""
+    """Shorten the timeouts after which Ebb sends or delivers messages again."""
     from workers import queues  # noqa: PLC0415 - before anything reads it
 
     queues.VISIBILITY_SECONDS = VISIBILITY_SECONDS
@@ -56,7 +56,7 @@ def _hurry_beat() -> None:
 
 
 def follow(clock: Path) -> None:
-    """Let this process go by a clock that is ahead of the real one by the seconds in a file, or behind it."""
+    """Shift the clock of this process by the number of seconds in a file."""
     with clock.open("r+b") as file:
         shift = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
     real = time.time
@@ -68,7 +68,7 @@ def follow(clock: Path) -> None:
 
 
 def double() -> None:
-    """Put every message of Ebb's queues twice, as two deliveries of the same task."""
+    """Send every message of Ebb's queues twice, as two deliveries of the same task."""
     channels: Any = kombu.transport.redis.Channel
     put = channels._put
 
@@ -91,16 +91,16 @@ create index concurrently {table}_{number} on {table} (added_{previous});
         where {key} in (select {key} from {table} where added_{before} = 'none' limit 50)
     """,
 }
-"""What an upgrade in the middle of load does to a table: a column, an index on it, and a value in every row."""
+"""What an upgrade under load does to a table: add a column, an index on it, and a value in every row."""
 
 ADDED = "added_"
-"""How the columns begin that an upgrade adds."""
+"""Prefix of the columns that an upgrade adds."""
 
 UPGRADED = {"facts": "id", "activity": "fact", "signatures": "fact"}
 
 
 def upgrade(database_url: str) -> None:
-    """Run three migrations behind the newest that the database has, one of each kind, on one of three tables."""
+    """Run three migrations after the newest of the database, one of each kind, on one of three tables."""
     from workers.storage import migrations  # noqa: PLC0415 - not before the world is as it shall be
 
     with migrations.exclusive(database_url, print) as db:
@@ -120,7 +120,7 @@ def _upgrade_sql(mode: str, table: str, number: int) -> str:
 
 
 def _learn_poison() -> None:
-    """Give the worker a task that kills the child that runs it."""
+    """Register a task that kills the child that runs it."""
     from workers.celery import app  # noqa: PLC0415
     from workers.tasks.task import EbbTask  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""`python -m tests.chaos.ledger REDIS_URL SEED FILE`: a client with a clock of its own that notes what it was promised.
+"""`python -m tests.chaos.ledger REDIS_URL SEED FILE`: a client with its own clock that records acknowledgements.
 
-What it notes is held against the tables by counting, without any code of Ebb and without its clocks: each stored fact
-is there once, each acknowledged reinforcement is counted once, nothing ended unasked, and every date
-lies within the run by the database's clock.
+Its records are compared with the tables by counting, without code or clocks of Ebb: each stored fact exists once, each
+acknowledged reinforcement is counted once, no fact ended without a request, and every date is within the run by the
+database's clock.
 """
 
 import json
@@ -28,12 +28,12 @@ from tests.chaos.oracle import Verdict
 
 NAMESPACE = "ledger"
 SHARED = [str(UUID(int=number)) for number in range(1, 6)]
-"""Facts that every client stores and reinforces."""
+"""Facts that all clients store and reinforce."""
 
 STORE, REINFORCE, FORGET, RESTORE = "memory.store", "memory.reinforce", "memory.forget", "memory.restore"
 RECALL = "memory.recall"
 CLASSES = ("checkpoint", "session", "short", "normal", None)
-"""Lifetimes that a clock a year ahead would end at once; None is the default."""
+"""Lifetimes that a clock a year ahead would end immediately; None is the default."""
 
 ANSWER_SECONDS = 6.0
 MOST_SENT = 30
@@ -51,7 +51,7 @@ DATES = ("created_at", "last_seen_at", "last_confirmed_at", "forgotten_at")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One operation on one fact, and whether it was acknowledged; else it may have happened or not."""
+    """One operation on one fact; without acknowledgement it may have happened or not."""
 
     task: str
     fact: str
@@ -59,13 +59,13 @@ class Entry:
 
 
 def noted(files: Iterable[Path]) -> list[Entry]:
-    """Return what clients noted, each in the order of its own operations."""
+    """Return the records of all clients, those of each in order."""
     lines = [line for file in files if file.exists() for line in file.read_text("utf-8").splitlines(keepends=True)]
     return [Entry(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
 def judge(database_url: str, entries: list[Entry], began: Any) -> Verdict:
-    """Hold the tables against the notes; `began` is when the run did, by the database's clock."""
+    """Compare the tables with the records; `began` is the start of the run by the database's clock."""
     with psycopg.connect(database_url, row_factory=dict_row) as db:
         now = db.execute(NOW).fetchone()
         rows = db.execute(FACTS, (NAMESPACE,)).fetchall()
@@ -106,9 +106,9 @@ def _judge_counts(found: Verdict, rows: list[dict[str, Any]], entries: list[Entr
 
 
 def miscounted(database_url: str, cells: Iterable[Cell]) -> list[str]:
-    """Return which facts of cells do not have as many confirmations as were acknowledged, or may have happened.
+    """Return the facts of cells whose number of confirmations is impossible.
 
-    In cells of near-duplicates those of merged facts are added, so these are left out.
+    Cells of near-duplicates are left out: a merge adds the confirmations of the merged facts.
     """
     steps = [(cell, step) for cell in cells if cell.kind == FACTS_OF_CELLS for step in cell.steps]
     wrong = Verdict()
@@ -125,7 +125,7 @@ def miscounted(database_url: str, cells: Iterable[Cell]) -> list[str]:
 
 
 class _Bookkeeper:
-    """A client at work, until it is asked to end."""
+    """A client that runs until it is stopped."""
 
     def __init__(self, redis_url: str, seed: str, file: TextIO) -> None:
         from api.client import Client  # noqa: PLC0415 - after this process follows its clock
@@ -158,7 +158,7 @@ class _Bookkeeper:
             self._do(RESTORE, fact, {"ids": [fact]})
 
     def _do(self, task: str, fact: str, given: dict[str, Any]) -> bool:
-        """Send a task until it is acknowledged, always under one id; note whether it was."""
+        """Send a task repeatedly under one id until it is acknowledged; record whether it was."""
         from workers.errors import EbbError  # noqa: PLC0415
 
         task_id, acknowledged = str(UUID(int=self.rng.getrandbits(128), version=4)), False
@@ -176,7 +176,7 @@ class _Bookkeeper:
 
 
 def main() -> None:
-    """Work until SIGTERM."""
+    """Run until SIGTERM."""
     redis_url, seed, path = sys.argv[1:]
     launch.follow(Path(os.environ[launch.CLOCK]))
     with Path(path).open("a", encoding="utf-8") as file:

@@ -1,9 +1,8 @@
-"""The load: actors that store, use, link, pin, forget and restore facts, and note what was acknowledged.
+"""The load: actors that store, use, link, pin, forget and restore facts, and record acknowledgements.
 
-Each actor works on one cell after the other. A cell is some facts with all that is done to them, step by step; the next
-step is sent when the one before is acknowledged. So what a cell must be in the end follows from its steps alone,
-whatever happens to other cells. Where an acknowledgement does not come, the actor sends the step again, or leaves the
-cell, and then it is unknown whether its last step happened.
+Each actor works on one cell after the other. A cell is a group of facts with a sequence of steps; the next step is sent
+after the previous one is acknowledged, so the final state of a cell depends on its own steps only. Without an
+acknowledgement, the actor sends the step again, or leaves the cell with its last step uncertain.
 """
 
 import random
@@ -38,22 +37,22 @@ from workers.errors import EbbError, InvalidInputError
 ANSWER_SECONDS = 6.0
 MOST_SENT = 40
 IN_SEVERAL_TRANSACTIONS = (PLAN, JANITOR, CONSOLIDATE, INDEX, PURGE)
-"""What may be half done when its caller stops waiting; so it is sent until it is answered."""
+"""Tasks of several transactions: they are sent until they are answered, since they may be applied in part."""
 
 STORE_MANY = "memory.store_many"
-"""Also done in several transactions, where it is a large batch."""
+"""Large batches are also stored in several transactions."""
 
 NEVER_ACCEPTED = (LOOKUP, UNINDEX, *IN_SEVERAL_TRANSACTIONS)
 NEVER_ANSWERED = (TOUCH, "memory.regenerate")
 
 
 def may_be_half_done(task: str, arguments: dict[str, Any]) -> bool:
-    """Return whether a step may be done in part when its caller stops waiting."""
+    """Return whether a step may be applied in part when its caller stops waiting."""
     return task in IN_SEVERAL_TRANSACTIONS or (task == STORE_MANY and len(arguments["facts"]) > launch.SMALL)
 
 
 def take(client: Client, step: Step, rng: random.Random, over: threading.Event, *, patient: bool) -> None:
-    """Send a step until it is acknowledged, refused or accepted, or until patience or time is over."""
+    """Send a step until it is acknowledged, refused or accepted, or until attempts or time run out."""
     accept = step.task in NEVER_ANSWERED or (step.task not in NEVER_ACCEPTED and rng.random() < 0.15)
     while step.outcome == UNKNOWN and step.sent < (MOST_SENT if patient else 1) and not (step.sent and over.is_set()):
         step.sent += 1
@@ -72,7 +71,7 @@ def take(client: Client, step: Step, rng: random.Random, over: threading.Event, 
 
 @dataclass
 class Actor:
-    """A user of the memory, with a connection and random numbers of its own."""
+    """A user of the memory, with its own connection and random numbers."""
 
     redis_url: str
     author: Author
@@ -81,7 +80,7 @@ class Actor:
     waits: float = 0.05
 
     def run(self) -> None:
-        """Make cells until it is over."""
+        """Process cells until the end."""
         client, rng = Client(self.redis_url), self.author.rng
         while not self.over.is_set():
             self.cells.append(cell := self.author.cell(len(self.cells)))
@@ -98,20 +97,20 @@ class Actor:
 
 @dataclass
 class Load:
-    """Actors at work, each in a thread of its own."""
+    """Running actors, each in its own thread."""
 
     actors: list[Actor]
     over: threading.Event
     threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        """Let them begin."""
+        """Start all actors."""
         self.threads = [threading.Thread(target=actor.run, daemon=True) for actor in self.actors]
         for thread in self.threads:
             thread.start()
 
     def stop(self) -> None:
-        """Let each end the step at hand, and wait."""
+        """Wait until each actor has ended its current step."""
         self.over.set()
         for thread in self.threads:
             thread.join(ANSWER_SECONDS * 6)
@@ -122,12 +121,12 @@ class Load:
         return [cell for actor in self.actors for cell in actor.cells]
 
     def acknowledged(self) -> int:
-        """Return how many steps were acknowledged so far."""
+        """Return the number of acknowledged steps."""
         return sum(step.outcome == ACKNOWLEDGED for cell in self.cells for step in cell.steps)
 
 
 def started(redis_url: str, seed: int, count: int, clock: Callable[[], datetime], *, own: bool = True) -> Load:
-    """Return actors at work; if `own`, some of their cells have a namespace of their own."""
+    """Return running actors; if `own`, some of their cells have their own namespace."""
     over = threading.Event()
     authors = [Author(number, random.Random(f"{seed} {number}"), clock, own=own) for number in range(count)]
     actors = [Actor(redis_url, author, over) for author in authors]
@@ -137,7 +136,7 @@ def started(redis_url: str, seed: int, count: int, clock: Callable[[], datetime]
 
 
 def ticking() -> Callable[[], datetime]:
-    """Return a clock that never gives the same instant twice, to any caller."""
+    """Return a clock that never returns the same instant twice."""
     lock, last = threading.Lock(), [0.0]
 
     def now() -> datetime:

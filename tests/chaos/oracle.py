@@ -1,6 +1,6 @@
-"""The oracle: what was acknowledged is done once more, undisturbed, in another database; then all rows are compared.
+"""The oracle: replays acknowledged steps, undisturbed, in a second database, the twin, and compares all rows.
 
-Where the outcome of a cell's last step is unknown, its rows may be as without it or as with it, but nothing between.
+If the outcome of a cell's last step is unknown, its rows must be those without it or with it, nothing between.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from workers.decay import passes
 from workers.memory import embed
 
 LATER = timedelta(seconds=10)
-"""When the last pass looks at what was made whole before it."""
+"""Time of the last pass, after everything else has settled."""
 
 NAMESPACES = "select id, name, salt, created_at from namespaces order by id"
 ADD_NAMESPACES = """
@@ -34,7 +34,7 @@ USES = {"memory.touch", "memory.lookup", "memory.reinforce", "memory.restore", "
 
 @dataclass
 class Verdict:
-    """What the oracle found wrong, each with its first examples; all of it is empty where nothing is."""
+    """The faults that the oracle found, by kind."""
 
     rows: int = 0
     steps: int = 0
@@ -47,18 +47,18 @@ class Verdict:
 
     @property
     def faults(self) -> int:
-        """Return how many faults there are."""
+        """Return the number of faults."""
         return len(self.lost) + len(self.doubled) + len(self.decayed_twice) + len(self.torn)
 
 
 def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, *, unembedded: bool = False) -> Verdict:
-    """Replay what is certain, find out what else happened, and compare every row.
+    """Replay certain steps, find out which uncertain ones happened, and compare every row.
 
-    Where facts may be `unembedded` for a while, what was forgotten then has no signature until it is restored.
+    If facts may be `unembedded` for a while, those forgotten meanwhile have no signature until they are restored.
     """
     _same_namespaces(real.database_url, twin.database_url)
     found = Verdict()
-    _pass(twin, min((_instant(cell) for cell in cells), default=until))  # as beat's first, before anything was done
+    _pass(twin, min((_instant(cell) for cell in cells), default=until))  # like the first one of beat, before any step
     for cell in cells:
         for step in cell.certain:
             replay(twin, cell, step)
@@ -80,14 +80,14 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, 
 
 
 def _same_namespaces(real: str, twin: str) -> None:
-    """Give the twin the same namespaces, so that rows can be compared as they are."""
+    """Copy the namespaces to the twin, with their ids, which makes rows comparable."""
     with psycopg.connect(real, row_factory=dict_row) as one, psycopg.connect(twin) as two:
         for row in one.execute(NAMESPACES).fetchall():
             two.execute(ADD_NAMESPACES, row)
 
 
 def used(cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """Return by namespace the facts that were used, and must have their full vectors again."""
+    """Return the used facts by namespace, whose full vectors must be regenerated."""
     found: dict[str, list[str]] = {}
     for cell in cells:
         tasks = [step.task for step in cell.steps]
@@ -97,12 +97,12 @@ def used(cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def purges(cells: Sequence[Cell]) -> list[tuple[Cell, Step]]:
-    """Return the purges that were asked for: a late repeat of what came before brings up what had sunk."""
+    """Return the purges: a late redelivery of an earlier step may return a deep fact to the table."""
     return [(cell, step) for cell in cells for step in cell.steps if step.task == PURGE]
 
 
 def finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
-    """Do what hits and beat would do in time: vectors of what was used, a pass over what was not, a count of words."""
+    """Do the background work: vectors of used facts, purges, a pass, and a count of words."""
     embed.embed_pending(twin, embed.START, until)
     for namespace, ids in used(cells).items():
         embed.regenerate(twin, namespace, [UUID(id_) for id_ in ids], until)
@@ -114,7 +114,7 @@ def finish(twin: Context, cells: Sequence[Cell], until: datetime) -> None:
 
 
 def _pass(twin: Context, at: datetime) -> None:
-    """Do a pass over all namespaces."""
+    """Run a pass over all namespaces."""
     run = uuid4()
     for part in passes.plan(twin, run, at):
         passes.apply(twin, part, lambda: None)
@@ -122,7 +122,7 @@ def _pass(twin: Context, at: datetime) -> None:
 
 
 def _instant(cell: Cell) -> datetime:
-    """Return when the first step of a cell was asked for."""
+    """Return the instant of the first step of a cell."""
     given = cell.steps[0].arguments
     return datetime.fromisoformat(given.get("now") or given["at"])
 
@@ -132,13 +132,13 @@ def _differing(real: Rows, twin: Rows) -> set[tuple[str, ...]]:
 
 
 def _cells_of(keys: set[tuple[str, ...]], cells: Sequence[Cell]) -> set[int]:
-    """Return the cells that rows belong to."""
+    """Return the ids of the cells that rows belong to."""
     owners = {name: id(cell) for cell in cells for name in cell.names}
     return {owners[part] for key in keys for part in key if part in owners}
 
 
 def compare(found: Verdict, real: Rows, twin: Rows, uncertain: Mapping[str, Cell]) -> None:
-    """Add to a verdict what differs, by whether it is there; of the names of `uncertain` cells as half done."""
+    """Add the differences to a verdict by kind; those of `uncertain` cells count as torn."""
     for key in sorted(_differing(real, twin)):
         has, should = real.get(key), twin.get(key)
         difference = f"{key}: {_difference(has, should)}"

@@ -1,4 +1,4 @@
-"""Replaying: what a task did is done once more by the verb behind it, undisturbed."""
+"""Replaying: applies the step of a task again by calling its verb directly."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -35,9 +35,9 @@ from workers.validation.facts import new_fact
 
 
 def replay(context: Context, cell: Cell, step: Step) -> None:
-    """Do what a task does, by the verb behind it; what is refused is refused again.
+    """Apply a step by calling the verb of its task; a refused step is refused again.
 
-    A lookup asks for all that a cell has, and so touches all of it that is live.
+    A lookup asks for all facts of a cell, and so touches all its live facts.
     """
     with suppress(InvalidInputError):
         if step.task == LOOKUP:

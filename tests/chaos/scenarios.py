@@ -1,4 +1,4 @@
-"""The scenarios: a system under load, one kind of fault round after round, and the oracle's verdict at the end."""
+"""The scenarios: a system under load, rounds of one kind of fault, and the oracle's verdict at the end."""
 
 import random
 import shutil
@@ -47,7 +47,7 @@ OPEN_PARTS = "select count(*) from decay_parts where done_at is null"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One kind of fault, how many rounds of it, and what world it needs."""
+    """One kind of fault, its number of rounds, and the environment that it needs."""
 
     name: str
     rounds: int
@@ -56,7 +56,7 @@ class Scenario:
     doubled: bool = False
     loses_accepted: bool = False
     small_disk: bool = False
-    ill_embedder: bool = False
+    failing_embedder: bool = False
     ledger: bool = False
 
 
@@ -76,14 +76,14 @@ SCENARIOS = (
     Scenario("clock set back", 25, faults.set_clock_back),
     Scenario("clocks apart", 25, faults.set_clocks_apart, ledger=True),
     Scenario("poison", 25, faults.poison),
-    Scenario("embedder ill", 20, faults.kill_children, ill_embedder=True),
+    Scenario("embedder failing", 20, faults.kill_children, failing_embedder=True),
     Scenario("anything", 25, faults.anything, beats=2),
 )
 
 
 @dataclass
 class Outcome:
-    """What a scenario showed."""
+    """The result of a scenario."""
 
     name: str
     seed: int
@@ -108,11 +108,11 @@ class Outcome:
 
 
 class UnableError(Exception):
-    """This machine does not allow what a scenario needs."""
+    """This machine lacks what a scenario needs."""
 
 
 def run(scenario: Scenario, rounds: int, seed: int, *, seconds: float = inf, keep: bool = False) -> Outcome:
-    """Do a scenario; when `seconds` are over no further round is begun."""
+    """Run a scenario; no round starts after `seconds`."""
     outcome, began = Outcome(scenario.name, seed), time.monotonic()
     with ExitStack() as stack:
         try:
@@ -135,10 +135,10 @@ def _system(scenario: Scenario, stack: ExitStack, *, keep: bool) -> Iterator[tup
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
     disk = stack.enter_context(_small_disk(folder)) if scenario.small_disk else folder
     settings, own_fault = {}, scenario.fault
-    if scenario.ill_embedder:
+    if scenario.failing_embedder:
         server = stack.enter_context(endpoint.serving())
         settings = EMBEDDER | {"EBB_EMBEDDING_URL": server.url}
-        own_fault = partial(faults.make_ill, server)
+        own_fault = partial(faults.fail_embedder, server)
     world = {launch.DOUBLED: "1"} if scenario.doubled else {}
     system = System(folder, disk, settings, world, ON_A_SMALL_DISK if scenario.small_disk else ())
     try:
@@ -152,7 +152,7 @@ def _system(scenario: Scenario, stack: ExitStack, *, keep: bool) -> Iterator[tup
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[Path]:
-    """Give a file system of its own with little room, which only root may mount."""
+    """Mount a small file system, which requires root."""
     disk = folder / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=755", "tmpfs", str(disk)]
@@ -168,7 +168,7 @@ def _small_disk(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _doubling() -> Iterator[None]:
-    """Let this process send every message twice, as the workers do."""
+    """Make this process send every message twice, as the workers do."""
     channels: Any = kombu.transport.redis.Channel
     put = channels._put
     launch.double()
@@ -187,7 +187,7 @@ def _under_load(
     began, actors = _clock(system), 0 if scenario.ledger else ACTORS
     clients = [system.add_client(number, seed) for number in range(ACTORS)] if scenario.ledger else []
     until(lambda: len(ledger.noted(system.ledgers())) >= len(clients), "all clients are at work")
-    work = load.started(system.redis_url, seed, actors, clock, own=not scenario.ill_embedder)
+    work = load.started(system.redis_url, seed, actors, clock, own=not scenario.failing_embedder)
     try:
         while outcome.rounds < rounds and (not outcome.rounds or time.monotonic() < deadline):
             time.sleep(rng.uniform(0, BREATH_SECONDS))
@@ -201,7 +201,7 @@ def _under_load(
             client.stop(signal.SIGTERM)
     cells = [*work.cells, *probes]
     if scenario.loses_accepted:
-        _doubt_accepted(cells)
+        _mark_accepted_uncertain(cells)
     at = _settle(system, cells, outcome)
     _describe(system, cells, outcome)
     if scenario.ledger:
@@ -211,12 +211,12 @@ def _under_load(
         return
     twin = system.create(f"{system.database}_twin")
     real = system.context(system.database)
-    outcome.verdict = oracle.judge(real, twin, cells, at, unembedded=scenario.ill_embedder)
+    outcome.verdict = oracle.judge(real, twin, cells, at, unembedded=scenario.failing_embedder)
     outcome.verdict.decayed_twice += ledger.miscounted(system.database_url, cells)
 
 
 def _clock(system: System) -> datetime:
-    """Return the instant by the database's clock."""
+    """Return the time of the database's clock."""
     with psycopg.connect(system.database_url) as db:
         row = db.execute("select clock_timestamp()").fetchone()
     assert row is not None
@@ -224,7 +224,7 @@ def _clock(system: System) -> datetime:
 
 
 def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], probes: list[Cell]) -> float:
-    """Return the seconds until a fact is stored, which is sent again and again from now on."""
+    """Return the seconds until a fact is stored that is sent repeatedly from now on."""
     client, over, began = Client(system.redis_url), threading.Event(), time.monotonic()
     id_ = faults.random_id(rng)
     cell = Cell("probe", [id_], f"probe {len(probes)}")
@@ -248,23 +248,23 @@ def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], 
 
 
 def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
-    """Let everything end that was begun, and one pass and all vectors be made; return as of when."""
+    """Wait for all work, compute all vectors, run a last pass; return the instant before that pass."""
     client = Client(system.redis_url)
     for cell in cells:
         for step in cell.steps:
             if step.outcome == UNKNOWN and load.may_be_half_done(step.task, step.arguments):
-                _insist(client, step)
+                _send_until_answered(client, step)
     until(lambda: _idle(system) and not _number(system, LACKING), "no task and no vector is missing", SETTLE_SECONDS)
     with own_keys(system.redis_url) as keys:
-        EmbedderPause(keys).answered()  # the embedder is well again; during a pause no vector would be regenerated
+        EmbedderPause(keys).answered()  # the embedder works again; during a pause no vector would be regenerated
     at = datetime.now(UTC)
     for namespace, ids in oracle.used(cells).items():
         client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})
     until(lambda: _idle(system) and not _number(system, LACKING), "all vectors are made", SETTLE_SECONDS)
     for _, step in oracle.purges(cells):
-        _insist(client, Step(step.task, step.arguments, faults.random_id(random.Random(step.task_id))))
+        _send_until_answered(client, Step(step.task, step.arguments, faults.random_id(random.Random(step.task_id))))
     last = {"now": (at + oracle.LATER).isoformat(), "everywhere": True}
-    _insist(client, Step(PLAN, last, faults.random_id(random.Random(at.isoformat()))))
+    _send_until_answered(client, Step(PLAN, last, faults.random_id(random.Random(at.isoformat()))))
     _count_words(system, cells)
     outcome.doctor = client.doctor(everywhere=True)["faults"]
     for name, program in system.programs.items():
@@ -277,22 +277,22 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
 
 
 def _count_words(system: System, cells: list[Cell]) -> None:
-    """Have beat's next task count the words of all namespaces: after a pass that only forgot, no other task does."""
+    """Make beat's next task count the words of all namespaces: after a pass that only forgets, no other task does."""
     with own_keys(system.redis_url) as keys:
         for name in {cell.namespace for cell in cells}:
             signals.mark_grown(keys, name)
         until(lambda: not keys.exists(signals.GROWN, signals.COUNTING), "all words are counted", SETTLE_SECONDS)
 
 
-def _insist(client: Client, step: Step) -> None:
-    over, step.sent = threading.Event(), 0  # the load may have sent it as often as it does, while Redis was away
+def _send_until_answered(client: Client, step: Step) -> None:
+    over, step.sent = threading.Event(), 0  # the load may have used all its attempts while Redis was away
     load.take(client, step, random.Random(step.task_id), over, patient=True)
     if step.outcome == UNKNOWN:
         raise TimeoutError(f"{step.task} was not answered: {step.answer}")
 
 
 def _idle(system: System) -> bool:
-    """Return whether no queue holds anything, for as long as a sweep takes."""
+    """Return whether all queues are empty for as long as a sweep takes."""
     for _ in range(6):
         if any(system.waiting().values()):
             return False
@@ -306,8 +306,8 @@ def _number(system: System, statement: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _doubt_accepted(cells: list[Cell]) -> None:
-    """Take what was accepted without waiting for uncertain: it was in Redis alone, and that is gone."""
+def _mark_accepted_uncertain(cells: list[Cell]) -> None:
+    """Treat accepted writes as uncertain: they were in Redis only, whose data is lost."""
     for cell in cells:
         for step in cell.steps:
             step.outcome = UNKNOWN if step.outcome == ACCEPTED else step.outcome

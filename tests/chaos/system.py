@@ -1,4 +1,4 @@
-"""The system that chaos works on: embedded servers, workers and beats, each started again when it ends."""
+"""The system under test: embedded servers, workers and beats, each restarted when it ends."""
 
 import os
 import re
@@ -47,16 +47,16 @@ SETTINGS = {
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3
 TWINS_KEYS = "4"
-"""The database of Redis before those with the twin's own keys: locks of killed processes must not hold there."""
+"""The Redis database of the twin; its own keys are in the next one, apart from locks left by killed processes."""
 
 LOST = re.compile(r"Task ([\w.]+)\[\S+ retry: .*WorkerLostError")
 
 
 def until(look: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> float:
-    """Wait until something has come true; return the seconds that it took.
+    """Wait until a condition is true; return the seconds waited.
 
     Raises:
-        TimeoutError: it did not come true.
+        TimeoutError: it did not become true.
     """
     began = time.monotonic()
     while not look():
@@ -68,7 +68,7 @@ def until(look: Callable[[], bool], what: str, seconds: float = START_SECONDS) -
 
 @dataclass
 class Program:
-    """A process that is started again when it ends, unless it is held."""
+    """A process that is restarted when it ends, unless it is held."""
 
     name: str
     command: list[str]
@@ -79,7 +79,7 @@ class Program:
     restarts: int = 0
 
     def start(self) -> None:
-        """Start it, and from now on again whenever it ends."""
+        """Start it, and restart it whenever it ends."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command,
@@ -93,7 +93,7 @@ class Program:
         self.held = False
 
     def look_after(self) -> None:
-        """Start it again if it has ended by itself or was killed."""
+        """Restart it if it has ended."""
         if not self.held and self.process is not None and self.process.poll() is not None:
             time.sleep(RESTART_SECONDS)
             if not self.held:
@@ -101,12 +101,12 @@ class Program:
                 self.start()
 
     def signal(self, number: Signals) -> None:
-        """Send it a signal; it is started again if it ends by that."""
+        """Send it a signal; it is restarted if it ends."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
     def stop(self, number: Signals) -> None:
-        """End it with a signal and wait; it stays down until it is started."""
+        """Stop it with a signal and wait; it is not restarted."""
         self.held = True
         if self.process is not None:
             self.signal(number)
@@ -121,7 +121,7 @@ class Program:
             self.process.wait()
 
     def children(self) -> list[psutil.Process]:
-        """Return its children, as far as it has any now."""
+        """Return its current children."""
         if self.process is None:
             return []
         try:
@@ -132,7 +132,7 @@ class Program:
 
 @dataclass
 class System:
-    """Everything that runs, in a folder of its own."""
+    """All programs of a system, in their own folder."""
 
     folder: Path
     postgres_folder: Path
@@ -191,7 +191,7 @@ class System:
         until(lambda: self.server_fault(name) is None, f"{name} answers")
 
     def server_fault(self, name: str) -> str | None:
-        """Return why a server does not answer, or None if it does."""
+        """Return the reason why a server does not answer, or None if it does."""
         if name == "redis":
             return servers.redis_fault(self.redis_url)
         return servers.postgres_fault(self.own_postgres.url("postgres"))
@@ -209,7 +209,7 @@ class System:
         return program
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of every process of Ebb."""
+        """Return the environment of every process of Ebb."""
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("EBB_", "CHAOS_"))}
         urls = {"EBB_DATABASE_URL": self.database_url, "EBB_REDIS_URL": self.redis_url}
         paths = {"EBB_HOME": str(self.folder / "home"), "PYTHONPATH": str(CHECKOUT), launch.CLOCK: str(self.clock)}
@@ -217,13 +217,13 @@ class System:
         return outside | urls | paths | threads | SETTINGS | self.settings | self.world
 
     def context(self, database: str) -> Context:
-        """Return what Ebb works with in this process, on a database of this server; the twin's has keys of its own."""
+        """Return a context for a database of this server; the twin's has its own Redis keys."""
         redis_url = self.redis_url if database == self.database else self.redis_url.removesuffix("0") + TWINS_KEYS
         urls = {"EBB_DATABASE_URL": self.own_postgres.url(database), "EBB_REDIS_URL": redis_url}
         return Context(Settings.from_environment(urls | SETTINGS | self.settings))
 
     def create(self, database: str) -> Context:
-        """Make an empty database with Ebb's schema and embedder."""
+        """Create an empty database with Ebb's schema and embedder."""
         schema.apply(servers.ensure_database(self.own_postgres, database))
         context = self.context(database)
         check_embedder(context)
@@ -235,13 +235,13 @@ class System:
             db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database)))
 
     def set_clock(self, shift: float, *, of_clients: bool = False) -> None:
-        """Set the clock of all workers and beats ahead by so many seconds, or back; or that of clients."""
+        """Shift the clock of all workers and beats, or of clients, by a number of seconds."""
         clock = self.clients_clock if of_clients else self.clock
         with clock.open("r+b") as file:  # in place: processes that have it mapped would die of a shorter file
             file.write(struct.pack("d", shift))
 
     def add_client(self, number: int, seed: int) -> Program:
-        """Start a client that keeps a ledger; its clock is the clients' own."""
+        """Start a client with a ledger, on the clock of clients."""
         environment = self.environment() | {launch.CLOCK: str(self.clients_clock)}
         arguments = [self.redis_url, f"{seed} {number}", str(self.folder / f"ledger-{number}")]
         command = launched("KILL", [sys.executable, "-m", "tests.chaos.ledger", *arguments])
@@ -251,7 +251,7 @@ class System:
         return program
 
     def ledgers(self) -> list[Path]:
-        """Return the files that clients with ledgers wrote."""
+        """Return the files of the clients with ledgers."""
         return sorted(self.folder.glob("ledger-*"))
 
     def workers(self) -> list[Program]:
@@ -268,19 +268,19 @@ class System:
             app.close()
 
     def waiting(self) -> dict[str, int]:
-        """Return what waits anywhere: messages, deliveries without acknowledgement, accepted writes."""
+        """Return the numbers of waiting messages, unacknowledged deliveries and accepted writes."""
         with redis.Redis.from_url(self.redis_url) as keys, own_keys(self.redis_url) as own:
             queues = {queue: length_of(keys, queue) for queue in launch.QUEUES}
             kept = {"outbox": outbox.size(own), "bulk lane": bulk.waiting(own)["batches"]}
             return queues | {"unacknowledged": int(keys.hlen("unacked"))} | kept
 
     def lost_children(self) -> dict[str, int]:
-        """Return by task how often a child was lost while it worked on it, by the workers' logs."""
+        """Return the number of lost children by task, from the workers' logs."""
         logs = "".join((self.folder / f"{name}.log").read_text(errors="replace") for name in WORKERS)
         return dict(Counter(LOST.findall(logs)))
 
     def stop(self) -> None:
-        """End everything, Ebb's own processes first."""
+        """Stop all programs, Ebb's own first."""
         self.over.set()
         if self.keeper.is_alive():
             self.keeper.join()
@@ -290,7 +290,7 @@ class System:
         self._end_orphans()
 
     def _end_orphans(self) -> None:
-        """End the children whose worker was killed, where they have not ended by themselves."""
+        """Kill the remaining children of killed workers."""
         mark = str(self.folder)
         for process in psutil.process_iter():
             with suppress(psutil.Error):

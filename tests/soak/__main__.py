@@ -1,4 +1,4 @@
-"""`python -m tests.soak`: run a whole Ebb under mixed load, judge what grows, write and draw the results."""
+"""`python -m tests.soak`: run a whole Ebb under mixed load, measure growth, write and plot the results."""
 
 import argparse
 import os
@@ -25,13 +25,13 @@ from tests.soak.system import System, started
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 TEXTS = 5_000
 SETTLE_SECONDS = 60.0
-TELL_SECONDS = 60.0
+REPORT_SECONDS = 60.0
 SETTINGS = {"EBB_AUTO_LINK": "true", "EBB_TIME_TRAVEL": "true"}
 WORKERS = 2
 
 
 def main() -> None:
-    """Run it, or judge the samples of a run that broke off."""
+    """Run the soak, or evaluate the samples of an interrupted run."""
     given = _arguments()
     answers = Answers(f"python -m tests.soak --minutes {given.minutes:g}")
     if given.samples:
@@ -50,16 +50,16 @@ def main() -> None:
 
 
 def _file() -> Path:
-    """Return a new file for the samples, and say where it is: it stays, whatever becomes of the run."""
+    """Return a new file for the samples, and print its path; it is kept after the run."""
     handle, name = tempfile.mkstemp(prefix="ebb-soak-", suffix=".jsonl")
     os.close(handle)
-    console.print(f"samples go to {name}; `python -m tests.soak --samples {name}` judges them")
+    console.print(f"samples go to {name}; `python -m tests.soak --samples {name}` evaluates them")
     return Path(name)
 
 
 @contextmanager
 def _kept(answers: Answers, given: argparse.Namespace) -> Iterator[None]:
-    """Write and draw what is found while the block runs; of one that breaks off, under another name."""
+    """Write and plot the results of the block; those of an interrupted run under another name."""
     conditions = machine.description() | {"minutes": given.minutes, "users": given.users, "days a minute": given.days}
     try:
         yield
@@ -72,7 +72,7 @@ def _kept(answers: Answers, given: argparse.Namespace) -> Iterator[None]:
 
 
 def _soak(system: System, world: World, given: argparse.Namespace) -> list[User]:
-    """Let users do what they do for so long; return them."""
+    """Run the users for the given minutes; return them."""
     ending = threading.Event()
     with ExitStack() as stack:
         users = [stack.enter_context(_user(system, world, f"{given.seed} {n}")) for n in range(given.users + 1)]
@@ -102,13 +102,13 @@ def _user(system: System, world: World, seed: str) -> Iterator[User]:
 def _wait(seconds: float, users: list[User]) -> None:
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, TELL_SECONDS))
+        time.sleep(min(left, REPORT_SECONDS))
         done, failed = sum(sum(user.done.values()) for user in users), sum(len(user.failed) for user in users)
         console.print(f"  {(seconds - left) / 60:.0f} minutes: {done:,} requests answered, {failed} failed")
 
 
 def _settle(system: System) -> None:
-    """Wait until nothing waits any more: what was accepted is done."""
+    """Wait until all accepted work is done."""
     until = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < until:
         waiting = sampling.waiting(system)
@@ -119,7 +119,7 @@ def _settle(system: System) -> None:
 
 
 def _examine(system: System, world: World, answers: Answers) -> None:
-    """Have the doctor look whether each fact has all that belongs to it."""
+    """Have the doctor check that each fact is complete."""
     client = Client(system.redis_url)
     try:
         found = client.call("memory.doctor", {"everywhere": True, "now": world.clock.now()}, BATCH_SECONDS)
@@ -132,14 +132,14 @@ def _examine(system: System, world: World, answers: Answers) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30, help="how long (%(default)s)")
-    parser.add_argument("--users", type=int, default=4, help="how many at once (%(default)s)")
-    parser.add_argument("--rate", type=float, default=20, help="requests a second, of all together (%(default)s)")
-    parser.add_argument("--days", type=float, default=24, help="days of the fast clock in a minute (%(default)s)")
-    parser.add_argument("--seed", type=int, default=7, help="of what the users do (%(default)s)")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="the home, kept afterwards")
-    parser.add_argument("--samples", type=Path, metavar="FILE", help="judge the samples of a run that broke off")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=30, help="duration (%(default)s)")
+    parser.add_argument("--users", type=int, default=4, help="number of concurrent users (%(default)s)")
+    parser.add_argument("--rate", type=float, default=20, help="total requests per second (%(default)s)")
+    parser.add_argument("--days", type=float, default=24, help="days of the fast clock per minute (%(default)s)")
+    parser.add_argument("--seed", type=int, default=7, help="seed of the users' requests (%(default)s)")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="folder of the system, kept after the run")
+    parser.add_argument("--samples", type=Path, metavar="FILE", help="evaluate the samples of an interrupted run")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the results (%(default)s)")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Bloat: what indexes and tables take, compared with the same ones rebuilt from the same rows."""
+"""Bloat: sizes of indexes and tables compared with those after a rebuild."""
 
 from dataclasses import dataclass
 
@@ -25,14 +25,14 @@ SIZE = "select pg_relation_size(%s::regclass)"
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a table or an index takes, in bytes, and what it takes when rebuilt."""
+    """Size of a table or an index in bytes, now and after a rebuild."""
 
     now: int
     fresh: int
 
     @property
     def ratio(self) -> float:
-        """Return how many times as large it is as need be."""
+        """Return the current size divided by that after a rebuild."""
         return self.now / max(self.fresh, 1)
 
 
@@ -42,7 +42,7 @@ def indexes(url: str) -> dict[str, Sizes]:
 
 
 def tables(url: str) -> dict[str, Sizes]:
-    """Return the sizes of all tables that have a primary key, without what is kept apart from their rows."""
+    """Return the sizes of all tables with a primary key, without TOAST data."""
     return _rebuilt(url, TABLES, "cluster {0} using {1}")
 
 

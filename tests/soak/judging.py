@@ -1,4 +1,4 @@
-"""Judgement: what still grows in the second half of a run, in which all that fills up at first is full."""
+"""Evaluation: what still grows in the second half of a run, after caches have filled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ HOUR = 3_600.0
 PROGRAMS = ("worker", "maintenance", "beat", "flower", "api", "postgres", "supervisor", "redis")
 
 MOST_GROWTH = 10.0
-"""Percent of its size by which a process may grow in an hour, as it did in the second half of the run."""
+"""Limit of a process's growth in percent of its size per hour, in the second half of the run."""
 
 LEAST_JUDGED_MIB = 100.0
-"""Smaller processes are judged as if they had this size: memory comes in steps of a MiB or two, and one of them in a
-quarter of an hour is as much as 8 an hour. PostgreSQL's backends end with their connection, after an hour at most."""
+"""Smaller processes count as if they had this size: memory is allocated in steps of a MiB or two, and one step in a
+quarter of an hour is up to 8 MiB per hour. PostgreSQL's backends end with their connection, after an hour at most."""
 
 MOST_WAITING = 200
 MOST_INDEX_RATIO = 2.5
 LEAST_INDEX_MIB = 1.0
 CONNECTIONS_EACH = 2
 MAINTENANCE_CHILDREN = 2
-"""Each may have one connection more, outside the pool, while it builds indexes."""
+"""Each may have one more connection, outside the pool, while it builds indexes."""
 
 MOST_MISSED = 5
 POINTS = 120
@@ -36,7 +36,7 @@ POINTS = 120
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How what a process holds went in the second half: its mean in MiB, and the slope in MiB an hour."""
+    """Memory of a process in the second half: mean in MiB, slope in MiB per hour."""
 
     program: str
     mean: float
@@ -44,7 +44,7 @@ class Growth:
 
     @property
     def percent(self) -> float:
-        """Return the growth an hour as a share of its size."""
+        """Return the growth per hour in percent of the size."""
         return 100 * self.slope / max(self.mean, LEAST_JUDGED_MIB)
 
 
@@ -54,12 +54,12 @@ def second_half(samples: Samples) -> int:
 
 
 def slope(times: Sequence[float], values: Sequence[float]) -> float:
-    """Return by how much values grow in an hour: the median slope of all pairs, which one step does not move."""
+    """Return the growth of values per hour: the median slope of all pairs, which is robust against single steps."""
     return float(theilslopes(np.array(values), np.array(times) / HOUR)[0])
 
 
 def growths(samples: Samples) -> dict[int, Growth]:
-    """Return the growth of each process that lived through the whole second half."""
+    """Return the growth of each process that ran during the whole second half."""
     first = second_half(samples)
     times, taken = samples.times[first:], samples.processes[first:]
     throughout = set.intersection(*(set(one) for one in taken))
@@ -71,7 +71,7 @@ def growths(samples: Samples) -> dict[int, Growth]:
 
 
 def judge(answers: Answers, samples: Samples, workers: int) -> None:
-    """Note what grew, what piled up and what leaked."""
+    """Record growth, queues and leaks."""
     _memory(answers, samples)
     _files(answers, samples)
     _servers(answers, samples, workers)
@@ -82,7 +82,7 @@ def judge(answers: Answers, samples: Samples, workers: int) -> None:
 
 
 def judge_bloat(answers: Answers, indexes: Mapping[str, Sizes], tables: Mapping[str, Sizes]) -> None:
-    """Note how much larger indexes and tables are than need be."""
+    """Record the bloat of indexes and tables."""
     large = {name: sizes for name, sizes in indexes.items() if sizes.now >= LEAST_INDEX_MIB * MIB}
     whole = sum(one.now for one in indexes.values()) / max(sum(one.fresh for one in indexes.values()), 1)
     answers.add("all indexes ÷ the same rebuilt", "times", [whole], most=MOST_INDEX_RATIO)
@@ -103,7 +103,7 @@ def judge_bloat(answers: Answers, indexes: Mapping[str, Sizes], tables: Mapping[
 
 def _memory(answers: Answers, samples: Samples) -> None:
     grown = growths(samples)
-    for program in PROGRAMS[:-1]:  # what Redis holds is judged below
+    for program in PROGRAMS[:-1]:  # the memory of Redis is evaluated below
         own = [one for one in grown.values() if one.program.split()[0] == program]
         if own:
             worst = max(own, key=lambda one: one.percent)
@@ -125,7 +125,7 @@ def _memory(answers: Answers, samples: Samples) -> None:
 
 
 def _shares(answers: Answers, samples: Samples) -> None:
-    """Note what the machine gives to all processes that lived throughout, copies of shared pages included."""
+    """Record the memory of all processes that ran throughout, with their copies of shared pages."""
     first = second_half(samples)
     taken = samples.processes[first:]
     throughout = set.intersection(*(set(one) for one in taken))
@@ -138,7 +138,7 @@ def _shares(answers: Answers, samples: Samples) -> None:
 
 
 def _replaced(samples: Samples) -> int:
-    """Return how many of the workers' processes came or went after the first sample."""
+    """Return the number of worker processes that started or ended after the first sample."""
     sets = [{pid for pid, one in taken.items() if one.program.startswith(WORKERS)} for taken in samples.processes]
     return len(set.union(*sets)) - len(sets[0])
 
@@ -149,7 +149,7 @@ WORKERS = ("worker", "maintenance")
 def _files(answers: Answers, samples: Samples) -> None:
     """Compare the open files of each process in the last quarter with those in the quarter before the half.
 
-    PostgreSQL keeps those open that it has read, up to a number of its own.
+    PostgreSQL keeps files open that it has read, up to its limit.
     """
     count = len(samples.processes)
     before, after = samples.processes[count // 4 : count // 2], samples.processes[count * 3 // 4 :]
@@ -189,7 +189,7 @@ def _servers(answers: Answers, samples: Samples, workers: int) -> None:
 
 
 def judge_work(answers: Answers, users: Sequence[User], system: System) -> None:
-    """Note what was done, and what failed."""
+    """Record requests and failures."""
     done = sum((user.done for user in users), start=type(users[0].done)())
     gone = sum((user.gone for user in users), start=type(users[0].gone)())
     failed = [failure for user in users for failure in user.failed]
@@ -218,7 +218,7 @@ def _complains(program: str, line: str) -> bool:
 
 
 def _series(samples: Samples) -> dict[str, Any]:
-    """Return the curves, thinned out: each program's share of the memory, its hungriest process, what servers hold."""
+    """Return the time series, thinned out: memory of each program and of its largest process, and server figures."""
     every = max(len(samples.times) // POINTS, 1)
     taken = samples.processes[::every]
     of = {

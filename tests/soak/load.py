@@ -1,4 +1,4 @@
-"""The load: users who store, recall, link, forget and ask over HTTP at a steady pace, by a clock that runs fast."""
+"""The load: users that store, recall, link, forget and call the HTTP API at a steady rate, by a fast clock."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ from workers.errors import InvalidInputError
 
 NAMESPACES = tuple(f"tenant-{number}" for number in range(12))
 OVER_HTTP = "over-http"
-"""A namespace that lives by the real clock, since the HTTP API takes no other."""
+"""A namespace on the real clock, since the HTTP API takes no other."""
 
 CLASSES = ("session", "short", "active", "normal", "stable", "durable", "permanent")
 CLASS_WEIGHTS = (20, 20, 20, 20, 10, 8, 2)
@@ -31,7 +31,7 @@ NOT_THERE = 404
 
 @dataclass(slots=True)
 class World:
-    """What all users share: the clock, texts to store and to ask by, and what they know to be stored."""
+    """State shared by all users: the clock, texts for facts and queries, and the ids of stored facts."""
 
     clock: Clock
     texts: Sequence[str]
@@ -40,7 +40,7 @@ class World:
 
 @dataclass(slots=True)
 class User:
-    """One user with connections of its own, what it did, and what failed."""
+    """One user: its connections, requests and failures."""
 
     world: World
     client: Client
@@ -52,37 +52,37 @@ class User:
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def call(self, task: str, seconds: float = STORE_SECONDS, **arguments: Any) -> Answer:
-        """Send a task by the fast clock, and wait for its answer."""
+        """Send a task with the instant of the fast clock, and wait for its answer."""
         return self.client.call(task, arguments | {"now": self.world.clock.now()}, seconds)
 
     def namespace(self) -> str:
-        """Return one of the namespaces, of which the first ones have most to do."""
+        """Return a random namespace; the first ones are more frequent."""
         return NAMESPACES[min(int(self.rng.expovariate(0.4)), len(NAMESPACES) - 1)]
 
     def text(self) -> str:
-        """Return a text; every tenth was most likely stored before."""
+        """Return a text; a tenth of them have probably been stored before."""
         if self.rng.random() < 0.1:
             return self.world.texts[self.rng.randrange(500)]
         return f"{self.rng.choice(self.world.texts)} {self.rng.randrange(10**6)}"
 
     def question(self) -> str:
-        """Return some words, and now and then a name."""
+        """Return some words, sometimes with a name."""
         words = self.rng.choice(self.world.texts).split()
         named = [self.rng.choice(PEOPLE)] if self.rng.random() < 0.3 else []
         return " ".join(self.rng.sample(words, min(5, len(words))) + named)
 
     def fact(self, namespace: str, count: int) -> list[str]:
-        """Return ids of facts of a namespace that are, or lately were, there."""
+        """Return ids of facts of a namespace that exist or recently existed."""
         known = list(self.world.known[namespace])
         return self.rng.sample(known, min(count, len(known)))
 
     def note(self, namespace: str, answers: Sequence[Answer]) -> None:
-        """Note the ids of what was stored."""
+        """Record the ids of stored facts."""
         self.world.known[namespace].extend(one["id"] for one in answers if "id" in one)
 
 
 def new_fact(user: User) -> dict[str, Any]:
-    """Return a fact of any sort: with a lifetime, about a person, said in a session, long or short."""
+    """Return a random fact: with a lifetime, about a person, of a session, long or short."""
     rng = user.rng
     fact: dict[str, Any] = {"text": user.text(), "id": str(uuid7())}
     if rng.random() < 0.8:
@@ -99,7 +99,7 @@ def new_fact(user: User) -> dict[str, Any]:
 
 
 def store(user: User) -> None:
-    """Store one fact, sometimes in the place of another, and half of the time without waiting."""
+    """Store one fact, sometimes superseding another, and half of the time without waiting."""
     name, fact = user.namespace(), new_fact(user)
     if user.rng.random() < 0.1 and (older := user.fact(name, 1)):
         fact["supersedes"] = older[0]
@@ -119,19 +119,19 @@ def store_many(user: User) -> None:
 
 
 def recall(user: User) -> None:
-    """Ask, and so use what is found."""
+    """Recall, which touches the results."""
     rng = user.rng
     options = {"explain": True} if rng.random() < 0.1 else {"kind": "episodic"} if rng.random() < 0.1 else {}
     user.call("memory.recall", RECALL_SECONDS, query=user.question(), namespace=user.namespace(), **options)
 
 
 def context(user: User) -> None:
-    """Have a context filled."""
+    """Request a context."""
     user.call("memory.context", RECALL_SECONDS, query=user.question(), namespace=user.namespace())
 
 
 def lookup(user: User) -> None:
-    """Look up all that is known of a person."""
+    """Look up all facts about a person."""
     user.call("memory.lookup", RECALL_SECONDS, entity=user.rng.choice(PEOPLE), namespace=user.namespace())
 
 
@@ -144,13 +144,13 @@ def link(user: User) -> None:
 
 
 def relate(user: User) -> None:
-    """Observe that two people know each other."""
+    """Observe a relation of two people."""
     one, other = user.rng.sample(PEOPLE, 2)
     user.call("memory.relate", source=one, target=other, type="knows", namespace=user.namespace())
 
 
 def keep(user: User) -> None:
-    """Reinforce, pin or unpin, forget, purge or restore what is known; most of it is forgotten in the end."""
+    """Reinforce, pin or unpin, forget, purge or restore known facts; most are forgotten in the end."""
     name, rng = user.namespace(), user.rng
     ids = user.fact(name, rng.randrange(1, 6))
     what = rng.choices(("reinforce", "pin", "forget", "purge", "restore"), (3, 1, 3, 3, 2))[0]
@@ -166,14 +166,14 @@ def keep(user: User) -> None:
 
 
 def look(user: User) -> None:
-    """Read what operators read."""
+    """Call an operation for operators."""
     name, task = user.namespace(), user.rng.choice(("stats", "forecast", "contradictions", "relations", "facts"))
     arguments = {"namespace": name}
     user.client.call(f"memory.{task}", arguments, STORE_SECONDS)
 
 
 def over_http(user: User) -> None:
-    """Ask the HTTP API for one thing or another."""
+    """Send a random request to the HTTP API."""
     rng = user.rng
     what = rng.choices(("recall", "store", "later", "context", "fact", "forget", "metrics"), (8, 4, 2, 1, 1, 1, 1))[0]
     answer = _HTTP[what](user)
@@ -212,7 +212,7 @@ MIX: dict[Callable[[User], None], int] = {
 
 
 def run(user: User, rate: float, ending: threading.Event) -> None:
-    """Do one thing after the other, `rate` a second, or as many as go, until the end."""
+    """Send up to `rate` requests per second until the end."""
     due = time.monotonic()
     while not ending.is_set():
         act = user.rng.choices(list(MIX), list(MIX.values()))[0]
@@ -224,7 +224,7 @@ def run(user: User, rate: float, ending: threading.Event) -> None:
 
 
 def _do(user: User, name: str, act: Callable[[], object]) -> None:
-    """Do something and count it; that a fact is gone meanwhile is no failure."""
+    """Send a request and count it; a fact that no longer exists is no failure."""
     try:
         act()
         user.done[name] += 1
@@ -240,7 +240,7 @@ def _without_ids(error: Exception) -> str:
 
 ALL = {"everywhere": True}
 
-# What beat sends once in minutes, hours or days, by the fast clock; seconds between two.
+# Tasks of beat, each with its interval in seconds of the fast clock.
 ROUNDS: dict[str, tuple[float, dict[str, Any]]] = {
     "decay.plan": (10.0, ALL),
     "decay.prune": (25.0, ALL),
@@ -252,13 +252,13 @@ ROUNDS: dict[str, tuple[float, dict[str, Any]]] = {
 }
 
 ONE_BY_ONE = ("memory.consolidate", "memory.janitor")
-"""Of these, of one namespace each time."""
+"""Tasks for one namespace at a time."""
 
 TIMELESS = ("memory.rebuild_indexes",)
 
 
 def pass_time(user: User, ending: threading.Event) -> None:
-    """Send what beat sends, so much more often as the clock runs faster."""
+    """Send the tasks of beat at the pace of the fast clock."""
     last = dict.fromkeys(ROUNDS, 0.0)
     while not ending.wait(0.5):
         for task, (every, arguments) in ROUNDS.items():

@@ -44,12 +44,12 @@ LIVE = "select count(*) filter (where forgotten_at is null), count(*) from facts
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What one process holds, in MiB, that is no file's and no cache: in all, and its share of it; and its open files.
+    """Anonymous memory of a process in MiB, in total and as its proportional share, and its open files.
 
-    Pages of programs come and go as the machine needs memory, and PostgreSQL's cache is one for all and fills up to its
-    size. Of what is left, a child shares with its parent what neither has written to since the fork. In all it holds
-    more only by what it keeps: that is what leaks. Its share grows as well when it writes to a shared page, of which it
-    gets a copy; the shares of all processes add up to what the machine gives.
+    Pages of files are left out, since the kernel evicts them on demand, and so is PostgreSQL's shared cache, which
+    fills up to its size. Children share pages with their parent until one of them writes to them. A leak shows in the
+    total. The share also grows when a process copies a shared page; the shares of all processes add up to the memory
+    in use.
     """
 
     program: str
@@ -60,7 +60,7 @@ class Memory:
 
 @dataclass(slots=True)
 class Samples:
-    """All samples of one run; times are seconds since its begin. `missed` says what could not be sampled."""
+    """All samples of one run; times are seconds since its start. `missed` lists samples that failed."""
 
     times: list[float] = field(default_factory=list)
     processes: list[dict[int, Memory]] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Samples:
     missed: list[str] = field(default_factory=list)
 
     def add(self, at: float, taken: "Sample") -> None:
-        """Add what was sampled at one instant."""
+        """Add the sample of one instant."""
         self.times.append(at)
         self.processes.append(taken.processes)
         self.servers.append(taken.servers)
@@ -79,7 +79,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was sampled at one instant; the sizes of tables and indexes only now and then."""
+    """The sample of one instant; sizes of tables and indexes only in some."""
 
     processes: dict[int, Memory]
     servers: dict[str, float]
@@ -88,7 +88,7 @@ class Sample:
 
 @contextmanager
 def sampled(system: System, file: Path) -> Iterator[Samples]:
-    """Take samples every five seconds while the block runs, and write each to a file at once."""
+    """Take a sample every five seconds while the block runs, and write each to a file immediately."""
     samples, ending = Samples(), threading.Event()
     with ThreadPoolExecutor(1) as thread, file.open("a", encoding="utf-8") as lines:
         sampling = thread.submit(_sample, system, samples, ending, lines)
@@ -121,7 +121,7 @@ def _now(system: System, *, with_sizes: bool) -> Sample:
 
 
 def read(file: Path) -> Samples:
-    """Return the samples that a run wrote, whose last line may have been cut off."""
+    """Return the samples in a file, whose last line may be incomplete."""
     samples = Samples()
     for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
         if line.endswith("\n"):
@@ -132,7 +132,7 @@ def read(file: Path) -> Samples:
 
 
 def memory(system: System) -> dict[int, Memory]:
-    """Return what each process takes now."""
+    """Return the memory and files of each process."""
     found = {}
     for program, process in system.programs():
         with suppress(OSError, psutil.Error):  # it has just ended
@@ -148,7 +148,7 @@ def _memory(program: str, pid: int) -> Memory:
 
 
 def waiting(system: System) -> float:
-    """Return how many messages wait, are at work, or stand in the outbox."""
+    """Return the number of messages that wait, are being processed, or are in the outbox."""
     with redis.Redis.from_url(system.redis_url) as messages, own_keys(system.redis_url) as own:
         return sum(_waiting(messages, own).values())
 
@@ -160,7 +160,7 @@ def _waiting(messages: redis.Redis, own: redis.Redis) -> dict[str, float]:
 
 
 def _redis(system: System) -> dict[str, float]:
-    """Return how long the queues are, and what Redis holds: in all, and without keys that expire by themselves."""
+    """Return the lengths of the queues, and the memory of Redis in total and without expiring keys."""
     with redis.Redis.from_url(system.redis_url) as messages, own_keys(system.redis_url) as own:
         found = _waiting(messages, own)
         found["redis clients"] = float(messages.info("clients")["connected_clients"])
@@ -175,7 +175,7 @@ def _redis(system: System) -> dict[str, float]:
 
 
 def _expiring_mib(keys: redis.Redis) -> float:
-    """Return about how much the keys take that expire, by some of them."""
+    """Return the estimated size of the expiring keys, from a sample."""
     space: dict[str, Any] = keys.info("keyspace").get(f"db{keys.connection_pool.connection_kwargs['db']}", {})
     if not space.get("expires"):
         return 0.0

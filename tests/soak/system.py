@@ -1,4 +1,4 @@
-"""The system that is soaked: what `ebb up` starts, in a home of its own, with all of its processes."""
+"""The system under load: all processes of `ebb up`, in a folder of their own."""
 
 import json
 import os
@@ -26,12 +26,12 @@ SIGNS = {
     "api": "api.http",
     "redis": "-server 127.0.0.1:",
 }
-"""What a program's command has that no other's has."""
+"""A part of each program's command that identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A running Ebb: where everything is, and the process that keeps the others running."""
+    """A running Ebb: its addresses, folder and supervisor."""
 
     home: Path
     database_url: str
@@ -41,7 +41,7 @@ class System:
     log_sizes: Mapping[str, int]
 
     def programs(self) -> list[tuple[str, psutil.Process]]:
-        """Return every process with its program's name, those that programs have forked as `NAME child`."""
+        """Return every process with its program's name; forked children are `NAME child`."""
         own = psutil.Process(self.supervisor)
         found = [("supervisor", own)]
         for program in own.children():
@@ -53,7 +53,7 @@ class System:
         return found
 
     def logs(self) -> Iterator[tuple[str, str]]:
-        """Give each line of each program's log since all of it was up, with the program's name."""
+        """Yield each line of each program's log since the start was complete, with the program's name."""
         for log in sorted((self.home / "logs").glob("*.log")):
             said = log.read_bytes()[self.log_sizes.get(log.name, 0) :]
             for line in said.decode(errors="replace").splitlines():
@@ -62,7 +62,7 @@ class System:
 
 @contextmanager
 def started(keep: Path | None, workers: int, settings: Mapping[str, str]) -> Iterator[System]:
-    """Run a whole Ebb while the block runs, in a folder that is removed afterwards unless it is one to keep."""
+    """Run a whole Ebb for the duration of the block, in a folder that is removed afterwards unless it is to be kept."""
     home = keep or Path(tempfile.mkdtemp(prefix="ebb-soak-", dir="/tmp"))
     options = [f"--workers={workers}", f"--port={servers.free_port()}"]
     try:
@@ -98,7 +98,7 @@ def _name(program: psutil.Process) -> str:
 
 
 def _role(child: psutil.Process) -> str:
-    """Return what a child is for: PostgreSQL's say so themselves."""
+    """Return the role of a child process, which PostgreSQL shows in its title."""
     said = " ".join(child.cmdline())
     if not said.startswith("postgres: "):
         return "child"
