@@ -40,11 +40,19 @@ TABLES = (
 
 Found = TypeVar("Found")
 
+SHORTEST_PAUSE = 0.02
 
-def eventually(look: Callable[[], Found], what: str) -> Found:  # noqa: ARG001  # shown in the report of a failed test
-    """Return the first true value of `look`; `what` is shown in the report of a failed test."""
+
+def eventually(
+    look: Callable[[], Found],
+    what: str,  # noqa: ARG001 - shown in the report of a failed test
+    longest_pause: float = 0.1,
+) -> Found:
+    """Return the first true value of `look`, with growing pauses in seconds: looking costs more than waiting."""
+    pause = SHORTEST_PAUSE
     while not (found := look()):
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.5 * pause, longest_pause)
     return found
 
 

@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 import pytest
-from live_system import LiveSystem, eventually, kill_child
+from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 
 from workers.coordination import bulk, outbox, signals
 from workers.coordination.bulk import Batch, Slice
@@ -54,7 +54,7 @@ def test_a_child_killed_at_each_slice_loses_and_doubles_none(idle: LiveSystem) -
     with idle.client() as client:
         sent = client.send_many(facts)
         for _ in range(3):
-            found = eventually(lambda: idle.active("memory.slice"), "a child works on a slice")
+            found = eventually(lambda: idle.active("memory.slice"), "a child works on a slice", SHORTEST_PAUSE)
             kill_child(int(found[0]["worker_pid"]))
         answers = client.wait(sent, 120)["results"]
     assert [one["id"] for one in answers] == [one["id"] for one in facts]

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from live_system import LiveSystem, eventually, kill_child, state_of
+from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child, state_of
 
 from api.client import Client
 from api.up import servers
@@ -38,7 +38,7 @@ KILLS = 5
 
 def working_child(system: LiveSystem, task: str) -> int:
     """Return the process of a child that is running a task."""
-    found = eventually(lambda: system.active(task), f"a child works on {task}")
+    found = eventually(lambda: system.active(task), f"a child works on {task}", SHORTEST_PAUSE)
     return int(found[0]["worker_pid"])
 
 
@@ -61,7 +61,7 @@ def at_once(_system: LiveSystem) -> None:
 
 def while_it_writes(system: LiveSystem) -> None:
     """Kill within the transaction."""
-    eventually(lambda: writes(system), "facts are being written")
+    eventually(lambda: writes(system), "facts are being written", SHORTEST_PAUSE)
 
 
 @pytest.mark.parametrize("moment", [at_once, while_it_writes])
@@ -140,7 +140,7 @@ def test_children_killed_while_facts_fade_change_nothing_in_the_end(
     result = idle.send("decay.plan", {"now": NOW.isoformat()})
     for _ in range(KILLS):
         before = processed(idle)
-        eventually(lambda before=before: processed(idle) > before, "the pass goes on")  # type: ignore[misc]
+        eventually(lambda before=before: processed(idle) > before, "the pass goes on", SHORTEST_PAUSE)  # type: ignore[misc]
         assert due(idle) > 0
         kill_child(working_child(idle, "decay.apply"))
     answer = result.get()
@@ -166,7 +166,7 @@ def test_a_worker_killed_while_facts_fade_changes_nothing_in_the_end(
         idle.start("maintenance")
         before = processed(idle)
         idle.send("decay.plan", {"now": NOW.isoformat()})
-        eventually(lambda before=before: processed(idle) > before, "the pass goes on")  # type: ignore[misc]
+        eventually(lambda before=before: processed(idle) > before, "the pass goes on", SHORTEST_PAUSE)  # type: ignore[misc]
         idle.kill_worker("maintenance")
         assert due(idle) > 0
     idle.start("maintenance")

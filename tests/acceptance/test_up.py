@@ -9,16 +9,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import command_line
 import httpx2
 import psutil
 import psycopg
 import pytest
+from live_system import eventually
 
 from api.up import redis_programs, servers, starting, stopping
 from api.up.home import Home, locate
@@ -56,7 +57,8 @@ class Place:
         return self.ebb("up", "--detach", "--workers", "2", "--port", str(self.port), "--json", **settings)
 
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.ebb("status", "--json").stdout)
+        done = command_line.run(["status", "--json"], self.environment({}))
+        found: dict[str, Any] = json.loads(done.stdout)
         return found
 
     def pids(self) -> dict[str, int]:
@@ -103,11 +105,6 @@ def stopped(shared: Place) -> Place:
     if stopping.supervisor_of(shared.home) is not None:
         shared.ebb("down")
     return shared
-
-
-def eventually(condition: Callable[[], object]) -> None:
-    while not condition():
-        time.sleep(0.1)
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:
@@ -189,10 +186,10 @@ def test_a_second_up_reports_the_running_system_and_changes_nothing(running: Pla
 def test_processes_that_die_are_restarted(running: Place, name: str) -> None:
     before = running.pids()
     psutil.Process(before[name]).kill()
-    eventually(lambda: _runs_again(running, name, before[name]))
+    eventually(lambda: _runs_again(running, name, before[name]), f"{name} runs again")
     status = running.status()
-    eventually(lambda: servers.postgres_fault(status["database_url"]) is None)
-    eventually(lambda: servers.redis_fault(status["redis_url"]) is None)
+    eventually(lambda: servers.postgres_fault(status["database_url"]) is None, "PostgreSQL answers")
+    eventually(lambda: servers.redis_fault(status["redis_url"]) is None, "Redis answers")
 
 
 def _runs_again(place: Place, name: str, before: int) -> bool:
@@ -222,7 +219,7 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
     family = running.family()
     family[0].kill()
     if sys.platform == "linux":
-        eventually(lambda: all_gone(family))
+        eventually(lambda: all_gone(family), "all processes have ended")
     again = running.up()
     assert again.returncode == 0, again.stdout + again.stderr
     assert all_gone(family)
@@ -267,7 +264,7 @@ def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
     with _foreground(stopped) as up:
         family = stopped.family()
         up.kill()
-    eventually(lambda: all_gone(family))
+    eventually(lambda: all_gone(family), "all processes have ended")
 
 
 def test_the_foreground_reports_what_happens_and_an_interrupt_stops_everything(stopped: Place) -> None:
@@ -301,7 +298,7 @@ def test_processes_without_their_supervisor_are_found_and_ended(place: Place) ->
     server = servers.Redis(data=data, port=servers.free_port())
     servers.prepare_redis(server)
     with subprocess.Popen([str(redis_programs.choose(server.data).path), str(server.configuration)]) as redis:
-        eventually(lambda: servers.redis_fault(server.url()) is None)
+        eventually(lambda: servers.redis_fault(server.url()) is None, "Redis answers")
         assert stopping.end_leftovers(place.home) == ["redis"]
         assert redis.wait(10) == 0
 
