@@ -103,19 +103,24 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
 @command_of(HELD, left_out=("cursor",), own=DECIDING)
 def held(call: Call) -> None:
     """Show facts that have ended but are held back by the forget limit, or let them go, or keep them."""
-    ids, let_go, keep, everything = (call.own[name] for name in ("ids", "let_go", "keep", "everything"))
+    decision = _decision(**call.own)
+    answer = _decide(call, decision, call.own["ids"]) if decision else call.perform()
+    if call.as_json:
+        output.print_json(answer)
+    elif decision:
+        done = "let go" if decision is LET_GO else "kept"
+        output.console().print(f"[green]{done}[/green] {answer['decided']} facts, {answer['left']} are still held")
+    else:
+        _show_held(answer, call.sender.namespace)
+
+
+def _decision(*, ids: list[str] | None, let_go: bool, keep: bool, everything: bool) -> Any:
+    """Return the operation that the options ask for; None: facts are only shown."""
     if let_go and keep:
         raise typer.BadParameter("give either --let-go or --keep")
     if (let_go or keep) == (not ids and not everything) or (ids and everything):
         raise typer.BadParameter("give --let-go or --keep together with either ids or --all")
-    answer = _decide(call, LET_GO if let_go else KEEP, ids) if let_go or keep else call.perform()
-    if call.as_json:
-        output.print_json(answer)
-    elif let_go or keep:
-        done = "let go" if let_go else "kept"
-        output.console().print(f"[green]{done}[/green] {answer['decided']} facts, {answer['left']} are still held")
-    else:
-        _show_held(answer, call.sender.namespace)
+    return LET_GO if let_go else KEEP if keep else None
 
 
 def _decide(call: Call, operation: Any, ids: list[str] | None) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
         shared = {one.get("id"): one for one in _listed(document, "blocks")}
         for agent in _listed(document, "agents") or [document]:
             name = str(agent.get("name") or agent.get("id") or "agent")
-            named = [shared[one] for one in agent.get("block_ids") or () if one in shared]
-            for block in _listed(agent, *BLOCKS) if agent is document else [*_listed(agent, *BLOCKS), *named]:
+            own = [shared[one] for one in agent.get("block_ids") or () if one in shared and agent is not document]
+            for block in [*_listed(agent, *BLOCKS), *own]:
                 yield _block(block, name)
             for passage in _listed(agent, *PASSAGES):
                 yield from _passage(passage, passage.get("text") or passage.get("content"), {"agent": name})

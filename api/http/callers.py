@@ -128,15 +128,26 @@ def _check_local(request: Request, *, any_key: bool) -> None:
             HTTPStatus.UNAUTHORIZED,
             "This request came through a proxy, so it may be anybody's: make a key with `ebb keys create`.",
         )
-    origin, hosts = request.headers.get("origin"), request.headers.getlist("host")
-    names = [hosts[0].rpartition(":")[0] if PORT.search(hosts[0]) else hosts[0]] if len(hosts) == 1 else [""]
-    names += [urlsplit(origin).hostname or ""] if origin else []
-    elsewhere = request.headers.get("sec-fetch-site") == "cross-site" and not origin
-    if not all(map(is_loopback, names)) or (elsewhere and request.headers.get("sec-fetch-mode") != "navigate"):
+    if not is_loopback(_host(request)) or _is_of_another_site(request):
         raise RefusedError(
             HTTPStatus.FORBIDDEN,
             "Without keys, only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",
         )
+
+
+def _host(request: Request) -> str:
+    """Return the name that a request is addressed to, without its port; empty if it gives none or several."""
+    hosts = request.headers.getlist("host")
+    if len(hosts) != 1:
+        return ""
+    return hosts[0].rpartition(":")[0] if PORT.search(hosts[0]) else hosts[0]
+
+
+def _is_of_another_site(request: Request) -> bool:
+    """Return whether a page of another site sent a request; following a link to here is allowed."""
+    if origin := request.headers.get("origin"):
+        return not is_loopback(urlsplit(origin).hostname or "")
+    return request.headers.get("sec-fetch-site") == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
 
 
 def _is_token(key: str) -> bool:

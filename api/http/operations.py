@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Annotated, Any
@@ -61,25 +62,11 @@ def add(
         options: further options of FastAPI.
     """
     method, url = (route or operation.route).split()
-    path, _, in_query = url.partition("?")
+    path = url.partition("?")[0]
     fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
-    taken = fields | dict(own or {})
-    in_path = {name: field for name, field in taken.items() if f"{{{name}}}" in path}
-    queried = {name: field for name, field in taken.items() if name in in_query.split("&") or method in WITHOUT_BODY}
-    queried = {name: field for name, field in queried.items() if name not in in_path}
-    others = {name: field for name, field in taken.items() if name not in {*in_path, *queried}}
-    body = _body(operation, others) if others else None
-    endpoint = _endpoint(operation, act, has_body=body is not None)
-    endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
-        [
-            _parameter("memory", session),
-            _parameter("request", Request),
-            _parameter("response", Response),
-            *map(_in_path, in_path, in_path.values()),
-            *(_in_body(body, others) if body is not None else ()),
-            *map(_in_query, queried, queried.values()),
-        ]
-    )
+    placed = _placed(method, url, fields | dict(own or {}))
+    endpoint = _endpoint(operation, act, has_body=bool(placed.body))
+    endpoint.__signature__ = _signature(operation, session, placed)  # type: ignore[attr-defined]  # read by FastAPI
     routes.add_api_route(
         path.removeprefix(routes.prefix),
         endpoint,
@@ -99,6 +86,41 @@ def add_others(routes: APIRouter, group: ModuleType, **options: Any) -> None:
         if isinstance(operation, Operation) and tuple(operation.route.partition("?")[0].split()) not in there:
             problems = (404,) if "{id}" in operation.route else ()
             add(routes, operation, SESSIONS[operation.scope], problems=problems, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Parameters by their place in a request."""
+
+    path: Fields
+    query: Fields
+    body: Fields
+
+
+def _placed(method: str, url: str, fields: Fields) -> _Placed:
+    """Return where each parameter stands: in the path, in the query if the route says so, or else in the body."""
+    path, _, in_query = url.partition("?")
+    names = {name for name in fields if f"{{{name}}}" in path}
+    queried = {*fields} if method in WITHOUT_BODY else {*in_query.split("&")}
+    return _Placed(
+        {name: field for name, field in fields.items() if name in names},
+        {name: field for name, field in fields.items() if name in queried - names},
+        {name: field for name, field in fields.items() if name not in queried | names},
+    )
+
+
+def _signature(operation: Operation, session: Any, placed: _Placed) -> inspect.Signature:
+    """Return the parameters of an endpoint, as FastAPI reads them."""
+    return inspect.Signature(
+        [
+            _parameter("memory", session),
+            _parameter("request", Request),
+            _parameter("response", Response),
+            *map(_in_path, placed.path, placed.path.values()),
+            *([_in_body(operation, placed.body)] if placed.body else []),
+            *map(_in_query, placed.query, placed.query.values()),
+        ]
+    )
 
 
 def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Callable[..., Any]:
@@ -130,10 +152,11 @@ def _body(operation: Operation, fields: Fields) -> type[Params]:
     return model
 
 
-def _in_body(body: type[Params], fields: Fields) -> list[inspect.Parameter]:
-    needed = any(field.is_required() for field in fields.values())
-    kind: Any = body if needed else body | None
-    return [_parameter("body", kind, inspect.Parameter.empty if needed else None)]
+def _in_body(operation: Operation, fields: Fields) -> inspect.Parameter:
+    body: Any = _body(operation, fields)
+    if any(field.is_required() for field in fields.values()):
+        return _parameter("body", body)
+    return _parameter("body", body | None, None)
 
 
 def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:
