@@ -60,7 +60,7 @@ def _pooler(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[Non
 
 
 @pytest.fixture(scope="session")
-def owner() -> Iterator[StandIn]:
+def webhook() -> Iterator[StandIn]:
     """Return the server that gets the shared system's notices of facts that end soon."""
     with stand_in.serving(StandIn(lambda handler: handler.send(204, b""))) as server:
         yield server
@@ -70,7 +70,7 @@ def owner() -> Iterator[StandIn]:
 def shared(
     fresh: Callable[[], AbstractContextManager[str]],
     redis_of_live: str,
-    owner: StandIn,
+    webhook: StandIn,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LiveSystem]:
     """Return the system shared by all tests of this test process."""
@@ -78,7 +78,7 @@ def shared(
         "EBB_ANN_THRESHOLD": "60",
         "EBB_FOLDERS": str(FOLDER.parent),
         "EBB_ENDING_NOTICE_DAYS": "7",
-        "EBB_ENDING_WEBHOOK": owner.url,
+        "EBB_ENDING_WEBHOOK": webhook.url,
     }
     with fresh() as url:
         system = LiveSystem(url, redis_of_live, tmp_path_factory.mktemp("live"), settings, shared=True)

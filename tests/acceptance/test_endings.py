@@ -32,7 +32,7 @@ def listening(live: LiveSystem, kind: str) -> Iterator[Callable[[str], dict[str,
 
 
 def test_facts_that_end_soon_are_in_an_event_and_a_request_and_the_call_that_both_name_keeps_them(
-    live: LiveSystem, namespace: str, owner: StandIn
+    live: LiveSystem, namespace: str, webhook: StandIn
 ) -> None:
     with live.client(namespace) as client, listening(live, "memory-ending") as event_about:
         stored = client.store("The plumber comes on Friday at nine.", decay_class="short")
@@ -40,7 +40,7 @@ def test_facts_that_end_soon_are_in_an_event_and_a_request_and_the_call_that_bot
         live.send("memory.notify_endings", {})
         event = event_about(namespace)
     notice = eventually(
-        lambda: next((one for one in owner.requests if one["namespace"] == namespace), None), "a notice"
+        lambda: next((one for one in webhook.requests if one["namespace"] == namespace), None), "a notice"
     )
     assert [fact["id"] for fact in notice["facts"]] == [stored["id"]]
     assert {name: event[name] for name in notice} == notice
