@@ -9,17 +9,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import command_line
 import httpx2
 import psutil
 import psycopg
 import pytest
-from live_system import eventually
 
 from api.up import redis_programs, servers, starting, stopping
 from api.up.home import Home, locate
@@ -57,8 +56,7 @@ class Place:
         return self.ebb("up", "--detach", "--workers", "2", "--port", str(self.port), "--json", **settings)
 
     def status(self) -> dict[str, Any]:
-        done = command_line.run(["status", "--json"], self.environment({}))
-        found: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(self.ebb("status", "--json").stdout)
         return found
 
     def pids(self) -> dict[str, int]:
@@ -107,19 +105,13 @@ def stopped(shared: Place) -> Place:
     return shared
 
 
+def eventually(condition: Callable[[], object]) -> None:
+    while not condition():
+        time.sleep(0.1)
+
+
 def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
-
-
-def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
-    """As with `ebb up --detach 2>&1 | head -1`."""
-    reading, writing = os.pipe()
-    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
-    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
-        os.close(writing)
-        os.close(reading)
-    assert up.returncode == 0
-    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
 
 
 def test_status_shows_all_addresses_and_running_processes(running: Place) -> None:
@@ -186,10 +178,10 @@ def test_a_second_up_reports_the_running_system_and_changes_nothing(running: Pla
 def test_processes_that_die_are_restarted(running: Place, name: str) -> None:
     before = running.pids()
     psutil.Process(before[name]).kill()
-    eventually(lambda: _runs_again(running, name, before[name]), f"{name} runs again")
+    eventually(lambda: _runs_again(running, name, before[name]))
     status = running.status()
-    eventually(lambda: servers.postgres_fault(status["database_url"]) is None, "PostgreSQL answers")
-    eventually(lambda: servers.redis_fault(status["redis_url"]) is None, "Redis answers")
+    eventually(lambda: servers.postgres_fault(status["database_url"]) is None)
+    eventually(lambda: servers.redis_fault(status["redis_url"]) is None)
 
 
 def _runs_again(place: Place, name: str, before: int) -> bool:
@@ -219,7 +211,7 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
     family = running.family()
     family[0].kill()
     if sys.platform == "linux":
-        eventually(lambda: all_gone(family), "all processes have ended")
+        eventually(lambda: all_gone(family))
     again = running.up()
     assert again.returncode == 0, again.stdout + again.stderr
     assert all_gone(family)
@@ -250,7 +242,7 @@ def test_down_where_nothing_runs_says_so(place: Place) -> None:
     assert place.status()["processes"] == []
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_foreground_stops_everything(stopped: Place, ending: signal.Signals) -> None:
     with _foreground(stopped) as up:
         family = stopped.family()
@@ -264,7 +256,7 @@ def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
     with _foreground(stopped) as up:
         family = stopped.family()
         up.kill()
-    eventually(lambda: all_gone(family), "all processes have ended")
+    eventually(lambda: all_gone(family))
 
 
 def test_the_foreground_reports_what_happens_and_an_interrupt_stops_everything(stopped: Place) -> None:
@@ -298,7 +290,7 @@ def test_processes_without_their_supervisor_are_found_and_ended(place: Place) ->
     server = servers.Redis(data=data, port=servers.free_port())
     servers.prepare_redis(server)
     with subprocess.Popen([str(redis_programs.choose(server.data).path), str(server.configuration)]) as redis:
-        eventually(lambda: servers.redis_fault(server.url()) is None, "Redis answers")
+        eventually(lambda: servers.redis_fault(server.url()) is None)
         assert stopping.end_leftovers(place.home) == ["redis"]
         assert redis.wait(10) == 0
 
@@ -313,6 +305,15 @@ def test_a_port_in_use_is_named_before_anything_starts(place: Place) -> None:
     assert f"Port {place.port}" in up.stdout
     assert "--port" in up.stdout
     assert not place.home.postgres.exists()
+
+
+def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
+    up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
+    assert "ebb keys create" in message
+    assert stopping.supervisor_of(place.home) is None
 
 
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
@@ -335,15 +336,6 @@ def test_a_home_with_unsupported_characters_is_refused(place: Place) -> None:
     up = Place(place.folder / "100%").up()
     assert up.returncode == 1
     assert "choose another path" in json.loads(up.stdout)["error"]["message"]
-
-
-def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place, database_url: str, redis_url: str) -> None:
-    up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url, EBB_HOST="0.0.0.0")
-    assert up.returncode == 1
-    message = json.loads(up.stdout)["error"]["message"]
-    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
-    assert "ebb keys create" in message
-    assert stopping.supervisor_of(place.home) is None
 
 
 def test_configured_servers_are_used_instead_of_embedded_ones(place: Place, database_url: str, redis_url: str) -> None:
@@ -372,3 +364,14 @@ def test_an_unreachable_configured_server_is_an_error_and_all_is_stopped(place: 
     assert variable in message
     assert str(port) in message
     assert stopping.supervisor_of(place.home) is None
+
+
+def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
+    """As with `ebb up --detach 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
+    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
+        os.close(writing)
+        os.close(reading)
+    assert up.returncode == 0
+    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
