@@ -25,7 +25,6 @@ ACROSS_TENANTS = {
     "supersession.GIVEN_END": "the same",
     "relations.RELATION": "the same",
     "visible.VISIBLE": "the same",
-    "supersession.GIVEN_END": "the same",
     "limits.HELD_BY_NAMESPACE": "lists for the operator the namespaces in which facts wait for a decision",
     "facts.SIZES": "reads the sizes of the tables and their number of facts",
     "facts.NEXT_UNESTIMATED": "finds the tenant whose facts are estimated next",
