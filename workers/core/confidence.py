@@ -77,15 +77,19 @@ def removed_by_soft_decay_at(confidence: Floats, confirmed_at: Floats, expires_a
 
 def culled_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, half_life: Each, floor: Each) -> Floats:
     """Return when effective confidence, halvings included, falls below `floor`; never for floor 0."""
-    starts = soft_decay_starts(confirmed_at, expires_at)
-    earliest = np.full_like(confidence, np.inf)
-    applied = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite where nothing is culled
         to_floor = np.log2(confidence) - np.log2(floor)
-        for halvings in range(MOST_HALVINGS + 1):
-            begins = confirmed_at if halvings == 0 else starts + (halvings - 1) * SOFT_DECAY_STEP
-            crossing = confirmed_at + half_life * DAY * (to_floor - halvings)
-            below = np.where(crossing >= begins, crossing + MOMENT, begins)
-            crossed = np.where(halvings <= applied, below, np.inf)
-            earliest = np.minimum(earliest, crossed)
+        earliest = _crossed(confirmed_at, confirmed_at + half_life * DAY * to_floor)
+        if np.isfinite(expires_at).any():
+            starts = soft_decay_starts(confirmed_at, expires_at)
+            applied = halvings_applied(confidence, np.full(confidence.shape, MOST_HALVINGS, dtype=np.int64))
+            for halvings in range(1, MOST_HALVINGS + 1):
+                begins = starts + (halvings - 1) * SOFT_DECAY_STEP
+                below = _crossed(begins, confirmed_at + half_life * DAY * (to_floor - halvings))
+                earliest = np.where(halvings <= applied, np.minimum(earliest, below), earliest)
     return np.where(np.asarray(floor) > 0, earliest, np.inf)
+
+
+def _crossed(begins: Floats, crossing: Floats) -> Floats:
+    """Return when confidence is below a floor that it crosses at an instant, if that is not before it begins."""
+    return np.where(crossing >= begins, crossing + MOMENT, begins)

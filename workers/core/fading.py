@@ -145,6 +145,8 @@ def with_pins(facts: Anchors) -> Anchors:
     After the pin, a fact fades from its strength as if it had last been seen and confirmed when the pin ended. The
     function is idempotent.
     """
+    if not (facts.permanent.any() or np.any(facts.pinned_until > -np.inf)):
+        return facts
     endless = np.isposinf(facts.pinned_until)
     permanent = facts.permanent | endless
     return replace(
@@ -199,15 +201,18 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)
-    removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
-    removed = np.where(np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR), np.inf, removed)
     floor = np.where(facts.branch == Branch.SEMANTIC, rules.cull_floor, 0.0)
-    halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, floor)
     culled = culled_at(confidence, confirmed_at, never, rules.half_life, floor)
-    faded = np.minimum(removed, np.where(halved < culled, halved, np.inf))
-    aged = aged_out_at(facts.encoded_at, facts.outrun_at, rules.persistent_days, rules.both_limits)
-    aged = np.where(facts.branch == Branch.PERSISTENT, aged, np.inf)
-    instants = np.maximum(np.stack([expires_at, faded, culled, aged]), facts.pinned_until)
+    faded = aged = never
+    if np.isfinite(expires_at).any():
+        removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
+        removed = np.where(np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR), np.inf, removed)
+        halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, floor)
+        faded = np.minimum(removed, np.where(halved < culled, halved, np.inf))
+    if (ages := facts.branch == Branch.PERSISTENT).any():
+        aged = aged_out_at(facts.encoded_at, facts.outrun_at, rules.persistent_days, rules.both_limits)
+        aged = np.where(ages, aged, np.inf)
+    instants = np.maximum(np.array([expires_at, faded, culled, aged]), facts.pinned_until)
     return np.where(facts.permanent, np.inf, instants)
 
 

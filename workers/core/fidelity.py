@@ -44,12 +44,12 @@ def ladder(widest: int) -> Iterator[tuple[float, int]]:
 def pool(vectors: Vectors, bucket: int) -> Vectors:
     """Return (n, dims / bucket) means of `bucket` neighbouring dimensions, each row of length 1."""
     rows, dims = vectors.shape
-    means = vectors.reshape(rows, dims // bucket, bucket).mean(axis=2)
-    return normalise(means)
+    parts = vectors.reshape(rows, dims // bucket, bucket)
+    return normalise(parts.mean(axis=2) if bucket > 1 else vectors)
 
 
 def normalise(vectors: Vectors) -> Vectors:
     """Return the rows scaled to length 1; rows of zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit

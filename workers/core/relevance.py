@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -176,8 +177,13 @@ def relevance(question: Question, held: Bools, similarities: Floats, weights: We
         similarities: cosine of the question and each fact; 0 where there is none.
         weights: those of the embedder.
     """
-    odds = features(question, held, similarities) @ np.array(astuple(weights))
+    odds = features(question, held, similarities) @ _vector(weights)
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
+
+
+@cache
+def _vector(weights: Weights) -> Floats:
+    return np.array(astuple(weights))
 
 
 def features(question: Question, held: Bools, similarities: Floats) -> Floats:
@@ -187,5 +193,6 @@ def features(question: Question, held: Bools, similarities: Floats) -> Floats:
     share = held[:, counted].sum(axis=1) / terms
     unknown = (question.trust * question.unknown, question.trust * question.names_unknown)
     of_question = (*unknown, np.log(terms), np.log(max(question.mean_words, 1.0)))
-    columns = [np.ones(len(held)), share, similarities, *(np.full(len(held), one) for one in of_question)]
-    return np.stack(columns, axis=1)
+    columns = np.empty((len(held), 3 + len(of_question)))
+    columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3:] = 1.0, share, similarities, of_question
+    return columns

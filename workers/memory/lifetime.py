@@ -1,12 +1,11 @@
 """Lifetimes: the decay class of a fact, and when and why it ends without further use."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
-
-import numpy as np
 
 from workers.context import Context
 from workers.core import lifetime
@@ -44,7 +43,7 @@ def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:
     """Return endings from instants (epoch seconds, infinite if never) and indexes into `REASONS`."""
     return [
         Ending(EPOCH + timedelta(seconds=min(max(at, FIRST_SECOND), LAST_SECOND)), REASONS[reason])
-        if np.isfinite(at)
+        if math.isfinite(at)
         else NEVER
         for at, reason in zip(ends_at.tolist(), reasons.tolist(), strict=True)
     ]

@@ -19,13 +19,15 @@ from workers.storage.statements import LAST, MOST_OF_ONE_TEXT
 
 PERMANENT = "permanent"
 
-ANCHORS = """
-    select namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, decay_class, tier,
-        fidelity, last_accessed_at, held, pinned_until, halvings, branch, encoded_at, occurred, outrun_at, stale,
-        decay_class_source, date_part('epoch', due_at) as due, value_rank
-    from anchors
-"""
-"""The columns that `rows_of` expects."""
+NAMES = (
+    "namespace", "fact", "base", "coactivations", "last_seen_at", "confidence", "confirmed_at", "expires_at",
+    "decay_class", "tier", "fidelity", "last_accessed_at", "held", "pinned_until", "halvings", "branch", "encoded_at",
+    "occurred", "outrun_at", "stale", "decay_class_source", "value_rank",
+)  # fmt: skip
+COLUMNS = ", ".join(f"anchors.{name}" for name in NAMES) + ", date_part('epoch', anchors.due_at)"
+"""The columns of the view `anchors` that `by_column` expects; the last one has no name there."""
+
+ANCHORS = f"select {COLUMNS} from anchors"
 
 KINDS: dict[str, type[np.generic]] = {
     "base": np.float64,
@@ -338,12 +340,12 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
 
 def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Activity:
     """Return the rows of a statement with `ANCHORS` by column; `rows` where they are fetched already."""
-    found = cursor.fetchall() if rows is None else rows
-    return by_column([column.name for column in cursor.description or ()], found)  # described only after fetching
+    return by_column(cursor.fetchall() if rows is None else rows)
 
 
-def by_column(names: Sequence[str], found: Sequence[tuple[Any, ...]]) -> Activity:
-    """Return rows by column, given the names of their columns."""
+def by_column(found: Sequence[tuple[Any, ...]]) -> Activity:
+    """Return rows of `COLUMNS` by column."""
+    names = (*NAMES, "due")
     by_name: dict[str, Any] = dict(zip(names, zip(*found, strict=True) if found else [()] * len(names), strict=True))
     times = [np.array(by_name[name], dtype=np.float64) for name in ("last_seen_at", "last_accessed_at", "encoded_at")]
     return Activity(

@@ -1,7 +1,7 @@
 """Candidates: the facts that a recall scores, and the descriptions of those that it returns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from workers.core.arrays import Vectors
+from workers.core.arrays import Floats, Vectors
 from workers.core.tiers import Tier
 from workers.storage import activity
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, Cursor
 from workers.storage.namespaces import Namespace
 from workers.storage.supersession import GIVEN_END
+from workers.storage.uuids import Uuids
 
 NO_FILTERS = Filters()
 WITHOUT_DOCUMENTS = Filters(documents=False)
@@ -58,21 +59,12 @@ NEIGHBOURS = """
 LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s, false)"
 
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
-# the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Long arrays are
-# sent in binary, in a third of the time. `hidden_because` does not depend on whether a pass has run.
+# the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
+# one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run.
 WEIGH = rf"""
-    select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session,
-        case when session is null then -1 else coalesce(turn, -1) end as turn,
-        date_part('epoch', coalesce(source_date, created_at)) as stated_at, importance, base, coactivations,
-        date_part('epoch', last_seen_at) as last_seen_at, confidence,
-        date_part('epoch', last_confirmed_at) as confirmed_at,
-        date_part('epoch', activity.expires_at) as expires_at, recall_count, branch, tier, fidelity,
-        coalesce(role, '') as role, coalesce(content_salience, 0.5)::float8 as content_salience,
+    select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
-        coalesce(
-            -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]), 'nan'
-        ) as cosine,
         case when fidelity <> 1 then (
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
@@ -100,7 +92,18 @@ WEIGH = rf"""
                 when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
                     case when %(pinned)s then 'not pinned' else 'pinned' end
             end
-        ) as left_out
+        ) as left_out,
+        array_send(array[
+            case when session is null then -1 else coalesce(turn, -1) end,
+            date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
+            date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
+            date_part('epoch', activity.expires_at), recall_count, branch, tier, fidelity,
+            coalesce(content_salience, 0.5)::float8,
+            coalesce(
+                -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]),
+                'nan'
+            )
+        ]::float8[]) as numbers
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
@@ -109,15 +112,15 @@ WEIGH = rf"""
     ))
 """
 
-# The columns of `Description` in their order, then those of the fact's activity (`activity.by_column`).
-DESCRIBE = """
+# The columns of `Description` in their order, whether the fact is retired, and its activity (`activity.COLUMNS`).
+DESCRIBE = f"""
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
         role, source_date, created_at, nullif(valid_from, least(created_at, source_date)) as valid_from, valid_until,
         nullif(decay_class, ''), forgotten_reason as deep,
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
         branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until)
             < coalesce(date_part('epoch', %(silent_since)s::timestamptz), '-infinity'),
-        anchors.*, date_part('epoch', due_at) as due
+        retired, {activity.COLUMNS}
     from facts
     join anchors on anchors.namespace = facts.namespace and anchors.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
@@ -131,7 +134,9 @@ DESCRIBE = """
 # each tag count as one. This runs in C and is several times faster than unnesting each tsvector.
 MATCHES = f"""
     select id,
-        array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term) as ranks,
+        array_send(
+            array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
+        ) as ranks,
         ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery) / ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery, 2)
             - 1 - cardinality(tags) as length
     from facts
@@ -206,39 +211,28 @@ def _as_stored(session: str | int | None) -> list[Jsonb] | None:
     return [Jsonb(str(session))] + ([Jsonb(int(session))] if str(session).lstrip("-").isdecimal() else [])
 
 
-KINDS: dict[str, type[Any]] = {
-    "id": object,
-    "session": np.int64,
-    "turn": np.int64,
-    "stated_at": np.float64,
-    "importance": np.float64,
-    "base": np.float64,
-    "coactivations": np.int64,
-    "last_seen_at": np.float64,
-    "confidence": np.float64,
-    "confirmed_at": np.float64,
-    "expires_at": np.float64,
-    "recall_count": np.int64,
-    "branch": np.int64,
-    "tier": np.int64,
-    "fidelity": np.int64,
-    "role": object,
-    "content_salience": np.float64,
-    "decay_class": object,
-    "entity": object,
-    "first_word": object,
-    "cosine": np.float64,
-    "signature": object,
-    "left_out": object,
-}
-"""The fields that scoring needs of a fact; times are epoch seconds.
+OTHERS: dict[str, type[Any]] = {
+    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "first_word": object,
+    "signature": object, "left_out": object,
+}  # fmt: skip
+NUMBERS: dict[str, type[Any]] = {
+    "turn": np.int64, "stated_at": np.float64, "importance": np.float64, "base": np.float64, "coactivations": np.int64,
+    "last_seen_at": np.float64, "confidence": np.float64, "confirmed_at": np.float64, "expires_at": np.float64,
+    "recall_count": np.int64, "branch": np.int64, "tier": np.int64, "fidelity": np.int64,
+    "content_salience": np.float64, "cosine": np.float64,
+}  # fmt: skip
+"""The fields that scoring needs of a fact, in the order of `WEIGH`; times are epoch seconds.
 
 `session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine` is NaN where
 there is no vector; `signature` has bytes where the vector is not full. `left_out` names the rule that hides the fact.
 """
 
+RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])
+ARRAY_HEADER, EMPTY_HEADER = "V20", "V12"
+"""What `array_send` writes before the elements of an array, each of which begins with its length; an empty array."""
+
 Candidates: TypeAlias = NDArray[np.void]
-"""An array of records with the fields of `KINDS`."""
+"""An array of records with the fields of `RECORD`."""
 
 Candidate: TypeAlias = np.void
 """One record of `Candidates`."""
@@ -282,11 +276,11 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Facts that contain any of n terms, each with n ranks (`ts_rank`) and its length in words."""
+    """n facts that contain any of k terms, with the (n, k) ranks (`ts_rank`) and n lengths in words."""
 
-    ids: list[UUID] = field(default_factory=list)
-    ranks: list[list[float]] = field(default_factory=list)
-    lengths: list[float] = field(default_factory=list)
+    ids: list[UUID]
+    ranks: Floats
+    lengths: Floats
 
 
 def weigh(
@@ -306,31 +300,42 @@ def weigh(
     """
     given: dict[str, Any] = {
         "namespace": namespace,
-        "ids": list(ids),
-        "bringing": list(bringing),
+        "ids": Uuids(ids),
+        "bringing": Uuids(bringing),
         "reach": reach,
         "dims": list(query),
         "queries": [HalfVector(vector) for vector in query.values()],
     }
     given |= scope.parameters()
-    cursor = db.execute(WEIGH, given, binary=True)
-    rows = cursor.fetchall()
-    return np.array(rows, dtype=[(column.name, KINDS[column.name]) for column in cursor.description or ()])
+    rows = db.execute(WEIGH, given, binary=True).fetchall()
+    found = np.empty(len(rows), RECORD)
+    if rows:
+        *others, numbers = zip(*rows, strict=True)
+        for name, values in zip(OTHERS, others, strict=True):
+            found[name] = values
+        for name, column in zip(NUMBERS, _floats(numbers, len(NUMBERS)).T, strict=True):
+            found[name] = column
+    return found
+
+
+def _floats(arrays: Sequence[bytes], size: int) -> Floats:
+    """Return n results of `array_send`, of float8[] of one size, as (n, size) numbers."""
+    header = ARRAY_HEADER if size else EMPTY_HEADER
+    kind = np.dtype([("header", header), ("items", [("length", ">i4"), ("value", ">f8")], (size,))])
+    return np.frombuffer(b"".join(arrays), kind)["items"]["value"].astype(np.float64)
 
 
 def describe(
     db: Connection, namespace: int, ids: Sequence[UUID], silent_since: datetime | None
 ) -> Callable[[], Described]:
     """Send the query for the facts' descriptions and return its reader; facts unused since `silent_since` are stale."""
-    given = {"namespace": namespace, "ids": list(ids), "silent_since": silent_since}
+    given = {"namespace": namespace, "ids": Uuids(ids), "silent_since": silent_since}
     return partial(_described, db.execute(DESCRIBE, given, binary=True))
 
 
 def _described(cursor: Cursor) -> Described:
     rows, shown = cursor.fetchall(), len(Description.__slots__)
-    columns = [column.name for column in cursor.description or ()][shown:]
-    retired = shown + columns.index("retired")
-    live = activity.by_column(columns, [row[shown:] for row in rows if not row[retired]])
+    live = activity.by_column([row[shown + 1 :] for row in rows if not row[shown]])
     return Described({row[0]: Description(*row[:shown]) for row in rows}, live)
 
 
@@ -350,13 +355,13 @@ def matches(
         "budget": budget,
     }
     given |= scope.parameters()
-    return partial(_matches, db.execute(MATCHES, given, binary=True))
+    return partial(_matches, db.execute(MATCHES, given, binary=True), len(terms))
 
 
-def _matches(cursor: Cursor) -> Matches:
+def _matches(cursor: Cursor, terms: int) -> Matches:
     rows = cursor.fetchall()
     ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
-    return Matches(list(ids), list(ranks), list(lengths))
+    return Matches(list(ids), _floats(ranks, terms), np.array(lengths, np.float64))
 
 
 def places(
@@ -366,7 +371,7 @@ def places(
 
     Words of category, entity, key and value have negative positions.
     """
-    given = {"namespace": namespace, "ids": list(ids), "stems": list(stems)}
+    given = {"namespace": namespace, "ids": Uuids(ids), "stems": list(stems)}
     rows = db.execute(PLACES, given, binary=True).fetchall()
     return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
 

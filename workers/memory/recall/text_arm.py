@@ -110,7 +110,7 @@ def _scored(
     db: Connection, namespace: Namespace, query: str, terms: Sequence[Term], matches: Matches, *, all_chosen: bool
 ) -> TextArm:
     names = capitalised(query, {term.lexeme for term in terms})
-    found = _read(matches, len(terms))
+    found = _read(matches)
     all_read = all_chosen and len(found.ids) < MOST_MATCHES
     asked = _question(found, query, terms, namespace, all_read=all_read)
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
@@ -157,9 +157,8 @@ def occurrences(ranks: Floats) -> Ints:
     return times
 
 
-def _read(matches: Matches, terms: int) -> _Found:
-    times = occurrences(np.array(matches.ranks, dtype=np.float64).reshape(len(matches.ids), terms))
-    return _Found(matches.ids, times, np.rint(np.array(matches.lengths, dtype=np.float64)).astype(np.int64))
+def _read(matches: Matches) -> _Found:
+    return _Found(matches.ids, occurrences(matches.ranks), np.rint(matches.lengths).astype(np.int64))
 
 
 def _question(found: _Found, query: str, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Question:
