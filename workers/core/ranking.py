@@ -130,11 +130,11 @@ def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Fl
     An arm without results, all zeros, adds nothing instead of ones; the other then counts half. Similarities that are
     nearly equal are not spread: the error of a signature would decide.
     """
-    alone = not (np.any(text_scores != 0) and np.any(similarities != 0))
-    share = EVEN if alone else meaning
-    text = min_max(text_scores) if np.any(text_scores != 0) else np.zeros_like(text_scores)
-    similar = np.zeros_like(similarities)
-    if np.any(similarities != 0):
+    by_words, by_meaning = bool(text_scores.any()), bool(similarities.any())
+    share = meaning if by_words and by_meaning else EVEN
+    text = min_max(text_scores) if by_words else text_scores
+    similar = similarities
+    if by_meaning:
         high = float(similarities.max())
         similar = 1 - (high - similarities) / max(high - float(similarities.min()), LEAST_SPREAD)
     fit: Floats = (1 - share) * text + share * similar

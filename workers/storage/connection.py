@@ -168,25 +168,31 @@ def reading(url: str) -> Iterator[Connection]:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with reader(url) as db, db.transaction():
-        yield db
+    with reader(url) as db:
+        db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        try:
+            with db.transaction():
+                yield db
+        finally:
+            if not db.closed:
+                db.isolation_level = None
 
 
 @contextmanager
 def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
-    """Yield a connection on which each `db.transaction()` or `in_pipeline` is a transaction as in `reading`.
+    """Yield a connection on which each `in_pipeline` is a transaction as in `reading`.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
     with _borrowed(url, second=second, wait=READ_WAIT_SECONDS) as db:
-        db.autocommit, db.isolation_level = True, psycopg.IsolationLevel.REPEATABLE_READ
+        db.autocommit = True
         try:
             yield db
         finally:
             if not db.closed:
-                db.autocommit, db.isolation_level = False, None
+                db.autocommit = False
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -75,6 +76,9 @@ class Recalled:
     uncertain: frozenset[UUID] = frozenset()
 
 
+_fields = attrgetter(*Description.__slots__)
+
+
 def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime | None:
     """Return the instant since which an unused permanent episode is stale; None if none ever is."""
     days = hygiene(context, tenant.settings).stale_days
@@ -115,7 +119,7 @@ def result(
         fidelity=fidelity.name(int(one["fidelity"])),
         explain=explain,
         namespace=namespace,
-        **{name: getattr(shown, name) for name in Description.__slots__},
+        **dict(zip(Description.__slots__, _fields(shown), strict=True)),
     )
 
 

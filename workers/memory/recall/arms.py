@@ -41,7 +41,8 @@ class Found:
         least = min(self.near.values(), default=0.0)
         by_words = np.array([self.text.scores.get(id_, 0.0) for id_ in ids])
         relevance = ranking.fuse(by_words, np.array([self.near.get(id_, least) for id_ in ids]), self.meaning)
-        return {ids[i]: float(relevance[i]) for i in np.argsort(-relevance, kind="stable")[:most]}
+        order = np.argsort(-relevance, kind="stable")[:most]
+        return {ids[i]: score for i, score in zip(order.tolist(), relevance[order].tolist(), strict=True)}
 
 
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[UUID, float]]:

@@ -72,7 +72,7 @@ def fitting(
 
 def beside(rows: Candidates, those: Bools) -> Bools:
     """Return which of n candidates are close to one of `those` in the same session."""
-    turns, reach = rows["turn"], len(ranking.CONTIGUITY)
-    in_session = (rows["session"][:, None] == rows["session"]) & (turns[:, None] >= 0) & (turns >= 0)
-    near: Bools = (in_session & (np.abs(turns[:, None] - turns) <= reach))[:, those].any(axis=1)
+    turns, sessions, reach = rows["turn"], rows["session"], len(ranking.CONTIGUITY)
+    in_session = (sessions[:, None] == sessions[those]) & (turns[:, None] >= 0) & (turns[those] >= 0)
+    near: Bools = (in_session & (np.abs(turns[:, None] - turns[those]) <= reach)).any(axis=1)
     return near

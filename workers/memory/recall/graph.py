@@ -47,6 +47,8 @@ class Surroundings:
 
     def linked(self, found: Candidates, those: Bools) -> Bools:
         """Return which of n candidates are linked from one of `those` or about a named entity."""
+        if not self.walks and not self.about.ids:
+            return np.zeros(len(found), np.bool_)
         seeds = set(found["id"][those])
         reached = {walk.fact for walk in self.walks if walk.seed in seeds} | set(self.about.ids)
         return np.array([id_ in reached for id_ in found["id"]], np.bool_)

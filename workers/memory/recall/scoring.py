@@ -1,8 +1,9 @@
 """Scoring: the score of each candidate, and which candidates are scored."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from workers.core import confidence, ranking, signature, tiers
 from workers.core import updates as outdating
 from workers.core.arrays import Bools, Floats, Ints, Vectors
 from workers.core.episodes import Branch
-from workers.core.fidelity import pool
+from workers.core.fidelity import FULL, pool
 from workers.core.ranking import CONTIGUITY, Vitality
 from workers.memory.namespace_settings import hygiene, notices_updates
 from workers.memory.recall import floor, stems, updates
@@ -70,7 +71,8 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
     if query is None or not len(found):
         return np.zeros(len(found))
     cosines = found["cosine"].copy()
-    signed = np.flatnonzero([one is not None for one in found["signature"]])
+    signed = np.flatnonzero(found["fidelity"] != FULL)
+    signed = signed[[one is not None for one in found["signature"][signed]]]
     if len(signed):
         estimated = signature.estimate(query, signatures.unpack(found["signature"][signed].tolist()))
         exact = cosines[signed]
@@ -242,18 +244,17 @@ def weigh(
     ids = list(dict.fromkeys([*best, *brought]))
     queries, reach = pooled_queries(context, query), len(CONTIGUITY)
     read = candidates.weigh(db, tenant.id, ids, queries, scope, bringing=bringing, reach=reach)
-    seen = read[_visible(read)]
+    seen, hidden = _parted(read, _visible(read))
     cosines = similarities(seen, query)
     by_graph = {id_: what for id_, what in brought.items() if id_ not in best}
-    found_by = np.array([found.brought(id_, by_graph) for id_ in seen["id"]], dtype=object)
-    # Facts found by a link or entity need no similarity.
-    by_meaning = (found_by == "meaning") & np.array([id_ not in brought for id_ in seen["id"]], dtype=np.bool_)
-    unlike = by_meaning & (cosines < least_similarity(context, question.min_similarity))
+    found_by = [found.brought(id_, by_graph) for id_ in seen["id"]]
+    unlike = _unlike(context, seen, found_by, brought, cosines, question.min_similarity)
     if unlike.any():
-        unlike |= (found_by == "nearby") & ~floor.beside(seen, ~unlike & (found_by != "nearby"))
-    seen["left_out"][unlike] = TOO_UNLIKE
-    hidden = np.concatenate([read[~_visible(read)], seen[unlike]])
-    seen, cosines = seen[~unlike], cosines[~unlike]
+        found_by = [how for how, leaves in zip(found_by, unlike, strict=True) if not leaves]
+        seen["left_out"][unlike] = TOO_UNLIKE
+        cosines = cosines[~unlike]
+        seen, out = _parted(seen, ~unlike)
+        hidden = np.concatenate([hidden, out])
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     held = stems.held(db, tenant.id, found.text.stems, seen["id"].tolist())
@@ -262,7 +263,35 @@ def weigh(
     known = found.text.stems.question
     newer = updates.pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
     scores = scores.above(seen["stated_at"], newer)
-    return Weighed(seen, hidden, scores, found_by[~unlike].tolist(), around, relevances, newer)
+    return Weighed(seen, hidden, scores, found_by, around, relevances, newer)
+
+
+def _parted(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
+    """Return those candidates, and the others."""
+    return (rows, rows[:0]) if those.all() else (rows[those], rows[~those])
+
+
+def _unlike(
+    context: Context,
+    seen: Candidates,
+    found_by: Sequence[str],
+    brought: Collection[UUID],
+    cosines: Floats,
+    requested: float,
+) -> Bools:
+    """Return which candidates are not similar enough, and neighbours of such alone.
+
+    Facts found by a link or entity need no similarity.
+    """
+    unlike = cosines < least_similarity(context, requested)
+    if not unlike.any():
+        return unlike
+    by_meaning = [how == "meaning" and id_ not in brought for how, id_ in zip(found_by, seen["id"], strict=True)]
+    unlike &= np.array(by_meaning, np.bool_)
+    if unlike.any():
+        nearby = np.array([how == "nearby" for how in found_by], np.bool_)
+        unlike |= nearby & ~floor.beside(seen, ~unlike & ~nearby)
+    return unlike
 
 
 def _visible(read: Candidates) -> Bools:

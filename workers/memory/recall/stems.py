@@ -52,8 +52,8 @@ def most_held(times: Ints) -> Bools:
 
 def held(db: Connection, namespace: int, stems: Stems, ids: Sequence[UUID]) -> Bools:
     """Return which of k stems each of n facts contains, (n, k); reads the facts that the text arm did not."""
-    unread = [id_ for id_ in ids if id_ not in stems.held and not (stems.complete and id_ not in stems.matched)]
     rows = stems.held
+    unread = [id_ for id_ in ids if id_ not in rows and not (stems.complete and id_ not in stems.matched)]
     if unread and stems.lexemes:
         rows = rows | dict(zip(unread, most_held(in_passages(db, namespace, unread, stems.lexemes)), strict=True))
     none = np.zeros(len(stems.lexemes), np.bool_)
