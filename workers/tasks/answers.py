@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -147,8 +148,11 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
     return {"entity": one.entity, "key": one.key, "found_at": shown(one.found_at), "facts": facts}
 
 
+_fields = attrgetter(*Result.__slots__)
+
+
 def _result(result: Result) -> dict[str, Any]:
-    answer = {name: getattr(result, name) for name in Result.__slots__}
+    answer: dict[str, Any] = dict(zip(Result.__slots__, _fields(result), strict=True))
     for name in ("explain", "passage", "relevance", "namespace"):
         if answer[name] is None:
             del answer[name]
