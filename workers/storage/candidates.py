@@ -15,12 +15,11 @@ from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Floats, Vectors
 from workers.core.tiers import Tier
-from workers.storage import activity
+from workers.storage import activity, columns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, Cursor
 from workers.storage.namespaces import Namespace
 from workers.storage.supersession import GIVEN_END
-from workers.storage.uuids import Uuids
 
 NO_FILTERS = Filters()
 WITHOUT_DOCUMENTS = Filters(documents=False)
@@ -228,9 +227,6 @@ there is no vector; `signature` has bytes where the vector is not full. `left_ou
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])
-ARRAY_HEADER, EMPTY_HEADER = "V20", "V12"
-"""What `array_send` writes before the elements of an array, each of which begins with its length; an empty array."""
-
 Candidates: TypeAlias = NDArray[np.void]
 """An array of records with the fields of `RECORD`."""
 
@@ -300,8 +296,8 @@ def weigh(
     """
     given: dict[str, Any] = {
         "namespace": namespace,
-        "ids": Uuids(ids),
-        "bringing": Uuids(bringing),
+        "ids": columns.uuids(ids),
+        "bringing": columns.uuids(bringing),
         "reach": reach,
         "dims": list(query),
         "queries": [HalfVector(vector) for vector in query.values()],
@@ -313,23 +309,16 @@ def weigh(
         *others, numbers = zip(*rows, strict=True)
         for name, values in zip(OTHERS, others, strict=True):
             found[name] = values
-        for name, column in zip(NUMBERS, _floats(numbers, len(NUMBERS)).T, strict=True):
+        for name, column in zip(NUMBERS, columns.floats_of(numbers, len(NUMBERS)).T, strict=True):
             found[name] = column
     return found
-
-
-def _floats(arrays: Sequence[bytes], size: int) -> Floats:
-    """Return n results of `array_send`, of float8[] of one size, as (n, size) numbers."""
-    header = ARRAY_HEADER if size else EMPTY_HEADER
-    kind = np.dtype([("header", header), ("items", [("length", ">i4"), ("value", ">f8")], (size,))])
-    return np.frombuffer(b"".join(arrays), kind)["items"]["value"].astype(np.float64)
 
 
 def describe(
     db: Connection, namespace: int, ids: Sequence[UUID], silent_since: datetime | None
 ) -> Callable[[], Described]:
     """Send the query for the facts' descriptions and return its reader; facts unused since `silent_since` are stale."""
-    given = {"namespace": namespace, "ids": Uuids(ids), "silent_since": silent_since}
+    given = {"namespace": namespace, "ids": columns.uuids(ids), "silent_since": silent_since}
     return partial(_described, db.execute(DESCRIBE, given, binary=True))
 
 
@@ -361,7 +350,7 @@ def matches(
 def _matches(cursor: Cursor, terms: int) -> Matches:
     rows = cursor.fetchall()
     ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
-    return Matches(list(ids), _floats(ranks, terms), np.array(lengths, np.float64))
+    return Matches(list(ids), columns.floats_of(ranks, terms), np.array(lengths, np.float64))
 
 
 def places(
@@ -371,7 +360,7 @@ def places(
 
     Words of category, entity, key and value have negative positions.
     """
-    given = {"namespace": namespace, "ids": Uuids(ids), "stems": list(stems)}
+    given = {"namespace": namespace, "ids": columns.uuids(ids), "stems": list(stems)}
     rows = db.execute(PLACES, given, binary=True).fetchall()
     return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
 

@@ -72,6 +72,13 @@ def halfvecs(db: Connection, groups: Iterable[Vectors]) -> Column:
     return _packed(known.oid, [_halfvecs(group) for group in groups])
 
 
+def floats_of(arrays: Sequence[bytes], size: int) -> Floats:
+    """Return n results of `array_send`, each of a `float8[]` with `size` elements, as (n, size) numbers."""
+    header = HEADER if size else EMPTY
+    kind = np.dtype([("head", f"V{header.size}"), ("items", [("size", ">i4"), ("value", ">f8")], (size,))])
+    return np.frombuffer(b"".join(arrays), kind)["items"]["value"].astype(np.float64)
+
+
 def _halfvecs(vectors: Vectors) -> NDArray[Any]:
     dims = np.tile(np.array([vectors.shape[1], 0], ">i2").view(np.uint8), (len(vectors), 1))
     return _rows(np.hstack([dims, np.ascontiguousarray(vectors, ">f2").view(np.uint8)]))
