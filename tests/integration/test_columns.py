@@ -40,3 +40,11 @@ def test_vectors_of_several_dims_arrive_in_their_order(memory: Memory) -> None:
     with transaction(memory.context.database_url) as db:
         column = columns.halfvecs(db, HALVES)
         assert db.execute("select %s::halfvec[]::text", [column]).fetchone() == ('{"[0.5,-1]",[0.25],[2]}',)
+
+
+@pytest.mark.parametrize("rows", [[[0.1, -np.inf]], [[1.5, 2.0], [np.nan, -0.0]], [[], []]])
+def test_arrays_are_read_as_they_were_sent(memory: Memory, rows: list[list[float]]) -> None:
+    with transaction(memory.context.database_url) as db:
+        sent = [db.execute("select array_send(%s::float8[])", [row], binary=True).fetchone() for row in rows]
+    found = columns.floats_of([one[0] for one in sent if one], len(rows[0]))
+    np.testing.assert_array_equal(found, np.array(rows).reshape(len(rows), -1))

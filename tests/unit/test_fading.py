@@ -172,6 +172,18 @@ def test_a_pass_that_is_repeated_changes_nothing(one: Anchors, rules: FadingRule
     assert twice.due_at == once.due_at
 
 
+@given(st.lists(facts, min_size=2, max_size=4), rules_of_a_database)
+@properties
+def test_a_fact_ends_among_others_as_it_does_alone(every: list[Anchors], rules: FadingRules) -> None:
+    together = Anchors(**{name: np.concatenate([getattr(one, name) for one in every]) for name in Anchors.__slots__})
+
+    ends_at, reasons = ends(together, rules)
+
+    alone = [ends(one, rules) for one in every]
+    assert ends_at.tolist() == [at.item() for at, _ in alone]
+    assert reasons.tolist() == [reason.item() for _, reason in alone]
+
+
 @given(facts, rules_of_a_database, waits)
 @properties
 def test_facts_that_have_not_ended_are_due_later_than_now(one: Anchors, rules: FadingRules, wait: float) -> None:
