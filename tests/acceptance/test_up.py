@@ -114,6 +114,17 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
+def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
+    """As with `ebb up --detach 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
+    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
+        os.close(writing)
+        os.close(reading)
+    assert up.returncode == 0
+    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
+
+
 def test_status_shows_all_addresses_and_running_processes(running: Place) -> None:
     status = running.status()
     assert list(status) == [
@@ -242,7 +253,7 @@ def test_down_where_nothing_runs_says_so(place: Place) -> None:
     assert place.status()["processes"] == []
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.deep)])
 def test_a_signal_to_the_foreground_stops_everything(stopped: Place, ending: signal.Signals) -> None:
     with _foreground(stopped) as up:
         family = stopped.family()
@@ -364,14 +375,3 @@ def test_an_unreachable_configured_server_is_an_error_and_all_is_stopped(place: 
     assert variable in message
     assert str(port) in message
     assert stopping.supervisor_of(place.home) is None
-
-
-def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
-    """As with `ebb up --detach 2>&1 | head -1`."""
-    reading, writing = os.pipe()
-    command = [*COMMAND, "up", "--detach", "--workers", "2", "--port", str(stopped.port)]
-    with subprocess.Popen(command, env=stopped.environment({}), stdout=writing, stderr=writing) as up:
-        os.close(writing)
-        os.close(reading)
-    assert up.returncode == 0
-    assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
