@@ -17,7 +17,7 @@ DAYS = "hygiene.episodicTTL.persistentDays"
 TURNS = "hygiene.episodicTTL.persistentTurns"
 STALE = "hygiene.episodicTTL.permanentStaleDays"
 
-SETTLED = "update namespaces set settings_changed_at = settings_changed_at - interval '1 hour'"
+SETTLED = "update namespaces set settings_changed_at = to_timestamp(0)"
 
 
 def reasons(memory: Memory) -> dict[str, str | None]:
