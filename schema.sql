@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (30, 'snapshot');
+insert into schema_migrations (number, name) values (31, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -67,6 +67,26 @@ create table namespaces (
     -- `counted_facts` when the salience of all facts was last estimated
     estimated_facts bigint not null default 0
 );
+
+-- Which shard a namespace is on, where there are several; one that is missing here is on the first, this schema. Further
+-- shards are schemas with the same tables, of which this one stays empty.
+create table directory (
+    name text primary key,
+    shard integer not null check (shard >= 0)
+);
+
+-- A process that does not know of the other shards must not begin a second namespace of a name.
+create function refuse_second() returns trigger
+    language plpgsql set search_path from current as $$
+begin
+    if exists (select from directory where directory.name = new.name and shard > 0) then
+        raise exception 'namespace % is on another shard: restart this process with the EBB_SHARDS of the others', new.name;
+    end if;
+    return new;
+end
+$$;
+
+create trigger once before insert on namespaces for each row execute function refuse_second();
 
 -- Keys to the HTTP API, each for one namespace. Only the SHA-256 of a key is stored; keys are random, so no salt is
 -- needed.

@@ -21,6 +21,7 @@ from workers.cron import crontabs
 from workers.errors import SettingsError
 from workers.queues import configuration
 from workers.settings import Settings
+from workers.storage import routing
 
 # One core per child process: multithreaded numeric libraries would slow all of them down, and a model loaded before the
 # fork must have no threads.
@@ -155,8 +156,8 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
         return self.subclass_with_self("workers.shutdown:Worker")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Send a task with redacted argument texts for monitors, and with a deadline by Redis' clock."""
-        options["headers"] = tracing.headers() | (options.get("headers") or {})
+        """Send a task with redacted argument texts for monitors, a deadline by Redis' clock, and the sender's shard."""
+        options["headers"] = tracing.headers() | routing.headers() | (options.get("headers") or {})
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
 

@@ -1,5 +1,7 @@
 """The context of all verbs: settings, embedder and servers; one per process."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +16,7 @@ from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, effective, for_passes, parameters
 from workers.errors import UnavailableError
 from workers.settings import Settings, split_addresses
-from workers.storage import replicas, server, vectors
+from workers.storage import replicas, routing, server, vectors
 from workers.storage.connection import close_pools, transaction
 from workers.storage.replicas import Replicas
 
@@ -52,6 +54,16 @@ class Context:
     def read_url(self) -> str:
         """Return the URL from which the current task reads: of a replica, or of the primary."""
         return replicas.chosen() or self.database_url
+
+    def at(self, place: routing.Place) -> AbstractContextManager[None]:
+        """Work on a shard, by its number or by a namespace on it, until the end of the block."""
+        return routing.at(place, self.settings.shards)
+
+    def each_shard(self) -> Iterator[int]:
+        """Yield the number of each shard, and work on that shard meanwhile."""
+        for shard in range(self.settings.shards):
+            with self.at(shard):
+                yield shard
 
     @cached_property
     def _clock(self) -> Clock:

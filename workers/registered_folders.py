@@ -89,8 +89,11 @@ def listed(context: Context, asked: ListFolders) -> RegisteredFolders:
 
 def everywhere(context: Context) -> Sequence[tuple[str, str]]:
     """Return (namespace, folder) of all registered folders, by their names."""
-    with transaction(context.database_url) as db:
-        return folders.all_names(db)
+    found: list[tuple[str, str]] = []
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            found += folders.all_names(db)
+    return sorted(found)
 
 
 def read(context: Context, namespace: str, name: str, until: float) -> bool:

@@ -40,18 +40,20 @@ own = {"children": 1, "measured": float("-inf")}
 
 
 @worker_init.connect
-def check_worker(**_: Any) -> None:
+def check_worker(**__: Any) -> None:
     """Refuse to start if the database has another version, language or embedder than configured.
 
     An unreachable embedder is no reason to refuse: facts are stored and get their vectors later.
     """
     try:
-        schema.verify_at(context.database_url)
+        schema.verify_at(context.database_url, context.settings.shards)
         _check_replicas()
         _check_llm()
-        check_language(context)
-        _publish_limits()
-        check_embedder(context)
+        for _ in context.each_shard():
+            check_language(context)
+            _publish_limits()
+        for _ in context.each_shard():
+            check_embedder(context)
     except EmbeddingError as error:
         log.warning("started without embedder; facts wait for their vectors: %s", error)
     except EbbError as error:

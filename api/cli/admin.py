@@ -222,7 +222,7 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
     given = configured(home)
     url = given.direct_database_url or given.database_url or located(home).database_url
-    done = schema.apply(url, output.progress)
+    done = schema.apply(url, output.progress, given.shards)
     if as_json:
         output.print_json({"schema_version": schema.version(), "migrations": done})
     else:

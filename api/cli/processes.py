@@ -43,7 +43,7 @@ def beat(
     from workers.storage import schema  # noqa: PLC0415
 
     settings = located(home)
-    schema.verify_at(settings.database_url)
+    schema.verify_at(settings.database_url, settings.shards)
     file = schedule or Home.at(settings.home).beat / "schedule"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _become(processes.beat(file), settings)

@@ -86,7 +86,7 @@ def start(
         own = [*supervision.own(home, children=children, port=port), api]
         system = _supervised(home, state, [*embedded, *own], detached=detached)
         try:
-            _start_servers(system, [program.name for program in embedded], settings.direct_database_url, report)
+            _start_servers(system, [program.name for program in embedded], settings, report)
             if reindex:
                 report(f"The words of {_reindex(settings, state)} facts are stemmed as {settings.language}")
             _start_workers(system, settings if reembed else None, report)
@@ -212,7 +212,7 @@ def _environment(home: Home, state: State) -> dict[str, str]:
     }
 
 
-def _start_servers(system: System, embedded: Sequence[str], direct: str, report: Report) -> None:
+def _start_servers(system: System, embedded: Sequence[str], settings: Settings, report: Report) -> None:
     _wait(system, (), lambda: system.home.running() is not None)
     for name in embedded:
         system.supervisor.start(name)
@@ -221,7 +221,7 @@ def _start_servers(system: System, embedded: Sequence[str], direct: str, report:
     _wait_for_redis(system, own="redis" in embedded)
     own_redis = f": {redis_programs.choose(system.home.redis)}" if "redis" in embedded else ""
     report(f"Redis is ready{own_redis}")
-    schema.apply(direct or system.state.database_url, report)
+    schema.apply(settings.direct_database_url or system.state.database_url, report, settings.shards)
     report(f"The schema has version {schema.version()}")
 
 

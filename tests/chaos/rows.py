@@ -84,6 +84,7 @@ SUMMED = {
 NOT_COMPARED = {
     "schema_version": "the same schema makes both databases, and says when",
     "schema_migrations": "a database that was upgraded under load has more of them than the twin",
+    "directory": "both databases have one shard",
     "folders": "no task of a plan registers one; what a reading indexes is compared in `documents`",
     "api_keys": "no task writes it, but an operator at the database itself",
     "tally_history": "what it notes, and of which minute, depends on when it was read",

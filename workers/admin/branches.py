@@ -7,7 +7,7 @@ from workers.admin import keys
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import InvalidInputError, NotFoundError
-from workers.storage import branches, namespaces, signatures, tallies
+from workers.storage import branches, namespaces, shards, signatures, tallies
 from workers.storage.branches import Branch
 from workers.storage.connection import Connection, connect, reading, transaction
 
@@ -49,6 +49,7 @@ def begin(context: Context, original: str, days: int) -> Branch:
         if source.original is not None:
             raise InvalidInputError(f"namespace: {original!r} is a branch itself; branch {source.original!r}.")
         branch = branches.begin(db, original, name, age)
+        shards.place_branch(db, name)
     if branch is None or (branch.original, branch.age) != (original, age):
         raise InvalidInputError(f"namespace: {name!r} is a namespace of its own and no branch; it was left as it is.")
     return branch
@@ -85,8 +86,11 @@ def facts(context: Context, branch: Branch) -> int:
 
 def listed(context: Context, original: str | None) -> list[Branch]:
     """Return the branches of one namespace, or all."""
-    with transaction(context.database_url) as db:
-        return branches.listed(db, original)
+    found = []
+    for _ in context.each_shard() if original is None else [0]:
+        with transaction(context.database_url) as db:
+            found += branches.listed(db, original)
+    return sorted(found, key=lambda one: one.name)
 
 
 def to_drop(context: Context, name: str, days: int | None) -> list[Branch]:
@@ -110,6 +114,7 @@ def drop(context: Context, branch: Branch) -> None:
     with transaction(context.database_url) as db:
         tallies.wait_for_settling(db)
         branches.drop(db, branch)
+        shards.forget(db, branch.name)
     keys.publish(context)
     with connect(context.direct_database_url, autocommit=True) as db:
         name = signatures.index_name(branch.id)

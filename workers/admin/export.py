@@ -22,7 +22,7 @@ TYPES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the facts of one namespace, or all, as of `now`, then all other records, from one snapshot.
+    """Yield the facts of one namespace, or all, as of `now`, then all other records, from one snapshot of each shard.
 
     A record that is no fact has `namespace` and its content under its kind: `own` (settings and turns), `link`,
     `contradiction`, `relation`, `wish` (deletion request) and so on.
@@ -31,6 +31,15 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
         UnavailableError: the database does not answer.
         DamagedError: facts without activity would be missing.
     """
+    if namespace is not None:
+        with context.at(namespace):
+            yield from _from_snapshot(context, namespace, now)
+        return
+    for _ in context.each_shard():
+        yield from _from_snapshot(context, None, now)
+
+
+def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
     with snapshot(context.database_url) as db:
         if lacking := exports.without_activity(db, namespace):
             raise DamagedError(

@@ -51,7 +51,7 @@ def create(
             f"scope: {', '.join(scopes) or 'none'} is not allowed; give some of {', '.join(SCOPES)}."
         )
     made = Created(uuid7(), PREFIX + secrets.token_urlsafe(TOKEN_BYTES))
-    with transaction(context.database_url) as db:
+    with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace)
         api_keys.add(db, tenant.id, made.id, key_ring.digest(made.key), label, wanted, now, ends)
     publish(context)
@@ -60,7 +60,7 @@ def create(
 
 def of_namespace(context: Context, namespace: str) -> list[ApiKey]:
     """Return the keys of a namespace, including revoked ones, oldest first."""
-    with transaction(context.database_url) as db:
+    with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return [] if tenant is None else api_keys.of_namespace(db, tenant.id)
 
@@ -73,7 +73,7 @@ def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
     """
     if id_ not in {key.id for key in of_namespace(context, namespace)}:
         raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}; see `ebb keys list`.")
-    with transaction(context.database_url) as db:
+    with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace)
         revoked = api_keys.revoke(db, tenant.id, id_, now)
     publish(context)
@@ -82,10 +82,11 @@ def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
 
 def publish(context: Context) -> int:
     """Copy all keys to Redis; return how many are not revoked."""
-    with transaction(context.database_url) as db:
-        keys = api_keys.every(db)
-        grants = {key.digest: _grant(key) for key in keys}
-        key_ring.copy(context.redis, grants)
+    grants: dict[bytes, Grant] = {}
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            grants |= {key.digest: _grant(key) for key in api_keys.every(db)}
+    key_ring.copy(context.redis, grants)
     return sum(bool(grant.scopes) for grant in grants.values())
 
 

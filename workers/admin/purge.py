@@ -147,6 +147,14 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
     Raises:
         UnavailableError: a server does not answer, or a table is in use for too long.
     """
+    left: list[str] = []
+    for _ in context.each_shard():
+        left += _scrub(context, now)
+    return Scrubbed([*dict.fromkeys(left), OUT_OF_REACH])
+
+
+def _scrub(context: Context, now: datetime) -> list[str]:
+    """Rewrite the files of one shard; return what was not reached."""
     with connect(context.direct_database_url, autocommit=True) as db:
         erased = tombstones.erasures(db)
         search_indexes.count_grown(context, now, erased.namespaces)
@@ -159,4 +167,4 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
         done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
         if written:
             tombstones.drop_erasures(db, erased)
-    return Scrubbed([*(said for said, reached in done.items() if not reached), OUT_OF_REACH])
+    return [said for said, reached in done.items() if not reached]

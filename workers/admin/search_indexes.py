@@ -24,7 +24,7 @@ MOST_BLOAT = 2.0
 
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
     """Count the words of a namespace again; return its number of live facts. Idempotent."""
-    with transaction(context.database_url) as db:
+    with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return 0 if tenant is None else words.count(db, tenant.id, now)
 
@@ -110,13 +110,15 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
     Raises:
         SettingsError: the server has no such text search configuration; nothing was changed.
     """
-    with transaction(context.database_url) as db:
-        lift_limits(db)
-        _check_installed(db, context.settings.language)
-        words.language(db, lock=True)
-        words.choose_language(db, context.settings.language)
-        words.rebuild(db)
-        names = namespaces.all_names(db)
+    names: list[str] = []
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            lift_limits(db)
+            _check_installed(db, context.settings.language)
+            words.language(db, lock=True)
+            words.choose_language(db, context.settings.language)
+            words.rebuild(db)
+            names += namespaces.all_names(db)
     facts = 0
     for place, name in enumerate(names, start=1):
         facts += count_lexemes(context, name, now)

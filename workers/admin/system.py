@@ -34,9 +34,10 @@ def _replicas(context: Context) -> list[Replica]:
 def _database(context: Context) -> str:
     """Check the schema and try a write, on a connection outside the pool, which would wait for the server."""
     try:
-        with connect(context.database_url) as db:
-            schema.check(db)
-            server.try_write(db)
+        for _ in context.each_shard():
+            with connect(context.database_url) as db:
+                schema.check(db)
+                server.try_write(db)
     except EbbError as error:
         return str(error)
     return OK
@@ -65,9 +66,15 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
     It only reads tallies and indexes, so it may be called often.
     """
     tiers, kept, forgotten, held = Counter[str](), Counter[str](), Counter[str](), 0
-    with transaction(context.database_url) as db:
-        rows, oldest, last = server.fact_totals(db), server.oldest_due(db, now), server.last_pass(db)
-        waiting, size = sum(due.segments(db, now).values()), server.size(db)
+    rows, waiting, since, passes = [], 0, [now], []
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            rows += server.fact_totals(db)
+            waiting += sum(due.segments(db, now).values())
+            since.append(server.oldest_due(db, now) or now)
+            passes.append(server.last_pass(db))
+            size = server.size(db)
+    last = max((one for one in passes if one), default=None)
     for tier, code, reason, is_held, facts in rows:
         held += facts if is_held else 0
         if reason is not None:
@@ -84,7 +91,7 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
         "bytes": size,
         "due": waiting,
         "replicas": {one.name: {"seconds": one.seconds, "readable": not one.fault} for one in _replicas(context)},
-        "oldest_due_seconds": 0.0 if oldest is None else (now - oldest).total_seconds(),
+        "oldest_due_seconds": (now - min(since)).total_seconds(),
         "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},
     }
 

@@ -68,12 +68,18 @@ def schedule(context: Context, namespace: str) -> str | None:
 
 
 def due(context: Context, now: datetime) -> list[str]:
-    """Return the namespaces with due facts."""
-    with transaction(context.database_url) as db:
-        return janitors.due_namespaces(db, now)
+    """Return the namespaces with due facts, on all shards."""
+    found = []
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            found += janitors.due_namespaces(db, now)
+    return sorted(found)
 
 
 def needing_maintenance(context: Context, now: datetime) -> list[str]:
-    """Return the namespaces with due or uncompared facts."""
-    with transaction(context.database_url) as db:
-        return sorted({*janitors.due_namespaces(db, now), *duplicate_pairs.uncompared_namespaces(db)})
+    """Return the namespaces with due or uncompared facts, on all shards."""
+    found = {*due(context, now)}
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            found.update(duplicate_pairs.uncompared_namespaces(db))
+    return sorted(found)

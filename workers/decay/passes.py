@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import reduce
+from operator import add
 from typing import Any
 from uuid import UUID
 
@@ -53,6 +55,7 @@ class Report:
     asked_by: str
     work: Work = "decay"
     dry_run: bool = False
+    begun: bool = True
 
 
 def plan(
@@ -156,11 +159,24 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
 
 
 def finish(context: Context, run: UUID) -> Report:
-    """Finish a run if all its parts are done, and return its counts; the call that finishes it logs them."""
+    """Finish a run where all its parts are done, and return its counts; a call that finishes it on a shard logs them.
+
+    A run over all namespaces has the same id on every shard, and is finished when it is on all of them.
+    """
+    here = _finish(context, run)
+    if context.settings.shards == 1 or not here.finished:
+        return here
+    every = [one for _ in context.each_shard() if (one := _finish(context, run)).begun]
+    counters = reduce(add, (one.counters for one in every), Counters())
+    return replace(here, counters=counters, finished=all(one.finished for one in every))
+
+
+def _finish(context: Context, run: UUID) -> Report:
     with transaction(context.database_url) as db:
         just_finished = runs.finish(db, run)
         state = runs.state(db, run)
-        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run)
+        begun = state.finished or runs.begun_for(db, run) is not None
+        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run, begun)
     if just_finished:
         _log(report)
     return report

@@ -111,26 +111,31 @@ def reset(context: Context) -> int:
     if context.settings.redis_url:
         EmbedderPause(context.redis).answered()  # end a pause: the embedder may have been repaired
     context.embedder.embed(["Can this embedder embed?"])
-    with transaction(context.database_url) as db:
-        lift_limits(db)
-        vectors.replace_embedder(db, _own(context))
-        # Facts before vectors, the lock order of a pass, to avoid a deadlock.
-        vectors.mark_all_pending(db)
-        vectors.clear(db)
-        waiting = vectors.count_pending(db)
+    waiting = 0
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            lift_limits(db)
+            vectors.replace_embedder(db, _own(context))
+            # Facts before vectors, the lock order of a pass, to avoid a deadlock.
+            vectors.mark_all_pending(db)
+            vectors.clear(db)
+            waiting += vectors.count_pending(db)
     context.__dict__.pop("rules", None)  # cached; they depend on the dimensions
     return waiting
 
 
 def waiting(context: Context) -> int:
     """Return the number of facts without a vector."""
-    with transaction(context.database_url) as db:
-        return vectors.count_pending(db)
+    found = 0
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            found += vectors.count_pending(db)
+    return found
 
 
 def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[UUID]:
     """Return the facts among these that have no vector yet."""
-    with transaction(context.database_url) as db:
+    with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         return vectors.pending_among(db, tenant.id, ids) if tenant else set()
 

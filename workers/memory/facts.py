@@ -92,8 +92,11 @@ def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[U
 
 def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
     """Return the names of namespaces that begin with a prefix, in order."""
-    with transaction(context.read_url) as db:
-        return tenants.beginning(db, prefix, limit)
+    found: list[str] = []
+    for _ in context.each_shard():
+        with transaction(context.read_url) as db:
+            found += tenants.beginning(db, prefix, limit)
+    return sorted(found)[:limit]
 
 
 def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list[dict[str, Any]]:

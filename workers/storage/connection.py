@@ -4,7 +4,7 @@ import os
 import re
 import select
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
 from typing import Any, Self, TypeAlias
 
@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers import tracing
 from workers.errors import NoConnectionError, SettingsError, UnavailableError
+from workers.storage import routing
 from workers.storage.lenient import read_leniently
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
@@ -107,9 +108,13 @@ _opening = Lock()
 
 
 class _Own(psycopg.Connection[TupleRow]):
-    """A connection that knows whether it goes through a pooler, where each transaction may run in another session."""
+    """A connection that knows whether it goes through a pooler, where each transaction may run in another session.
+
+    `routed` is the result of `routing.begin`, or true if the session is on its shard already.
+    """
 
     pooled = False
+    routed: psycopg.Cursor[TupleRow] | bool | None = None
 
     @contextmanager
     def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
@@ -284,6 +289,7 @@ def snapshot(url: str) -> Iterator[Connection]:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         db.read_only = True
         db.execute("set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
+        _prepare(db)
         yield db
 
 
@@ -302,6 +308,11 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
     if db.pooled and autocommit:
         db.close()
         raise SettingsError(POOLED)
+    if (place := routing.current()) is not None and (autocommit or isinstance(place, int)):
+        routing.send(db, place, local=False)
+        db.routed = True
+        if not autocommit:
+            db.commit()
     return db
 
 
@@ -373,9 +384,35 @@ def _configure_pooled(db: _Own) -> None:
 
 
 def _prepare(db: Connection) -> None:
-    """Set the parameters for this transaction where a pooler's session does not keep them."""
-    if isinstance(db, _Own) and db.pooled:
+    """Set the parameters for this transaction where a pooler's session does not keep them, and route it.
+
+    Transactions that read one snapshot share no lock: they find a namespace where it was at that time.
+    """
+    if not isinstance(db, _Own):
+        return
+    if db.pooled:
         _set(db, CONFIGURATION | _transaction_limit(db) | _search_path(db), local=True)
+    if db.routed is not True:
+        db.routed = routing.begin(db, share=db.isolation_level is None)
+
+
+def on_shard_of(db: Connection, namespace: str) -> AbstractContextManager[None]:
+    """Continue a transaction on the shard of another namespace; every later use of another one needs this too."""
+    known = home_and_shard(db)
+    return nullcontext() if known is None else routing.switched(db, known[0], namespace)
+
+
+def home_and_shard(db: Connection) -> tuple[str, int | None] | None:
+    """Return the schema of the first shard, and the shard of the current namespace or None if it has none yet.
+
+    There is no answer in a system with one shard.
+    """
+    routed = db.routed if isinstance(db, _Own) else None
+    if not isinstance(routed, psycopg.Cursor):
+        return None
+    routed.scroll(0, "absolute")
+    home, shard, _ = routed.fetchone() or ("", None, "")
+    return home, shard
 
 
 def _search_path(db: Connection) -> dict[str, str]:

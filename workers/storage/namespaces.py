@@ -9,6 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from workers.storage import shards
 from workers.storage.connection import Connection, lift_limits
 
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
@@ -104,6 +105,7 @@ def find(db: Connection, name: str) -> Namespace | None:
 def find_or_add(db: Connection, name: str) -> Namespace:
     """Return the namespace with that name; add it if it is missing."""
     while (found := find(db, name)) is None:
+        shards.place(db, name)
         _add(db, name)
     return found
 

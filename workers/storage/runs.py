@@ -150,6 +150,10 @@ class Counters:
     duration_ms: float = 0.0
     segments: int = 0
 
+    def __add__(self, other: "Counters") -> "Counters":
+        """Return the sum of both."""
+        return Counters(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
     @property
     def forgotten(self) -> int:
         """Return the number of facts forgotten for any reason."""

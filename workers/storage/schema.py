@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,7 +13,7 @@ from psycopg import sql
 from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError
-from workers.storage import migrations
+from workers.storage import migrations, routing, shards
 from workers.storage.connection import CONFIGURATION, Connection, connect
 
 COMPATIBILITY = "select max(version) from schema_version"
@@ -52,8 +53,8 @@ STATED = {
 """Patterns that find the numbers in `schema.sql`."""
 
 
-def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> list[int]:
-    """Bring the database to this version's schema; return the numbers of the migrations that ran.
+def apply(database_url: str, report: Callable[[str], None] = lambda _: None, count: int = 1) -> list[int]:
+    """Bring all shards of a database to this version's schema; return the numbers of the migrations that ran.
 
     A database that is up to date, or that a newer version has migrated, is left unchanged. An interrupted migration
     continues; concurrent calls wait for each other.
@@ -62,6 +63,26 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> 
         SchemaError: the schema is not one that this version can use or migrate, or pgvector is missing.
         UnavailableError: the server does not answer.
     """
+    ran: set[int] = set()
+    for shard in range(count):
+        with _of_shard(shard, count):
+            ran.update(_apply(database_url, report))
+    return sorted(ran)
+
+
+@contextmanager
+def _of_shard(shard: int, count: int) -> Iterator[None]:
+    """Work on a shard; errors name it, unless it is the first."""
+    try:
+        with routing.at(shard, count):
+            yield
+    except SchemaError as error:
+        if not shard:
+            raise
+        raise SchemaError(f"Shard {shard}: {error}") from None
+
+
+def _apply(database_url: str, report: Callable[[str], None]) -> list[int]:
     with migrations.exclusive(database_url, report) as db:
         if missing := _missing_schema(db):
             db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
@@ -69,6 +90,7 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None) -> 
         if had == 0:
             _distribute(db)
             _make(db)
+            shards.number_namespaces(db)
         elif had < version():
             migrations.run(database_url, db, migrations.known(), report)
         verify(db)
@@ -92,12 +114,15 @@ def check(db: Connection) -> None:
         )
 
 
-def verify_at(database_url: str) -> None:
-    """Raise `EbbError` unless this version of Ebb can work with the database at a URL."""
+def verify_at(database_url: str, count: int = 1) -> None:
+    """Raise `EbbError` unless this version of Ebb can work with all shards of the database at a URL."""
     if not database_url:
         raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
-    with connect(database_url) as db:
-        verify(db)
+    for shard in range(count):
+        with _of_shard(shard, count), connect(database_url) as db:
+            verify(db)
+            if not shard:
+                shards.check(db, count)
 
 
 def verify(db: Connection) -> None:

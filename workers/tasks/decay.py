@@ -28,6 +28,7 @@ from workers.tasks import answers
 from workers.tasks.answers import shown
 from workers.tasks.once import OnceTask, note
 from workers.tasks.operation import Place, Upkeep, internal, task_of
+from workers.tasks.shards import going_on, shards_of, walk
 from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 from workers.validation import cursors
 
@@ -65,6 +66,7 @@ class BackfillPart(contract.Backfill):
     """A backfill, or the rest of one."""
 
     after: Place | None = None
+    shard: Count = 0
     so_far: contract.Backfilled | None = None
     asked_by: Name | None = None
 
@@ -111,16 +113,20 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     """Classify facts without an explicit decay class again; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
     at = _instant(self, asked)
-    place: embed.Position | None = asked.after or embed.START
     done = _so_far(asked.so_far)
-    while place is not None and time.monotonic() < until:
-        place, more = backfilling.backfill(context, asked.scope, place, at, dry_run=asked.dry_run, prune=asked.prune)
+
+    def step(place: embed.Position) -> embed.Position | None:
+        nonlocal done
+        rest, more = backfilling.backfill(context, asked.scope, place, at, dry_run=asked.dry_run, prune=asked.prune)
         done += more
+        return rest
+
+    rest = walk(asked, step, until, everywhere=asked.everywhere, start=embed.START)
     changes = [{"from": was, "to": now, "facts": facts} for (was, now), facts in sorted(done.changes.items())]
     answer = {"examined": done.examined, "changes": changes, "overdue": done.overdue}
-    if place is not None:
-        rest = {"after": [place[0], str(place[1])], "so_far": answer, "now": at.isoformat()}
-        hand_over(self, asked, rest, f"{done.examined} facts so far")
+    if rest is not None:
+        going = going_on(rest) | {"so_far": answer, "now": at.isoformat()}
+        hand_over(self, asked, going, f"{done.examined} facts so far")
     return answered(asked.asked_by, answer)
 
 
@@ -159,7 +165,8 @@ def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
 @internal("memory.notify_endings", Upkeep, ignore_result=True)
 def notify_endings(self: Task, asked: Upkeep) -> None:
     """Send notices of facts that end soon, to the webhook and as the Celery event `memory-ending`."""
-    for notice in endings.notices(context, write_instant(self, asked.now)):
+    at = write_instant(self, asked.now)
+    for notice in (notice for _ in context.each_shard() for notice in endings.notices(context, at)):
         with self.app.events.default_dispatcher() as dispatcher:
             dispatcher.send("memory-ending", **notice.document)
         endings.deliver(context, notice)
@@ -188,9 +195,14 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     asked_by = task.request.id or ""
     run, slot = uuid_of(asked_by), at.replace(second=0, microsecond=0) if asked.scheduled else None
     options |= {"dry_run": asked.dry_run, "namespace": asked.scope}
-    parts = decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
-    for part_run, segment, part in parts:
-        apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
+    planned = [
+        (place, decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)) for place in shards_of(asked)
+    ]
+    parts = [part for _, some in planned for part in some]
+    for place, some in planned:
+        with context.at(place):
+            for part_run, segment, part in some:
+                apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
         leave_answer_to_others(task, f"{len(parts)} parts sent")

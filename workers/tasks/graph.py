@@ -7,14 +7,15 @@ from typing import Annotated, Any
 from celery import Task
 from ebb.contract import graph as contract
 from ebb.contract.operation import Answer
-from ebb.contract.values import Flag, Name
+from ebb.contract.values import Count, Flag, Name
 from pydantic import Field, FiniteFloat
 
 from workers import graph
-from workers.storage.relations import START
+from workers.storage.relations import START, Place
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.once import OnceTask
 from workers.tasks.operation import Facts, internal, plain, task_of
+from workers.tasks.shards import going_on, walk
 from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class Decay(contract.DecayRelations):
     """A pass over relations, or the rest of one."""
 
     after: tuple[NamespaceNumber, RelationNumber] | None = None
+    shard: Count = 0
     so_far: contract.RelationsPreviewed | None = None
     asked_by: Name | None = None
     scheduled: Flag = False
@@ -88,11 +90,19 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
     begun = monotonic()
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
     until = begun + WORK_SECONDS
-    rest, done = graph.decay(context, asked, at, after=asked.after or START, so_far=asked.so_far, until=until)
+    done: contract.RelationsDecayed = asked.so_far or graph.NOTHING
+
+    def step(place: Place) -> Place | None:
+        nonlocal done
+        so_far = contract.RelationsPreviewed(**done.model_dump())
+        rest, done = graph.decay(context, asked, at, after=place, so_far=so_far, until=until)
+        return rest
+
+    rest = walk(asked, step, until, everywhere=asked.everywhere, start=START)
     answer, spent_ms = plain(done), asked.spent_ms + 1000 * (monotonic() - begun)
     if rest is not None:
-        going_on = {"after": rest, "so_far": answer, "now": at.isoformat(), "spent_ms": spent_ms}
-        hand_over(self, asked, going_on, f"{done.processed} relations so far")
+        going = going_on(rest) | {"so_far": answer, "now": at.isoformat(), "spent_ms": spent_ms}
+        hand_over(self, asked, going, f"{done.processed} relations so far")
     run = uuid_of(asked.asked_by or self.request.id or "")
     graph.note(context, asked, done, graph.Run(run, asked.scheduled, spent_ms), at)
     if not asked.dry_run:

@@ -2,14 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from celery import Task
 from ebb.contract import admin, decay
 from ebb.contract.operation import Params, Scoped
-from ebb.contract.values import Flag, Name
+from ebb.contract.values import Count, Flag, Name
 
 from workers.admin import doctor, search_indexes
 from workers.admin import purge as purging
@@ -24,6 +23,7 @@ from workers.tasks.answers import shown
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
 from workers.tasks.operation import Place, Upkeep, internal, task_of
+from workers.tasks.shards import going_on, shards_of, walk
 from workers.tasks.task import WORK_SECONDS, context, write_instant
 
 HOURS: dict[str, Any] = {"soft_time_limit": 7_000, "time_limit": 7_200}
@@ -39,6 +39,7 @@ class EmbedPart(Params):
     """A batch of facts without a vector, from the first or after a position."""
 
     after: Place | None = None
+    shard: Count = 0
 
 
 class PurgePart(decay.Purge):
@@ -51,6 +52,7 @@ class ExaminePart(admin.Examine):
     """An examination, or the rest of one."""
 
     after: Place | None = None
+    shard: Count = 0
     so_far: admin.Examined | None = None
     asked_by: Name | None = None
 
@@ -61,23 +63,23 @@ def embed_pending(_: Task, asked: EmbedPart) -> None:
     with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
-        rest = _walk(lambda at: embed.embed_pending(context, at, context.now()), asked.after or embed.START)
+        rest = _embed_all(asked)
     if rest is not None:
-        embed_pending.apply_async(kwargs={"after": [rest[0], str(rest[1])]})
+        embed_pending.apply_async(kwargs=going_on(rest))
     _link()
 
 
-def _walk(step: Callable[[embed.Position], embed.Position | None], place: embed.Position) -> embed.Position | None:
-    """Repeat a step until the end or for 30 seconds; return the position to continue from, if any."""
-    until = time.monotonic() + WORK_SECONDS
-    at: embed.Position | None = place
+def _embed_all(asked: EmbedPart) -> tuple[int, embed.Position] | None:
+    """Embed facts to the end or for 30 seconds; return the position to continue from, if any."""
+
+    def step(place: embed.Position) -> embed.Position | None:
+        return embed.embed_pending(context, place, context.now())
+
     try:
-        while at is not None and time.monotonic() < until:
-            at = step(at)
+        return walk(asked, step, time.monotonic() + WORK_SECONDS, everywhere=True, start=embed.START)
     except EmbeddingError as error:
         log.warning("facts still wait for their vectors: %s", error)
         return None
-    return at
 
 
 def _link() -> None:
@@ -92,17 +94,18 @@ def _link() -> None:
 
 
 @internal("memory.lexemes", Params, ignore_result=True)
-def lexemes(_: Task, __: Params) -> None:
+def lexemes(__: Task, ___: Params) -> None:
     """Count the words of namespaces that grew, and estimate facts without salience for up to 30 seconds.
 
     A task of its own estimates a namespace again that has grown tenfold.
     """
     search_indexes.count_grown(context, context.now())
     until = time.monotonic() + WORK_SECONDS
-    while time.monotonic() < until and estimate.fill(context):
-        pass
-    for name in estimate.grown_tenfold(context):
-        estimate_again.apply_async(kwargs={"namespace": name})
+    for _ in context.each_shard():
+        while time.monotonic() < until and estimate.fill(context):
+            pass
+        for name in estimate.grown_tenfold(context):
+            estimate_again.apply_async(kwargs={"namespace": name})
 
 
 @internal("memory.estimate_again", Scoped, ignore_result=True, **HOURS)
@@ -112,36 +115,40 @@ def estimate_again(_: Task, asked: Scoped) -> None:
 
 
 @internal("memory.settle_tallies", Params, ignore_result=True)
-def settle_tallies(_: Task, __: Params) -> None:
+def settle_tallies(__: Task, ___: Params) -> None:
     """Add changes to the tallies, and record tallies and queue lengths for the time series."""
     now = context.now()
-    counting.settle(context, now)
+    for _ in context.each_shard():
+        counting.settle(context, now)
     queueing.note(context, now)
 
 
 @internal("memory.thin_course", Upkeep)
 def thin_course(self: Task, asked: Upkeep) -> dict[str, Any]:
     """Reduce the resolution of old time series. Idempotent."""
-    return {"removed": counting.thin(context, write_instant(self, asked.now))}
+    at = write_instant(self, asked.now)
+    return {"removed": sum(counting.thin(context, at) for _ in context.each_shard())}
 
 
 @internal("memory.ann", Params, ignore_result=True, **HOURS)
-def ann(_: Task, __: Params) -> None:
+def ann(__: Task, ___: Params) -> None:
     """Build the vector indexes of large namespaces; a concurrent delivery does nothing."""
-    search_indexes.index_large_namespaces(context)
+    for _ in context.each_shard():
+        search_indexes.index_large_namespaces(context)
 
 
 @internal("memory.rebuild_indexes", Params, **HOURS)
-def rebuild_indexes(_: Task, __: Params) -> dict[str, Any]:
+def rebuild_indexes(__: Task, ___: Params) -> dict[str, Any]:
     """Rebuild bloated indexes; return their names. A concurrent delivery does nothing."""
-    return {"rebuilt": search_indexes.rebuild_bloated_indexes(context)}
+    rebuilt = [name for _ in context.each_shard() for name in search_indexes.rebuild_bloated_indexes(context)]
+    return {"rebuilt": rebuilt}
 
 
 @internal("memory.clean", Params, ignore_result=True, **HOURS)
-def clean(_: Task, __: Params) -> None:
+def clean(__: Task, ___: Params) -> None:
     """Vacuum erased facts out of pages and indexes, and delete old ids of uses, one task at a time."""
     with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
-        if alone:
+        for _ in context.each_shard() if alone else ():
             touching.drop_old_uses(context)
             purging.clean(context, context.now())
 
@@ -155,7 +162,8 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
     if not asked.scheduled:
         return _purge(asked, at)
-    forget_limit.check(context, everywhere=False)
+    for _ in shards_of(asked):
+        forget_limit.check(context, everywhere=False)
     with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
         done = _purge(asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
     if (done.get("purged") and done["left"]) or int(done.get("sunk", 0)) >= purging.BATCH:
@@ -165,6 +173,11 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
 
 
 def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str, Any]:
+    parts = [_purge_here(asked, at, in_gaps=in_gaps) for _ in shards_of(asked)]
+    return parts[0] | {name: sum(part[name] for part in parts) for name in ("purged", "left", "sunk")}
+
+
+def _purge_here(asked: PurgePart, at: datetime, *, in_gaps: bool) -> dict[str, Any]:
     until, erased, sunk = time.monotonic() + WORK_SECONDS, 0, 0
     if not asked.dry_run and asked.everywhere:
         runs.drop_old(context)
@@ -186,15 +199,19 @@ def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
     """Examine facts; return their faults and the condition of Redis; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
     at = write_instant(self, asked.now) if asked.mend else asked.now or context.now()
-    place: embed.Position | None = asked.after or embed.START
     found = _diagnosis(asked.so_far)
-    while place is not None and time.monotonic() < until:
-        place, more = doctor.examine(context, asked.scope, place, at, mend=asked.mend)
+
+    def step(place: embed.Position) -> embed.Position | None:
+        nonlocal found
+        rest, more = doctor.examine(context, asked.scope, place, at, mend=asked.mend)
         found += more
+        return rest
+
+    rest = walk(asked, step, until, everywhere=asked.everywhere, start=embed.START)
     answer = {"examined": found.examined, "faults": _faults(found), "mended": asked.mend}
-    if place is not None:
-        rest = {"after": [place[0], str(place[1])], "so_far": answer, "now": at.isoformat()}
-        hand_over(self, asked, rest, f"{found.examined} facts so far")
+    if rest is not None:
+        going = going_on(rest) | {"so_far": answer, "now": at.isoformat()}
+        hand_over(self, asked, going, f"{found.examined} facts so far")
     if asked.mend and any(found.counts.get(fault) for fault in doctor.LACKING):
         embed_pending.apply_async()
     return answered(asked.asked_by, answer | {"redis": redis.condition(context.redis).answer()})

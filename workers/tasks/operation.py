@@ -8,14 +8,14 @@ from uuid import UUID
 
 from celery import Task
 from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
-from ebb.contract.operation import SHARED, Answer, Operation, Params, parameters
+from ebb.contract.operation import SHARED, Answer, Operation, Params, Reaching, parameters
 from ebb.contract.values import FactIds, Instant, Namespace
 from pydantic import Field, ValidationError
 
-from workers.celery import app
+from workers.celery import app, settings
 from workers.errors import InvalidInputError
 from workers.queues import LSN
-from workers.storage import replicas
+from workers.storage import replicas, routing
 from workers.tasks.task import EbbTask, context, with_lsn
 
 Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
@@ -91,12 +91,20 @@ def _declared(
                 answer = body(self, asked)
                 return plain(answer) if isinstance(answer, Answer) else answer
 
-            return act(self, done)
+            with routing.at(_place(self, asked), settings.shards):
+                return act(self, done)
 
         run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # for Celery's argument check
         return app.task(bind=True, name=name, **options)(run)
 
     return decorate
+
+
+def _place(task: Task, asked: Params) -> routing.Place:
+    """Return where the work of a task is: on the shard of its namespace, or where its sender worked."""
+    namespace = asked.scope if isinstance(asked, Reaching) else getattr(asked, "namespace", None)
+    place: routing.Place = namespace or task.request.get(routing.HEADER) or 0
+    return place
 
 
 def validated(

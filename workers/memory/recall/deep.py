@@ -66,12 +66,16 @@ def _counted(context: Context, namespace: str, question: Question, found: Recall
 def _tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
     """Return the number of matching facts that decay forgot and that are not packed, or unpacked again."""
     names = question.namespaces or (namespace,)
-    with transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
-        owners = [owner for name in names if (owner := namespaces.find(db, name))]
-        if not any(tombstones.any_ended(db, owner.id) for owner in owners):
-            return 0
+    if not any(_any_ended(context, name) for name in names):
+        return 0
     (found,) = pipeline.recall_many(context, namespace, [replace(question, deep=True)], now)
     return 0 if isinstance(found, NotFoundError) else len(found.results)
+
+
+def _any_ended(context: Context, namespace: str) -> bool:
+    with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
+        owner = namespaces.find(db, namespace)
+        return owner is not None and tombstones.any_ended(db, owner.id)
 
 
 def come_up(context: Context, namespace: str, question: Question, now: datetime) -> None:
@@ -128,7 +132,7 @@ def _searched(context: Context, namespace: str, question: Question) -> Iterator[
     query = None
     with suppress(EmbeddingError):
         query = context.queries.embed(question.text)
-    with transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
+    with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None or not deep.any_in(db, tenant.id):
             yield db, 0, Promising()

@@ -1,7 +1,7 @@
 """Explain a recall: what was left out and by which rule, and why one fact was recalled or not."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
 from workers.storage import candidates, facts, signatures, words
 from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description, Scope
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, on_shard_of
 from workers.storage.namespaces import Namespace
 
 LEFT_OUT_SHOWN = 50
@@ -58,6 +58,10 @@ class Asked:
     fitting: Bools
     certain: Bools
     taken: int
+
+    def on_its_shard(self) -> AbstractContextManager[None]:
+        """Route statements to the shard of its namespace, if there are several namespaces."""
+        return on_shard_of(self.db, self.tenant.name) if self.question.namespaces else nullcontext()
 
     @property
     def chosen(self) -> Ints:
@@ -146,8 +150,9 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
 
     Hidden ones have the score and rank that they would have otherwise.
     """
-    every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
-    shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)().facts
+    with asked.on_its_shard():
+        every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
+        shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)().facts
     return [
         {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
         for one in every
@@ -213,9 +218,10 @@ def why_among(every: Sequence[Asked], id_: UUID) -> dict[str, Any]:
         NotFoundError: none has it.
     """
     for asked in every[:-1]:
-        with suppress(NotFoundError):
+        with suppress(NotFoundError), asked.on_its_shard():
             return why(asked, id_)
-    return why(every[-1], id_)
+    with every[-1].on_its_shard():
+        return why(every[-1], id_)
 
 
 def why(asked: Asked, id_: UUID) -> dict[str, Any]:

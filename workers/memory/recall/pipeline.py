@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ebb.contract.faults import show
+from psycopg import Cursor
 
 from workers.context import Context
 from workers.coordination.timings import timed
@@ -25,7 +26,7 @@ from workers.memory.recall.scoring import weigh
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, namespaces, words
 from workers.storage.candidates import Described, Description, Scope
-from workers.storage.connection import Connection, beside, custom_plans, in_pipeline, keep_plans, reader
+from workers.storage.connection import Connection, beside, custom_plans, in_pipeline, keep_plans, on_shard_of, reader
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
@@ -90,7 +91,7 @@ def _recall(
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
     names = question.namespaces or (namespace,)
     keep_plans(db)
-    asked = [(namespaces.ask_for(db, name), words.ask_of_query(db, name, question.text)) for name in names]
+    asked = [_asked_for(db, name, question) for name in names]
     tenants = [(tenant, terms.fetchall()) for found, terms in asked if (tenant := found.fetchone())]
     if question.namespaces and len(tenants) < len(names):
         missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
@@ -99,6 +100,12 @@ def _recall(
         nothing = _nothing(namespace, question, by_meaning=query is not None)
         return lambda: nothing
     return _answer(compared([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
+
+
+def _asked_for(db: Connection, name: str, question: Question) -> tuple[Cursor[Namespace], Cursor[Term]]:
+    """Send the queries for a namespace and for the words of a question in it."""
+    with on_shard_of(db, name) if question.namespaces else nullcontext():
+        return namespaces.ask_for(db, name), words.ask_of_query(db, name, question.text)
 
 
 def _asked(
@@ -112,10 +119,11 @@ def _asked(
 ) -> Asked:
     """Return the recall in one namespace with its scored candidates, in order."""
     query = query if query is not None and tenant.embedder == context.embedder.name else None
-    with timed("recall search"):
-        found = _search(context, db, tenant, terms, question, query, scope)
-    with timed("recall weigh"):
-        weighed = weigh(context, db, tenant, question, found, query, scope)
+    with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
+        with timed("recall search"):
+            found = _search(context, db, tenant, terms, question, query, scope)
+        with timed("recall weigh"):
+            weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
     fitting, certain = (
         floor.fitting(
@@ -156,7 +164,7 @@ def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
     best = sorted(found, key=lambda pair: -round(pair[1], 6))[: question.limit]
     taken = Counter(place for place, _ in best)
     every = [replace(one, taken=taken[place]) for place, one in enumerate(every)]
-    shown = [candidates.describe(one.db, one.tenant.id, one.chosen_ids, one.silent_since) for one in every]
+    shown = [_described(one) for one in every]
     left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
     why = None if question.why is None else explain.why_among(every, question.why)
     return lambda: Recalled(
@@ -166,6 +174,11 @@ def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
         why=why,
         uncertain=frozenset(id_ for one in every for id_ in one.uncertain_ids),
     )
+
+
+def _described(asked: Asked) -> Callable[[], Described]:
+    with asked.on_its_shard():
+        return candidates.describe(asked.db, asked.tenant.id, asked.chosen_ids, asked.silent_since)
 
 
 def _by_score(result: Result) -> float:

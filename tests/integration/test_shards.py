@@ -1,0 +1,196 @@
+"""Several shards: each namespace is on one, all work on it goes there, and others see nothing of it."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from memory import Memory, day
+
+from workers.admin import branches, keys, system
+from workers.admin.export import export
+from workers.context import Context
+from workers.decay import janitor, passes
+from workers.errors import SchemaError, SettingsError
+from workers.memory import facts
+from workers.memory.embed import check_embedder
+from workers.storage import routing, schema
+from workers.storage.connection import close_pools, connect, transaction
+
+SHARDS = 3
+NAMES = ("ann", "bob", "eve", "kim", "max", "zoe")
+
+
+@pytest.fixture
+def sharded(context: Context) -> Iterator[Memory]:
+    memory = Memory(context).having(shards=SHARDS)
+    schema.apply(context.database_url, count=SHARDS)
+    for _ in memory.context.each_shard():
+        check_embedder(memory.context)
+    yield memory
+    close_pools()
+
+
+def at(place: str | int) -> AbstractContextManager[None]:
+    return routing.at(place, SHARDS)
+
+
+def directory(memory: Memory) -> dict[str, int]:
+    return dict(memory.rows("select name, shard from directory order by 1"))  # type: ignore[arg-type]
+
+
+def fill(memory: Memory) -> None:
+    for name in NAMES:
+        with at(name):
+            memory.store(f"{name} has a red bicycle.", f"{name} lives in Oslo.", namespace=name)
+
+
+def test_new_namespaces_are_spread_by_a_hash_of_their_names(sharded: Memory) -> None:
+    fill(sharded)
+    with at(0):
+        assert directory(sharded) == {name: routing.shard_of_new(name) for name in NAMES}
+    assert set(directory(sharded).values()) == {0, 1, 2}
+    for shard in range(SHARDS):
+        with at(shard), transaction(sharded.context.database_url) as db:
+            names = {name for (name,) in db.execute("select name from namespaces")}
+        assert names == {name for name, number in directory(sharded).items() if number == shard}
+
+
+def test_a_namespace_sees_its_own_facts_only(sharded: Memory) -> None:
+    fill(sharded)
+    for name in NAMES:
+        with at(name):
+            texts = [one.text for one in sharded.ask("Who has a bicycle?", namespace=name).results]
+        assert texts
+        assert all(text.startswith(name) for text in texts)
+
+
+def test_two_processes_that_begin_a_namespace_choose_one_shard(sharded: Memory) -> None:
+    def store(number: int) -> None:
+        with at("bob"):
+            sharded.store(f"Line {number} is read.", namespace="bob")
+
+    _ = sharded.context.rules
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(store, range(8)))
+    assert list(directory(sharded)) == ["bob"]
+    with at("bob"):
+        assert sharded.stats(0, namespace="bob").facts == 8
+
+
+def test_a_namespace_from_before_stays_on_the_first_shard(sharded: Memory) -> None:
+    sharded.store("Kim likes tea.", namespace="kim")
+    with at("kim"):
+        assert routing.shard_of_new("kim") > 0
+        sharded.store("Kim likes cake.", namespace="kim")
+        assert sharded.stats(0, namespace="kim").facts == 2
+    assert directory(sharded) == {}
+
+
+def test_a_process_with_one_shard_begins_no_second_namespace_of_a_name(sharded: Memory) -> None:
+    fill(sharded)
+    elsewhere = next(name for name, shard in directory(sharded).items() if shard)
+    with pytest.raises(psycopg.errors.RaiseException, match="is on another shard: restart this process"):
+        sharded.store("This is refused.", namespace=elsewhere)
+
+
+def test_fewer_shards_than_hold_namespaces_are_refused(sharded: Memory) -> None:
+    fill(sharded)
+    schema.verify_at(sharded.context.database_url, SHARDS)
+    with pytest.raises(SettingsError, match=r"EBB_SHARDS=1 is not allowed: .* on shard 2\. Set EBB_SHARDS=3 or more"):
+        schema.verify_at(sharded.context.database_url)
+
+
+def test_a_shard_that_lacks_its_schema_or_has_another_version_is_refused(sharded: Memory) -> None:
+    url = sharded.context.database_url
+    with pytest.raises(SchemaError, match=r"Shard 3: The database has no schema ebb_0003, .*: run `ebb migrate`"):
+        schema.verify_at(url, 4)
+    with connect(url, autocommit=True) as db:
+        db.execute("update ebb_0002.schema_migrations set number = 12")
+    with pytest.raises(SchemaError, match="Shard 2: The database has schema 12, this version of Ebb needs schema"):
+        schema.verify_at(url, SHARDS)
+
+
+def test_a_recall_in_several_namespaces_reaches_their_shards(sharded: Memory) -> None:
+    fill(sharded)
+    with at("ann"):
+        found = sharded.ask("Who has a bicycle?", namespace="ann", namespaces=NAMES, limit=20, explain=True)
+    assert {one.namespace for one in found.results} == {*NAMES}
+    with at("zoe"):
+        (zoes, *_) = sharded.ask("Who has a bicycle?", namespace="zoe").results
+        why = sharded.ask("Who has a bicycle?", namespace="zoe", namespaces=NAMES, why=zoes.id).why
+    assert why is not None
+    assert why["recalled"]
+
+
+def test_an_export_of_everything_has_all_shards(sharded: Memory) -> None:
+    fill(sharded)
+    texts = {one["text"] for one in export(sharded.context, None, day(0)) if "text" in one}
+    assert texts == {f"{name} {rest}" for name in NAMES for rest in ("has a red bicycle.", "lives in Oslo.")}
+    assert {one["text"] for one in export(sharded.context, "kim", day(0)) if "text" in one} == {
+        "kim has a red bicycle.", "kim lives in Oslo.",
+    }  # fmt: skip
+
+
+def test_a_pass_over_everything_has_one_report(sharded: Memory) -> None:
+    fill(sharded)
+    run, context = uuid4(), sharded.context
+    planned = [(shard, passes.plan(context, run, day(400))) for shard in context.each_shard()]
+    processed = []
+    for shard, parts in planned:
+        for part in parts:
+            with at(shard):
+                assert not passes.finish(context, run).finished
+                passes.apply(context, part, lambda: None)
+                processed.append(passes.finish(context, run))
+    assert processed[-1].finished
+    assert processed[-1].counters.processed == 2 * len(NAMES)
+    for name in NAMES:
+        with at(name):
+            assert sharded.stats(400, namespace=name).tiers["cold"] == 2
+
+
+def test_facts_are_sound_on_every_shard(sharded: Memory) -> None:
+    fill(sharded)
+    for _ in sharded.context.each_shard():
+        assert sharded.examine() == {}
+
+
+def test_lists_of_the_whole_system_have_all_shards(sharded: Memory) -> None:
+    fill(sharded)
+    context = sharded.context
+    assert facts.namespaces(context, "", 100) == sorted(NAMES)
+    assert janitor.due(context, day(400)) == sorted(NAMES)
+    assert sum(system.measure(context, day(0))["tiers"].values()) == 2 * len(NAMES)
+    for name in NAMES:
+        keys.create(context, name, ["read"], None, day(0))
+        assert len(keys.of_namespace(context, name)) == 1
+    assert keys.publish(context) == len(NAMES)
+
+
+def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory) -> None:
+    fill(sharded)
+    context = sharded.context
+    with at("ann"):
+        made = branches.begin(context, "ann", 30)
+        branches.copy(context, made, branches.START)
+        branches.conclude(context, made, day(0))
+    with at("ann-older-30d"):
+        assert branches.facts(context, made) == 2
+        assert sharded.ask("Who has a bicycle?", namespace=made.name).results
+    assert [one.name for one in branches.listed(context, None)] == ["ann-older-30d"]
+    with at("ann"):
+        branches.drop_facts(context, made)
+        branches.drop(context, made)
+    assert branches.listed(context, None) == []
+    with at(0):
+        assert made.name not in directory(sharded)
+
+
+def test_with_one_shard_no_statement_is_added(memory: Memory) -> None:
+    with routing.at("ann", 1):
+        assert routing.current() is None
+        with transaction(memory.context.database_url) as db:
+            assert routing.begin(db, share=True) is None

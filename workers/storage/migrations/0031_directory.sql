@@ -1,0 +1,18 @@
+-- Which shard a namespace is on, where there are several; one that is missing here is on the first, this schema.
+create table directory (
+    name text primary key,
+    shard integer not null check (shard >= 0)
+);
+
+-- A process that does not know of the other shards must not begin a second namespace of a name.
+create function refuse_second() returns trigger
+    language plpgsql set search_path from current as $$
+begin
+    if exists (select from directory where directory.name = new.name and shard > 0) then
+        raise exception 'namespace % is on another shard: restart this process with the EBB_SHARDS of the others', new.name;
+    end if;
+    return new;
+end
+$$;
+
+create trigger once before insert on namespaces for each row execute function refuse_second();

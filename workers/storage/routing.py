@@ -1,0 +1,113 @@
+"""Routing: which shard, a schema with all tables, the statements of a transaction are about."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import psycopg
+
+Place: TypeAlias = str | int
+"""A namespace, on whose shard the work is, or the number of a shard."""
+
+HEADER = "ebb_place"
+"""Message header with the place of the sender, for tasks without a namespace."""
+
+SCHEMA = "case current_schema() when 'public' then 'ebb' else current_schema() end || to_char({}, '\"_\"FM0000')"
+"""The schema of a further shard, by its number and the first shard's schema."""
+
+SET = f"""
+    select current_schema() as home, shard, set_config(
+        'search_path',
+        case when shard > 0 then quote_ident({SCHEMA.format("shard")}) || ', public'
+            else current_setting('search_path') end,
+        %(local)s
+    )
+    from {{}}
+"""
+
+BY_NUMBER = SET.format("(values (%(place)s::int)) as one (shard)")
+
+# A namespace that the directory does not have is in the first shard, or new.
+BY_NAMESPACE = SET.format(
+    "(values (%(place)s::text)) as one (namespace) left join directory on directory.name = one.namespace"
+)
+
+# A move takes this lock alone. It stands in a query of a table so that on Citus all nodes use the same one, and in a
+# statement of its own so that the next one sees what was committed while it waited.
+SHARE = "select pg_advisory_xact_lock_shared(hashtextextended(%(place)s, 15)) from languages"
+
+_place: ContextVar[tuple[Place, int] | None] = ContextVar("place", default=None)
+"""The current place and the number of shards; None in a system with one shard, where nothing is routed."""
+
+
+@contextmanager
+def at(place: Place, shards: int) -> Iterator[None]:
+    """Work at a place of a system with so many shards until the end of the block."""
+    before = _place.set((place, shards) if shards > 1 else None)
+    try:
+        yield
+    finally:
+        _place.reset(before)
+
+
+def current() -> Place | None:
+    """Return the current place; None in a system with one shard."""
+    found = _place.get()
+    return None if found is None else found[0]
+
+
+def headers() -> dict[str, Place]:
+    """Return the message headers for tasks that the current one sends."""
+    place = current()
+    return {} if place is None else {HEADER: place}
+
+
+def shard_of_new(namespace: str) -> int:
+    """Return the shard for a new namespace: by a hash, so that it needs no counts and all processes agree."""
+    found = _place.get()
+    shards = 1 if found is None else found[1]
+    return int.from_bytes(sha256(namespace.encode()).digest()[:8]) % shards
+
+
+HOME = "select set_config('search_path', quote_ident(%(home)s) || ', public', true)"
+
+
+@contextmanager
+def switched(db: "psycopg.Connection[Any]", home: str, namespace: str) -> Iterator[None]:
+    """Continue a routed transaction on the shard of another namespace; it stays there after the block."""
+    before = _place.get()
+    token = _place.set((namespace, before[1] if before else 1))
+    try:
+        db.execute(HOME, {"home": home})
+        send(db, namespace)
+        yield
+    finally:
+        _place.reset(token)
+
+
+def lock_name(place: Place) -> str:
+    """Return the name of a place's lock."""
+    return place if isinstance(place, str) else f"#{place}"
+
+
+def begin(db: "psycopg.Connection[Any]", *, share: bool) -> "psycopg.Cursor[Any] | None":
+    """Route the rest of a transaction to the current place, and `share` its lock; return the result of `send`, if any.
+
+    The statements are sent together with the `begin`.
+    """
+    place = current()
+    if place is None:
+        return None
+    with nullcontext() if db.pgconn.pipeline_status else db.pipeline():
+        if share:
+            db.execute(SHARE, {"place": lock_name(place)})
+        return send(db, place)
+
+
+def send(db: "psycopg.Connection[Any]", place: Place, *, local: bool = True) -> "psycopg.Cursor[Any]":
+    """Set the search path for a place, from that of the first shard; its row is (first schema, shard or None, path)."""
+    statement = BY_NAMESPACE if isinstance(place, str) else BY_NUMBER
+    return db.execute(statement, {"place": place, "local": local})

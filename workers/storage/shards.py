@@ -1,0 +1,60 @@
+"""Shards: schemas with the same tables, and the directory of the namespaces on them, which stands in the first."""
+
+from psycopg import sql
+
+from workers.errors import SettingsError
+from workers.storage import routing
+from workers.storage.connection import Connection, home_and_shard
+
+ADD = "insert into {}.directory (name, shard) values (%(name)s, %(shard)s) on conflict do nothing"
+
+REMOVE = "delete from {}.directory where name = %(name)s"
+
+IDS_OF_A_SHARD = 2**21
+"""Ids of the namespaces that begin on one shard; a moved one keeps its id, so ids of all shards differ."""
+
+NUMBER = "select setval(pg_get_serial_sequence('namespaces', 'id'), %(first)s, false)"
+
+HIGHEST = "select name, shard from directory order by shard desc limit 1"
+
+
+def place(db: Connection, namespace: str) -> None:
+    """Choose the shard of a new namespace, and continue the transaction there; the first of two callers chooses."""
+    known = home_and_shard(db)
+    if known is not None and known[1] is None:
+        _add(db, known[0], namespace, routing.shard_of_new(namespace))
+        routing.send(db, namespace)
+
+
+def place_branch(db: Connection, branch: str) -> None:
+    """Record that a branch is on the shard of its namespace, which is the current one."""
+    known = home_and_shard(db)
+    if known is not None:
+        _add(db, known[0], branch, known[1] or 0)
+
+
+def forget(db: Connection, namespace: str) -> None:
+    """Remove a namespace from the directory."""
+    known = home_and_shard(db)
+    if known is not None:
+        db.execute(sql.SQL(REMOVE).format(sql.Identifier(known[0])), {"name": namespace})
+
+
+def number_namespaces(db: Connection) -> None:
+    """Give new namespaces of an empty shard other ids than those of other shards."""
+    if shard := routing.current():
+        db.execute(NUMBER, {"first": int(shard) * IDS_OF_A_SHARD + 1})
+
+
+def check(db: Connection, shards: int) -> None:
+    """Raise `SettingsError` if a namespace is on a shard that so many shards do not include."""
+    row = db.execute(HIGHEST).fetchone()
+    if row and row[1] >= shards:
+        raise SettingsError(
+            f"EBB_SHARDS={shards} is not allowed: the namespace {row[0]!r} is on shard {row[1]}. Set "
+            f"EBB_SHARDS={row[1] + 1} or more, or move what is there with `ebb shards move`."
+        )
+
+
+def _add(db: Connection, home: str, namespace: str, shard: int) -> None:
+    db.execute(sql.SQL(ADD).format(sql.Identifier(home)), {"name": namespace, "shard": shard})
