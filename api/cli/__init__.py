@@ -30,6 +30,7 @@ MODULES = {
     "admin": "purge branch settings reembed reindex migrate",
     "doctor": "doctor",
     "keys": "keys",
+    "shards": "shards",
 }
 """Modules with their commands, in the order of the help; a command loads only its own module."""
 

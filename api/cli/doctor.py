@@ -75,21 +75,20 @@ def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
 
 
 def _database(settings: "Settings", _: "Client") -> str:
-    from workers.storage import schema  # noqa: PLC0415 - psycopg is slow to load
+    from workers.storage import schema, shards  # noqa: PLC0415 - psycopg is slow to load
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(settings.database_url) as db:
         schema.check(db)
+        shards.check(db, settings.shards)
         return schema.servers(db)
 
 
 def _schema(settings: "Settings", _: "Client") -> str:
     from workers.errors import SchemaError  # noqa: PLC0415
     from workers.storage import schema  # noqa: PLC0415 - see _database
-    from workers.storage.connection import connect  # noqa: PLC0415
 
-    with connect(settings.database_url) as db:
-        found = schema.differences(db)
+    found = schema.all_differences(settings.database_url, settings.shards)
     if found:
         raise SchemaError(f"differs from what this version of Ebb works with: {'; '.join(found)}.")
     return f"version {schema.version()}, as this version of Ebb needs it"
@@ -201,13 +200,17 @@ def _workers(_: "Settings", memory: "Client") -> str:
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 
 
-def _clock(settings: "Settings", _: "Client") -> str:
+def _clock(settings: "Settings", __: "Client") -> str:
     """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
+    from workers.context import Context  # noqa: PLC0415
     from workers.storage import limits, server  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
-    with connect(settings.database_url) as db:
-        shown, waiting = server.now(db), limits.gaps_waiting(db)
+    waiting: list[str] = []
+    for _ in Context(settings).each_shard():
+        with connect(settings.database_url) as db:
+            shown = server.now(db)
+            waiting += limits.gaps_waiting(db)
     if waiting:
         raise UnavailableError(
             f"no pass came for long, or it jumped: what ended meanwhile is kept in {len(waiting)} namespaces "
@@ -218,13 +221,16 @@ def _clock(settings: "Settings", _: "Client") -> str:
     return f"{shown:%Y-%m-%d %H:%M:%S} UTC; this machine's is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}"
 
 
-def _held(settings: "Settings", _: "Client") -> str:
+def _held(settings: "Settings", __: "Client") -> str:
     """Return how many facts wait for a decision, which is a warning and not a fault."""
+    from workers.context import Context  # noqa: PLC0415
     from workers.storage import limits  # noqa: PLC0415
     from workers.storage.connection import connect  # noqa: PLC0415
 
-    with connect(settings.database_url) as db:
-        waiting = limits.held_by_namespace(db)
+    waiting: dict[str, int] = {}
+    for _ in Context(settings).each_shard():
+        with connect(settings.database_url) as db:
+            waiting |= limits.held_by_namespace(db)
     if not waiting:
         return "no fact is held by the forget limit"
     named = ", ".join(list(waiting)[:3])

@@ -97,7 +97,7 @@ COMMANDS: dict[str, list[str]] = {
     "branch": ["--older", "30d"],
 }
 ELSEWHERE = (
-    "up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys", "worker", "beat", "flower", "api",
+    "up", "down", "status", "mcp", "migrate", "reembed", "reindex", "keys", "shards", "worker", "beat", "flower", "api",
 )  # fmt: skip
 """Commands that start, stop or rebuild the whole system."""
 

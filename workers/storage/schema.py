@@ -61,12 +61,13 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None, cou
 
     Raises:
         SchemaError: the schema is not one that this version can use or migrate, or pgvector is missing.
+        SettingsError: a namespace is on a shard that is not among these.
         UnavailableError: the server does not answer.
     """
     ran: set[int] = set()
     for shard in range(count):
         with _of_shard(shard, count):
-            ran.update(_apply(database_url, report))
+            ran.update(_apply(database_url, report, count))
     return sorted(ran)
 
 
@@ -82,7 +83,7 @@ def _of_shard(shard: int, count: int) -> Iterator[None]:
         raise SchemaError(f"Shard {shard}: {error}") from None
 
 
-def _apply(database_url: str, report: Callable[[str], None]) -> list[int]:
+def _apply(database_url: str, report: Callable[[str], None], count: int) -> list[int]:
     with migrations.exclusive(database_url, report) as db:
         if missing := _missing_schema(db):
             db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
@@ -94,6 +95,8 @@ def _apply(database_url: str, report: Callable[[str], None]) -> list[int]:
         elif had < version():
             migrations.run(database_url, db, migrations.known(), report)
         verify(db)
+        if not routing.current():
+            shards.check(db, count)
     return [one.number for one in migrations.known() if 0 < had < one.number]
 
 
@@ -145,6 +148,20 @@ def differences(db: Connection) -> list[str]:
     found = catalogue_differences(live_catalogue(db), expected_catalogue())
     newer = migrations.number(db) > version()
     return [one for one in found if one.endswith(" is missing")] if newer else found
+
+
+def all_differences(database_url: str, count: int) -> list[str]:
+    """Return the differences of all shards; those of further shards name the shard.
+
+    Raises:
+        SchemaError: a shard has no schema, or one of another version.
+    """
+    found: list[str] = []
+    for shard in range(count):
+        with _of_shard(shard, count), connect(database_url) as db:
+            check(db)
+            found += [f"shard {shard}: {one}" if shard else one for one in differences(db)]
+    return found
 
 
 def servers(db: Connection) -> str:

@@ -1,14 +1,39 @@
 """Shards: schemas with the same tables, and the directory of the namespaces on them, which stands in the first."""
 
+from dataclasses import dataclass
+
 from psycopg import sql
 
 from workers.errors import SettingsError
 from workers.storage import routing
-from workers.storage.connection import Connection, home_and_shard
+from workers.storage.connection import Connection, home_and_shard, number
 
 ADD = "insert into {}.directory (name, shard) values (%(name)s, %(shard)s) on conflict do nothing"
 
 REMOVE = "delete from {}.directory where name = %(name)s"
+
+WHERE = "select current_schema(), coalesce((select shard from directory where name = %(name)s), 0)"
+
+NUMBERS = """
+    select coalesce(max(right(nspname, 4)::int), 0) + 1 from pg_namespace
+    where nspname ~ ('^' || case current_schema() when 'public' then 'ebb' else current_schema() end || '_[0-9]{4}$')
+"""
+
+MEASURE = """
+    select current_schema() as schema,
+        (select count(*) from namespaces where right(name, 8) <> ' (moved)') as namespaces,
+        coalesce((
+            select sum(facts) from (
+                select facts from tallies where forgotten_reason is null
+                union all
+                select facts from tally_changes where forgotten_reason is null
+            ) as counted
+        ), 0)::bigint as facts,
+        coalesce((
+            select sum(pg_total_relation_size(oid)) from pg_class
+            where relnamespace = current_schema()::regnamespace and relkind = 'r'
+        ), 0)::bigint as bytes
+"""
 
 IDS_OF_A_SHARD = 2**21
 """Ids of the namespaces that begin on one shard; a moved one keeps its id, so ids of all shards differ."""
@@ -16,6 +41,39 @@ IDS_OF_A_SHARD = 2**21
 NUMBER = "select setval(pg_get_serial_sequence('namespaces', 'id'), %(first)s, false)"
 
 HIGHEST = "select name, shard from directory order by shard desc limit 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard: its number and schema, and the namespaces, live facts and bytes in it."""
+
+    number: int
+    schema: str
+    namespaces: int
+    facts: int
+    bytes: int
+
+
+def schema_of(home: str, shard: int) -> str:
+    """Return the schema of a shard."""
+    return f"{'ebb' if home == 'public' else home}_{shard:04}" if shard else home
+
+
+def where(db: Connection, namespace: str) -> tuple[str, int]:
+    """Return the schema of the first shard, and the shard of a namespace, on a connection that is not routed."""
+    home, shard = db.execute(WHERE, {"name": namespace}).fetchone() or ("", 0)
+    return str(home), int(shard)
+
+
+def next_number(db: Connection) -> int:
+    """Return the number of the first shard without a schema, on a connection that is not routed."""
+    return number(db, NUMBERS)
+
+
+def measure(db: Connection, shard: int) -> Shard:
+    """Return the current shard with its counts; old rows of moved namespaces count until they are deleted."""
+    row = db.execute(MEASURE).fetchone() or ("", 0, 0, 0)
+    return Shard(shard, *row)
 
 
 def place(db: Connection, namespace: str) -> None:

@@ -12,8 +12,10 @@ from ebb.contract.values import Count, Flag, Name
 
 from workers.admin import doctor, search_indexes
 from workers.admin import purge as purging
+from workers.admin import shards as moving
 from workers.admin import stats as counting
 from workers.admin import system as queueing
+from workers.celery import settings
 from workers.coordination import redis, signals
 from workers.decay import forget_limit, runs
 from workers.errors import EmbeddingError, InvalidInputError
@@ -151,6 +153,8 @@ def clean(__: Task, ___: Params) -> None:
         for _ in context.each_shard() if alone else ():
             touching.drop_old_uses(context)
             purging.clean(context, context.now())
+        if alone and settings.shards > 1:
+            moving.finish(context)
 
 
 @task_of(decay.PURGE, PurgePart)

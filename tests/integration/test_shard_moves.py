@@ -1,0 +1,218 @@
+"""A namespace is moved to another shard while it is in use: nothing is lost or doubled, whenever the move is killed."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from memory import Memory, day
+
+from workers.admin import branches, keys, shards
+from workers.admin.export import export
+from workers.context import Context
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
+from workers.memory.embed import check_embedder
+from workers.storage import branches as tables
+from workers.storage import routing, schema, shard_moves
+from workers.storage.connection import close_pools, transaction
+
+SHARDS = 3
+STEPS = ("copied", "caught up", "switched")
+
+
+class KilledError(Exception):
+    """The end of a process."""
+
+
+@pytest.fixture
+def sharded(context: Context) -> Iterator[Memory]:
+    memory = Memory(context).having(shards=SHARDS)
+    schema.apply(context.database_url, count=SHARDS)
+    for _ in memory.context.each_shard():
+        check_embedder(memory.context)
+    yield memory
+    close_pools()
+
+
+def fill(memory: Memory) -> None:
+    """Give `ann` rows in every table, and another namespace on each shard rows too."""
+    for shard in range(SHARDS):
+        name = next(f"other-{number}" for number in range(100) if routing_of(f"other-{number}") == shard)
+        with memory.context.at(name):
+            memory.store(f"{name} is not moved.", namespace=name)
+    with memory.context.at("ann"):
+        ids = [memory.add(f"Ann has bicycle number {number}.", namespace="ann") for number in range(20)]
+        memory.link(ids[0], ids[1], namespace="ann")
+        memory.relate("Ann", "Bob", namespace="ann")
+        memory.forget(ids[2], at=1, namespace="ann")
+        memory.touch(*ids[3:6], at=2, namespace="ann")
+        memory.store({"text": "Ann waits.", "decay_class": "checkpoint"}, namespace="ann")
+        memory.decay(3, namespace="ann")
+        memory.sink(at=60, namespace="ann")
+
+
+def routing_of(name: str) -> int:
+    with routing.at(0, SHARDS):
+        return routing.shard_of_new(name)
+
+
+def contents(memory: Memory, name: str = "ann") -> list[str]:
+    return sorted(str(one) for one in export(memory.context, name, day(70)))
+
+
+def counts(memory: Memory) -> dict[str, Any]:
+    with memory.context.at("ann"):
+        found = memory.stats(70, namespace="ann")
+    return {"facts": found.facts, "forgotten": found.forgotten_by_reason, "deep": found.deep, "tiers": found.tiers}
+
+
+def sound(memory: Memory) -> bool:
+    return all(memory.examine(70) == {} for _ in memory.context.each_shard())
+
+
+def killed_at(step: str) -> Callable[[str], None]:
+    def meanwhile(reached: str) -> None:
+        if reached == step:
+            raise KilledError
+
+    return meanwhile
+
+
+def test_a_move_keeps_everything(sharded: Memory) -> None:
+    fill(sharded)
+    before, counted = contents(sharded), counts(sharded)
+    key = keys.create(sharded.context, "ann", ["read"], None, day(0))
+    for new in (0, 1, 2, 0):
+        done = shards.move(sharded.context, "ann", new)
+        assert (done.new, done.old == new) == (new, False)
+        assert contents(sharded) == before
+        assert counts(sharded) == counted
+        assert sound(sharded)
+        assert [one.id for one in keys.of_namespace(sharded.context, "ann")] == [key.id]
+    assert [one.namespaces for one in shards.listed(sharded.context)] == [2, 1, 1]
+    assert shards.move(sharded.context, "ann", 0).rows == 0
+    with sharded.context.at("ann"):
+        sharded.relate("Bob", "Eve", namespace="ann")
+        assert sharded.ids("bicycle number 7", namespace="ann")
+
+
+def test_what_changes_while_rows_are_copied_is_moved_too(sharded: Memory) -> None:
+    fill(sharded)
+    expected: list[list[str]] = []
+
+    def meanwhile(step: str) -> None:
+        if step != "copied":
+            return
+        with sharded.context.at("ann"):
+            first, second, third = sharded.ids("bicycle number 8 9 10", namespace="ann")[:3]
+            sharded.touch(first, at=70, namespace="ann")
+            sharded.forget(second, at=70, namespace="ann")
+            sharded.forget(third, at=70, namespace="ann", purge=True)
+            sharded.purge(at=71, namespace="ann")
+            sharded.store("Ann has bicycle number 2.", "Ann sold all others.", at=70, namespace="ann")
+            sharded.relate("Ann", "Bob", at=70, namespace="ann")
+        expected.append(contents(sharded))
+
+    shards.move(sharded.context, "ann", 1, meanwhile)
+    assert contents(sharded) == expected[0]
+    assert sound(sharded)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_killed_move_has_moved_everything_or_nothing(sharded: Memory, step: str) -> None:
+    fill(sharded)
+    before, counted = contents(sharded), counts(sharded)
+    with pytest.raises(KilledError):
+        shards.move(sharded.context, "ann", 1, killed_at(step))
+    assert contents(sharded) == before
+    with sharded.context.at("ann"):
+        sharded.store("Ann rings.", at=70, namespace="ann")
+    done = shards.move(sharded.context, "ann", 1)
+    assert done.old == (1 if step == "switched" else routing_of("ann"))
+    assert len(contents(sharded)) == len(before) + 1
+    assert counts(sharded)["facts"] == counted["facts"] + 1
+    assert sound(sharded)
+    assert [one.namespaces for one in shards.listed(sharded.context)] == [1, 2, 1]
+
+
+def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) -> None:
+    fill(sharded)
+    with pytest.raises(KilledError):
+        shards.move(sharded.context, "ann", 1, killed_at("switched"))
+    assert shards.finish(sharded.context) == 1
+    assert shards.finish(sharded.context) == 0
+    for number in (0, 2):
+        with sharded.context.at(number), transaction(sharded.context.database_url) as db:
+            assert db.execute("select count(*) from facts where text like 'Ann%'").fetchone() == (0,)
+
+
+def test_writes_and_reads_go_on_during_moves(sharded: Memory) -> None:
+    fill(sharded)
+    _ = sharded.context.rules
+    over, stored, answers = Event(), list[str](), list[int]()
+
+    def write() -> None:
+        while not over.is_set():
+            text = f"Line {len(stored)} of the log is written."
+            with sharded.context.at("ann"):
+                sharded.store(text, at=70, namespace="ann")
+            stored.append(text)
+
+    def read() -> None:
+        while not over.is_set():
+            with sharded.context.at("ann"):
+                answers.append(len(sharded.ask("bicycle number 7", at=70, namespace="ann").results))
+
+    with ThreadPoolExecutor(2) as pool:
+        tasks = [pool.submit(write), pool.submit(read)]
+        try:
+            for new in (1, 0, 2, 1):
+                reached = len(stored)
+                while len(stored) < reached + 3 and not any(task.done() for task in tasks):
+                    Event().wait(0.01)
+                assert shards.move(sharded.context, "ann", new).new == new
+        finally:
+            over.set()
+        for task in tasks:
+            task.result()
+    assert min(answers) > 0
+    texts = [one["text"] for one in export(sharded.context, "ann", day(70)) if "Line" in one.get("text", "")]
+    assert sorted(texts) == sorted(stored)
+    assert sound(sharded)
+
+
+def test_two_moves_at_once_are_refused(sharded: Memory) -> None:
+    fill(sharded)
+
+    def meanwhile(step: str) -> None:
+        if step == "copied":
+            with pytest.raises(UnavailableError, match="another process moves 'ann'"):
+                shards.move(sharded.context, "ann", 0)
+
+    assert shards.move(sharded.context, "ann", 1, meanwhile).new == 1
+
+
+def test_what_cannot_be_moved_is_refused(sharded: Memory) -> None:
+    fill(sharded)
+    context = sharded.context
+    with pytest.raises(NotFoundError, match="there is no 'nobody'"):
+        shards.move(context, "nobody", 1)
+    with pytest.raises(InvalidInputError, match="there is no shard 3; EBB_SHARDS=3 has 0 to 2"):
+        shards.move(context, "ann", 3)
+    with context.at("ann"):
+        made = branches.begin(context, "ann", 30)
+    with pytest.raises(InvalidInputError, match="'ann' has branches"):
+        shards.move(context, "ann", 1)
+    with pytest.raises(InvalidInputError, match="is a branch, and branches stay with their original"):
+        shards.move(context, made.name, 1)
+
+
+def test_an_added_shard_is_the_next(sharded: Memory) -> None:
+    assert shards.add(sharded.context) == SHARDS
+    schema.verify_at(sharded.context.database_url, SHARDS + 1)
+
+
+def test_of_each_table_it_is_settled_whether_a_move_copies_it() -> None:
+    known = {"facts", *tables.OF_FACTS, *tables.BETWEEN_FACTS, *tables.OF_NAMESPACES, *tables.DROPPED}
+    assert known - {*shard_moves.MOVED} == {"tallies", "tally_changes"}
