@@ -1,0 +1,91 @@
+"""The life of facts in a system with three shards: every door finds them, passes reach all, a move loses nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from live_api import serving
+from live_system import LiveSystem, eventually
+from load import Load
+
+from workers.storage import schema
+
+pytestmark = pytest.mark.acceptance
+
+NAMES = ("ann", "kim", "zoe")
+
+
+@pytest.fixture
+def system(database_url: str, redis_url: str, tmp_path: Path) -> Iterator[LiveSystem]:
+    schema.apply(database_url, count=3)
+    system = LiveSystem(database_url, redis_url, tmp_path, {"EBB_SHARDS": "3"})
+    system.start("worker", "maintenance")
+    yield system
+    system.stop()
+
+
+def shards(system: LiveSystem) -> list[tuple[int, int]]:
+    """Return the numbers of namespaces and facts of each shard."""
+    return [(one["namespaces"], one["facts"]) for one in system.ebb_json("shards", "list")["shards"]]
+
+
+def test_facts_on_three_shards_are_stored_recalled_exported_and_fade(system: LiveSystem, tmp_path: Path) -> None:
+    for name in NAMES:
+        with system.client(name) as client:
+            facts = [{"text": f"{name} has stone number {number}."} for number in range(30)]
+            assert len(client.store_many(facts)["results"]) == 30
+            assert client.recall("Where is stone number 7?")["results"]
+            assert client.stats()["facts"] == 30
+            kept = client.store(f"{name} is born in May.", decay_class="permanent")["id"]
+            assert client.forecast(30)["days"]
+            assert client.history(kept)["text"].startswith(name)
+    assert shards(system) == [(1, 31), (1, 31), (1, 31)]
+    with system.client("ann") as client:
+        found = client.recall("Who is born in May?", namespaces=list(NAMES), limit=30)["results"]
+        assert {one["namespace"] for one in found} == {*NAMES}
+        assert client.namespaces()["namespaces"] == sorted(NAMES)
+    assert system.ebb("export", "--all", str(tmp_path / "all.jsonl")).returncode == 0
+    assert (tmp_path / "all.jsonl").read_text().count('"text"') == 93
+    passed = system.ebb_json("decay", "--all", "--now", "2031-01-01T00:00:00Z")
+    assert passed["processed"] >= 93
+    for task in ("memory.lexemes", "memory.settle_tallies", "memory.clean", "memory.ann", "memory.embed_pending"):
+        system.send(task, {})
+    system.settle()
+    doctor = system.ebb("doctor", "--all")
+    assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    branch = system.ebb_json("branch", "kim", "--older", "30d")
+    assert branch["action"] == "made"
+    with serving(system) as http:
+        key = system.ebb_json("keys", "create", "--namespace", "zoe", "--scope", "read")["key"]
+        answer = http.get("/memory/stats", headers={"Authorization": f"Bearer {key}"})
+        assert answer.status_code == 200, answer.text
+
+
+def test_moving_a_namespace_under_load_loses_and_doubles_nothing(system: LiveSystem) -> None:
+    with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
+        for new in ("1", "2", "0"):
+            reached = len(answered.acknowledged), len(accepted.acknowledged)
+            eventually(
+                lambda reached=reached: len(answered.acknowledged) > reached[0] + 5  # type: ignore[misc]
+                and len(accepted.acknowledged) > reached[1] + 5,
+                "load",
+            )
+            assert system.ebb_json("shards", "move", "default", new)["new"] == int(new)
+    system.settle()
+    found = [one["id"] for one in system.ebb_json("list", "--limit", "10000")["facts"]]
+    assert len(found) == len(set(found))
+    assert answered.acknowledged | accepted.acknowledged <= set(found) <= {*answered.sent, *accepted.sent}
+    doctor = system.ebb("doctor", "--all")
+    assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+
+
+def test_doctor_names_a_shard_that_is_missing_or_differs(system: LiveSystem) -> None:
+    system.stop()
+    assert "EBB_SHARDS=3" not in system.ebb("doctor").stdout
+    with psycopg.connect(system.database_url, autocommit=True) as db:
+        db.execute("alter table ebb_0001.links drop column strength")
+        db.execute("insert into directory values ('lost', 7)")
+    said = system.ebb("doctor").stdout
+    assert "shard 1: column links.strength is missing" in " ".join(said.split())
+    assert "the namespace 'lost' is on shard 7. Set EBB_SHARDS=8 or more" in " ".join(said.split())
