@@ -63,6 +63,7 @@ ACROSS_TENANTS = {
     "duplicate_pairs.UNCOMPARED_NAMESPACES": "lists tenants with facts to compare",
     "words.HOLDS_FACTS": "one language applies to the words of all tenants",
     "words.REBUILD": "the same",
+    "shards.MEASURE": "sizes of the shards for the operator, without texts",
     "server.FACT_TOTALS": "totals of the whole database for the operator, without texts",
     "server.OLDEST_DUE": "the same",
     "limits.TAKE_BACK": "a corrected clock concerns all tenants; rows are joined by namespace",

@@ -204,11 +204,11 @@ def _clock(settings: "Settings", __: "Client") -> str:
     """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
     from workers.context import Context  # noqa: PLC0415
     from workers.storage import limits, server  # noqa: PLC0415
-    from workers.storage.connection import connect  # noqa: PLC0415
+    from workers.storage.connection import outside_pool  # noqa: PLC0415
 
     waiting: list[str] = []
     for _ in Context(settings).each_shard():
-        with connect(settings.database_url) as db:
+        with outside_pool(settings.database_url) as db:
             shown = server.now(db)
             waiting += limits.gaps_waiting(db)
     if waiting:
@@ -225,11 +225,11 @@ def _held(settings: "Settings", __: "Client") -> str:
     """Return how many facts wait for a decision, which is a warning and not a fault."""
     from workers.context import Context  # noqa: PLC0415
     from workers.storage import limits  # noqa: PLC0415
-    from workers.storage.connection import connect  # noqa: PLC0415
+    from workers.storage.connection import outside_pool  # noqa: PLC0415
 
     waiting: dict[str, int] = {}
     for _ in Context(settings).each_shard():
-        with connect(settings.database_url) as db:
+        with outside_pool(settings.database_url) as db:
             waiting |= limits.held_by_namespace(db)
     if not waiting:
         return "no fact is held by the forget limit"

@@ -13,7 +13,7 @@ from workers.context import Context
 from workers.coordination import signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import branches, routing, schema, shard_moves, shards
-from workers.storage.connection import Connection, connect, lift_limits, transaction
+from workers.storage.connection import Connection, connect, lift_limits, snapshot, transaction
 from workers.storage.shard_moves import Moving, Way
 from workers.storage.shards import Shard
 
@@ -71,7 +71,7 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     finish(context)
     with routing.at(0, 1), connect(context.direct_database_url) as db, db.transaction():
         lift_limits(db)
-        done = _move(db, namespace, new, meanwhile)
+        done = _move(context.direct_database_url, db, namespace, new, meanwhile)
     done = replace(done, held_ms=round((time.monotonic() - done.held_ms) * 1000, 1) if done.held_ms else 0.0)
     meanwhile("switched")
     if done.old != done.new:
@@ -95,7 +95,7 @@ def finish(context: Context) -> int:
     return left
 
 
-def _move(db: Connection, namespace: str, new: int, meanwhile: Callable[[str], None]) -> Moved:
+def _move(url: str, db: Connection, namespace: str, new: int, meanwhile: Callable[[str], None]) -> Moved:
     home, old = shards.where(db, namespace)
     way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))
     moving = shard_moves.find(db, way, namespace)
@@ -109,8 +109,9 @@ def _move(db: Connection, namespace: str, new: int, meanwhile: Callable[[str], N
             shard_moves.switch(db, way, namespace, new)
     except psycopg.errors.LockNotAvailable:
         raise UnavailableError(f"namespace: another process moves {namespace!r}; try again when it is done.") from None
-    since = shard_moves.horizon(db)
-    rows = shard_moves.copy(db, way, moving.id)
+    with snapshot(url) as seen:
+        since = shard_moves.horizon(seen)
+        rows = shard_moves.copy(seen, db, way, moving.id)
     meanwhile("copied")
     began = _hold_writes(db, way, namespace, old)
     moving = shard_moves.find(db, way, namespace) or moving

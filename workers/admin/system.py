@@ -13,7 +13,7 @@ from workers.core.tiers import Tier
 from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE, length_of
 from workers.storage import due, schema, server, time_series
-from workers.storage.connection import connect, transaction
+from workers.storage.connection import outside_pool, transaction
 from workers.storage.replicas import Replica
 
 OK = "ok"
@@ -35,7 +35,7 @@ def _database(context: Context) -> str:
     """Check the schema and try a write, on a connection outside the pool, which would wait for the server."""
     try:
         for _ in context.each_shard():
-            with connect(context.database_url) as db:
+            with outside_pool(context.database_url) as db:
                 schema.check(db)
                 server.try_write(db)
     except EbbError as error:

@@ -308,12 +308,22 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
     if db.pooled and autocommit:
         db.close()
         raise SettingsError(POOLED)
-    if (place := routing.current()) is not None and (autocommit or isinstance(place, int)):
+    if autocommit and (place := routing.current()) is not None:
         routing.send(db, place, local=False)
         db.routed = True
-        if not autocommit:
-            db.commit()
     return db
+
+
+@contextmanager
+def outside_pool(url: str) -> Iterator[Connection]:
+    """Yield a connection outside the pool, on the current shard until its first commit, which shares no lock.
+
+    Raises:
+        UnavailableError: the server does not answer; the message names host and cause.
+    """
+    with connect(url) as db:
+        routing.begin(db, share=False)
+        yield db
 
 
 def number(db: Connection, statement: str, given: Mapping[str, Any] | None = None) -> int:

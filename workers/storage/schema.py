@@ -14,7 +14,7 @@ from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError
 from workers.storage import migrations, routing, shards
-from workers.storage.connection import CONFIGURATION, Connection, connect
+from workers.storage.connection import CONFIGURATION, Connection, outside_pool
 
 COMPATIBILITY = "select max(version) from schema_version"
 
@@ -122,7 +122,7 @@ def verify_at(database_url: str, count: int = 1) -> None:
     if not database_url:
         raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
     for shard in range(count):
-        with _of_shard(shard, count), connect(database_url) as db:
+        with _of_shard(shard, count), outside_pool(database_url) as db:
             verify(db)
             if not shard:
                 shards.check(db, count)
@@ -158,7 +158,7 @@ def all_differences(database_url: str, count: int) -> list[str]:
     """
     found: list[str] = []
     for shard in range(count):
-        with _of_shard(shard, count), connect(database_url) as db:
+        with _of_shard(shard, count), outside_pool(database_url) as db:
             check(db)
             found += [f"shard {shard}: {one}" if shard else one for one in differences(db)]
     return found

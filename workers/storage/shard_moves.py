@@ -45,9 +45,12 @@ HORIZON = "select pg_snapshot_xmin(pg_current_snapshot())::text"
 
 CHANGED = "age(old.xmin) <= age(xid(%(since)s::text::xid8))"
 
-COPY = """
+COPY_FROM = "copy (select {columns} from {source}.{table} where {where}) to stdout (format binary)"
+COPY_TO = "copy {target}.{table} ({columns}) from stdin (format binary)"
+
+INSERT_CHANGED = """
     insert into {target}.{table} ({columns}) overriding system value
-    select {columns} from {source}.{table} as old where {where} {changed} {order}
+    select {columns} from {source}.{table} as old where {where} and {changed} {order}
     {conflict}
 """
 
@@ -128,14 +131,26 @@ def switch(db: Connection, way: Way, name: str, shard: int) -> None:
 
 
 def horizon(db: Connection) -> str:
-    """Return a transaction id such that all rows written from now on have this one or a later one."""
+    """Return a transaction id such that all rows that the snapshot does not see have this one or a later one."""
     row = db.execute(HORIZON).fetchone()
     return str(row[0]) if row else "3"
 
 
-def copy(db: Connection, way: Way, id_: int) -> int:
-    """Copy all rows of a namespace; return how many."""
-    return sum(db.execute(_insert(db, way, table), {"id": id_}).rowcount for table in MOVED)
+def copy(seen: Connection, db: Connection, way: Way, id_: int) -> int:
+    """Copy all rows of a namespace that a second connection sees in its snapshot; return how many."""
+    rows = 0
+    for table in MOVED:
+        columns = sql.SQL(", ").join(sql.Identifier(name) for name in _columns(db, way, table))
+        reading = _statement(COPY_FROM, way, table, columns=columns)
+        written = db.cursor()
+        with (
+            seen.cursor().copy(reading, {"id": id_}) as given,
+            written.copy(_statement(COPY_TO, way, table, columns=columns)) as taken,
+        ):
+            for block in given:
+                taken.write(block)
+        rows += written.rowcount
+    return rows
 
 
 def catch_up(db: Connection, way: Way, id_: int, since: str) -> int:
@@ -146,7 +161,7 @@ def catch_up(db: Connection, way: Way, id_: int, since: str) -> int:
     for table in MOVED:
         if table in WITHOUT_KEY:
             db.execute(_delete(db, way, table, DELETE_CHANGED), given)
-        changed += db.execute(_insert(db, way, table, since=True), given).rowcount
+        changed += db.execute(_insert(db, way, table), given).rowcount
     for table in COUNTED:
         named = f"{way.target}.{table}"
         db.execute(_statement(ADVANCE, way, table), given | {"table": sql.Identifier(*named.split(".")).as_string(db)})
@@ -165,20 +180,20 @@ def leave(db: Connection, way: Way, moving: Moving) -> None:
         db.execute(_statement("delete from {source}.{table} where {where}", way, table), {"id": moving.id})
 
 
-def _insert(db: Connection, way: Way, table: str, *, since: bool = False) -> sql.Composed:
+def _insert(db: Connection, way: Way, table: str) -> sql.Composed:
     columns = _columns(db, way, table)
     keys = [sql.Identifier(name) for name, is_key in columns.items() if is_key]
     others = [sql.Identifier(name) for name, is_key in columns.items() if not is_key]
     conflict: sql.Composable = sql.SQL("")
-    if since and keys:
+    if keys:
         given = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in others)
         conflict = sql.SQL(UPSERT if others else SKIP).format(keys=sql.SQL(", ").join(keys), given=given)
     return _statement(
-        COPY,
+        INSERT_CHANGED,
         way,
         table,
         columns=sql.SQL(", ").join(sql.Identifier(name) for name in columns),
-        changed=sql.SQL(f"and {CHANGED}" if since else ""),
+        changed=sql.SQL(CHANGED),
         order=sql.SQL(ORDER.get(table, "")),
         conflict=conflict,
     )
