@@ -175,8 +175,7 @@ def _finish(context: Context, run: UUID) -> Report:
     with transaction(context.database_url) as db:
         just_finished = runs.finish(db, run)
         state = runs.state(db, run)
-        begun = state.finished or runs.begun_for(db, run) is not None
-        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run, begun)
+        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run, state.begun)
     if just_finished:
         _log(report)
     return report

@@ -79,7 +79,10 @@ TOTALS = """
 
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
 
-STATE = "select finished_at is not null as finished, asked_by, work, dry_run from decay_runs where id = %(run)s"
+STATE = """
+    select true as begun, finished_at is not null as finished, asked_by, work, dry_run
+    from decay_runs where id = %(run)s
+"""
 
 BEGUN_FOR = "select work, namespace from decay_runs where id = %(run)s"
 
@@ -118,6 +121,7 @@ class Part:
 class State:
     """The state of a run, the id of the task that requested it, and its kind."""
 
+    begun: bool = False
     finished: bool = False
     asked_by: str = ""
     work: Work = "decay"
