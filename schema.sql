@@ -88,6 +88,23 @@ $$;
 
 create trigger once before insert on namespaces for each row execute function refuse_second();
 
+-- Continues a transaction on the shard of a namespace, and returns the first shard's schema and the shard, if it has one. A
+-- function, as Citus would evaluate a query of the directory on its node, where it would set the search path.
+create function route(namespace text) returns table (home text, shard integer)
+    language plpgsql as $$
+begin
+    home := current_schema();
+    select directory.shard into shard from directory where directory.name = namespace;
+    if shard > 0 then
+        perform set_config(
+            'search_path',
+            quote_ident(case home when 'public' then 'ebb' else home end || to_char(shard, '"_"FM0000')) || ', public', true
+        );
+    end if;
+    return next;
+end
+$$;
+
 -- Keys to the HTTP API, each for one namespace. Only the SHA-256 of a key is stored; keys are random, so no salt is
 -- needed.
 create table api_keys (

@@ -110,11 +110,11 @@ _opening = Lock()
 class _Own(psycopg.Connection[TupleRow]):
     """A connection that knows whether it goes through a pooler, where each transaction may run in another session.
 
-    `routed` is the result of `routing.begin`, or true if the session is on its shard already.
+    `routed` is the result of `routing.begin`, or true while its transactions are not to be routed.
     """
 
     pooled = False
-    routed: psycopg.Cursor[TupleRow] | bool | None = None
+    routed: psycopg.Cursor[TupleRow] | bool | None = True
 
     @contextmanager
     def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
@@ -385,6 +385,7 @@ def _configure(db: _Own, settings: Mapping[str, str]) -> None:
     read_leniently(db)
     if has_vectors:
         register_vector(db)
+    db.routed = None
     if not db.autocommit:
         db.commit()
 

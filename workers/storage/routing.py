@@ -15,25 +15,20 @@ Place: TypeAlias = str | int
 HEADER = "ebb_place"
 """Message header with the place of the sender, for tasks without a namespace."""
 
-SCHEMA = "case current_schema() when 'public' then 'ebb' else current_schema() end || to_char({}, '\"_\"FM0000')"
-"""The schema of a further shard, by its number and the first shard's schema."""
-
-SET = f"""
-    select current_schema() as home, shard, set_config(
+# Not `route`, which an older schema lacks.
+BY_NUMBER = """
+    select current_schema() as home, shard, case when shard > 0 then set_config(
         'search_path',
-        case when shard > 0 then quote_ident({SCHEMA.format("shard")}) || ', public'
-            else current_setting('search_path') end,
+        quote_ident(
+            case current_schema() when 'public' then 'ebb' else current_schema() end || to_char(shard, '"_"FM0000')
+        ) || ', public',
         %(local)s
-    )
-    from {{}}
+    ) end
+    from (values (%(place)s::int)) as one (shard)
 """
 
-BY_NUMBER = SET.format("(values (%(place)s::int)) as one (shard)")
-
 # A namespace that the directory does not have is in the first shard, or new.
-BY_NAMESPACE = SET.format(
-    "(values (%(place)s::text)) as one (namespace) left join directory on directory.name = one.namespace"
-)
+BY_NAMESPACE = "select home, shard, null from route(%(place)s)"
 
 # A move takes this lock alone. It stands in a query of a table so that on Citus all nodes use the same one, and in a
 # statement of its own so that the next one sees what was committed while it waited.
