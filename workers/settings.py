@@ -57,7 +57,7 @@ class Settings(BaseModel):
         10.0, gt=0, le=86_400, description="seconds that a replica may be behind; past that the primary is read"
     )
     shards: int = Field(
-        1, ge=1, le=1000, description="schemas that namespaces are spread over; the same in every process"
+        1, ge=1, le=500, description="schemas that namespaces are spread over; the same in every process"
     )
     redis_url: str = Field("", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own")
     redis_fsync: Literal["everysec", "always"] = Field(

@@ -37,7 +37,7 @@ ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do not
 # concurrent one with the same id does nothing, and is repeated with the next.
 ON_CITUS = "select to_regclass('pg_catalog.pg_dist_local_group') is not null"
 ON_A_NODE = "select groupid > 0 from pg_dist_local_group"
-NEXT_ID = "select greatest(max(id), 1 << 30) + 1 from namespaces"
+NEXT_ID = "select coalesce(max(id), %(first)s) + 1 from namespaces where id between %(first)s and %(last)s"
 ADD_ON_A_NODE = """
     insert into namespaces (id, name) overriding system value values (%(id)s, %(name)s) on conflict do nothing
 """
@@ -105,14 +105,15 @@ def find(db: Connection, name: str) -> Namespace | None:
 def find_or_add(db: Connection, name: str) -> Namespace:
     """Return the namespace with that name; add it if it is missing."""
     while (found := find(db, name)) is None:
-        shards.place(db, name)
-        _add(db, name)
+        _add(db, name, shards.place(db, name))
     return found
 
 
-def _add(db: Connection, name: str) -> None:
+def _add(db: Connection, name: str, shard: int) -> None:
     if all(db.execute(question).fetchone() == (True,) for question in (ON_CITUS, ON_A_NODE)):
-        (next_id,) = db.execute(NEXT_ID).fetchone() or (0,)
+        first = 2**30 + shard * shards.IDS_OF_A_SHARD
+        given = {"first": first, "last": first + shards.IDS_OF_A_SHARD - 1}
+        (next_id,) = db.execute(NEXT_ID, given).fetchone() or (0,)
         db.execute(ADD_ON_A_NODE, {"id": next_id, "name": name})
     else:
         db.execute(ADD, {"name": name})

@@ -76,12 +76,15 @@ def measure(db: Connection, shard: int) -> Shard:
     return Shard(shard, *row)
 
 
-def place(db: Connection, namespace: str) -> None:
-    """Choose the shard of a new namespace, and continue the transaction there; the first of two callers chooses."""
+def place(db: Connection, namespace: str) -> int:
+    """Choose the shard of a new namespace, continue the transaction there, and return its number."""
     known = home_and_shard(db)
-    if known is not None and known[1] is None:
-        _add(db, known[0], namespace, routing.shard_of_new(namespace))
-        routing.send(db, namespace)
+    if known is None or known[1] is not None:
+        return (known[1] if known else None) or 0
+    shard = routing.shard_of_new(namespace)
+    _add(db, known[0], namespace, shard)
+    routing.send(db, namespace)
+    return shard
 
 
 def place_branch(db: Connection, branch: str) -> None:
