@@ -3,8 +3,11 @@
 
 PYTHON ?= python3
 VENV := .venv
+SYSTEM := $(VENV)/system
 INSTALLED := $(VENV)/installed
 LIBRARY := api/clients/python
+DECLARED := pyproject.toml $(LIBRARY)/pyproject.toml constraints.txt
+EXTRAS := embedded,oauth,openai,otel,tokens
 INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable $(LIBRARY) --editable
 # two more than cores: for half of their time tests wait for other processes
 PYTEST = $(VENV)/bin/pytest --dist loadfile --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
@@ -15,16 +18,22 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(INSTALLED): pyproject.toml $(LIBRARY)/pyproject.toml constraints.txt
+$(VENV)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[embedded,oauth,openai,otel,tokens,langgraph,dev]'
+
+$(SYSTEM): $(DECLARED) | $(VENV)/bin/pip
+	$(INSTALL) '.[$(EXTRAS)]'
 	touch $@
 
-up: $(INSTALLED) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower
+$(INSTALLED): $(DECLARED) | $(VENV)/bin/pip
+	$(INSTALL) '.[$(EXTRAS),langgraph,dev]'
+	touch $(SYSTEM) $@
+
+up: $(SYSTEM) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower
 	$(VENV)/bin/ebb up
 
-down: $(INSTALLED) ## stop what a detached `ebb up` left running
+down: $(SYSTEM) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
 test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in six minutes on two cores
