@@ -145,15 +145,11 @@ def thin_tallies(db: Connection, now: datetime) -> int:
 
 
 # Of waiting tasks the maximum within five minutes, of writes the last value, as it is cumulative.
+NOTED = "select waiting from system_history where at = date_bin(%(step)s, %(now)s, timestamptz 'epoch') for update"
 RECORD_SYSTEM = """
-    insert into system_history as noted (at, waiting, writes)
+    insert into system_history (at, waiting, writes)
     values (date_bin(%(step)s, %(now)s, timestamptz 'epoch'), %(waiting)s, %(writes)s)
-    on conflict (at) do update
-    set writes = excluded.writes,
-        waiting = (
-            select jsonb_object_agg(key, greatest(value::bigint, (noted.waiting ->> key)::bigint))
-            from jsonb_each_text(excluded.waiting)
-        )
+    on conflict (at) do update set writes = excluded.writes, waiting = excluded.waiting
 """
 
 SYSTEM_SINCE = "select at, waiting, writes from system_history where at > %(since)s and at <= %(now)s order by at"
@@ -173,7 +169,10 @@ DROP_OLD_SYSTEM = "delete from system_history where at < %(before)s"
 
 def record_system(db: Connection, waiting: dict[str, int], writes: list[int], now: datetime) -> None:
     """Record the waiting tasks by queue, and the cumulative histogram of writes with the bounds of `timings`."""
-    db.execute(RECORD_SYSTEM, {"waiting": Jsonb(waiting), "writes": writes, "now": now, "step": STEP})
+    at = {"now": now, "step": STEP}
+    (noted,) = db.execute(NOTED, at).fetchone() or ({},)
+    most = {queue: max(tasks, noted.get(queue, 0)) for queue, tasks in waiting.items()}
+    db.execute(RECORD_SYSTEM, at | {"waiting": Jsonb(most), "writes": writes})
 
 
 def system_since(db: Connection, start: datetime, now: datetime) -> list[tuple[datetime, dict[str, Any], list[int]]]:
