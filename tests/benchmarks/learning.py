@@ -4,19 +4,21 @@ The conversations are those that the benchmark `quality` takes; weights are lear
 """
 
 import argparse
+import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize
 
 from tests.benchmarks import conversations
 from tests.benchmarks.conversations import Conversation, Turn
 from tests.benchmarks.quality.measures import foreign
 from tests.benchmarks.quality.words import Bm25
 from workers.core import ranking, relevance, salience
-from workers.core.arrays import Floats
+from workers.core.arrays import Floats, Vectors
 from workers.core.salience import Statement
 from workers.embedding import Embedder, make_embedder
 from workers.settings import Settings
@@ -27,6 +29,18 @@ BEST_OF_FOREIGN = 3
 """How many of the best facts count as irrelevant to a question of another conversation."""
 
 CANDIDATES = 10
+
+PARTS = (5, 12, 35)
+"""Numbers of facts in the parts of conversations from which is learnt what relevance is where there is little text."""
+
+MOST_PARTS = 20
+"""Most parts of one size of a conversation."""
+
+FACTS_PER_QUESTION = 12
+FEW_ANSWERS = 2
+RIDGE_OF_LITTLE = 1e-2
+
+UNKNOWN = np.array([one.name == "unknown" for one in fields(relevance.Weights)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,34 +110,99 @@ def _asked_for(conversation: Conversation) -> Floats:
 
 
 def _relevance(sets: Mapping[str, Sequence[Conversation]], embedder: Embedder) -> None:
-    """Learn what distinguishes evidence from the best that is found for questions of other conversations."""
-    examples = [one for name, every in sets.items() for one in _answers(name, every, embedder)]
-    _print(relevance.Weights, _fit(examples, balanced=True))
+    """Learn what distinguishes evidence from the best that is found for questions of other conversations.
+
+    First in whole conversations, then what differs where there is little text, in parts of them.
+    """
+    known = _Known(embedder)
+    whole = [one for name, every in sets.items() for one in _answers(name, every, known)]
+    much = _fit([one.examples for one in whole], balanced=True)
+    _print(relevance.Weights, much)
+    parts = [
+        one
+        for name, every in sets.items()
+        for size in PARTS
+        for one in _answers(f"{name} {size}", list(_parts(every, size)), known)
+    ]
+    _print(relevance.Weights, _fit_little(parts, much))
 
 
-def _answers(name: str, every: Sequence[Conversation], embedder: Embedder) -> Iterator[Examples]:
-    memories = {one.name: _Memory(one, embedder) for one in every}
+def _parts(every: Sequence[Conversation], size: int) -> Iterator[Conversation]:
+    """Yield disjoint parts of that many facts with questions about them, two of one conversation after each other.
+
+    So a question of another part is one of the same conversation as often as one of another.
+    """
+    cut = [list(_cut(one, size, random.Random(0))) for one in every]
+    for first in range(0, max(map(len, cut), default=0), 2):
+        for parts in cut:
+            yield from parts[first : first + 2]
+
+
+def _cut(one: Conversation, size: int, chance: random.Random) -> Iterator[Conversation]:
+    turns = {turn.fact.text: turn for turn in one.turns}
+    asked = [each for each in one.answerable if len(each.evidence) <= FEW_ANSWERS and each.evidence <= turns.keys()]
+    chance.shuffle(asked)
+    evidence = frozenset[str]().union(*(each.evidence for each in asked))
+    others = [text for text in turns if text not in evidence]
+    chance.shuffle(others)
+    questions = max(size // FACTS_PER_QUESTION, 1)
+    for place in range(MOST_PARTS):
+        own = asked[place * questions : (place + 1) * questions]
+        texts = frozenset[str]().union(*(each.evidence for each in own))
+        rest = others[place * size : (place + 1) * size - len(texts)]
+        if not own or len(rest) + len(texts) < size:
+            return
+        name = f"{one.name}, part {place}"
+        mine = [replace(each, namespace=name) for each in own]
+        yield replace(one, name=name, turns=[turns[text] for text in (*texts, *rest)], asked=mine)
+
+
+def _answers(name: str, every: Sequence[Conversation], known: "_Known") -> "Iterator[_Answers]":
+    memories = {one.name: _Memory(one, known) for one in every}
     for asked in [question for one in every for question in one.answerable] + foreign(every):
-        best, features = memories[asked.namespace].best(asked.text)
+        best, features, trust = memories[asked.namespace].best(asked.text)
         right = np.array([text in asked.evidence for text in best])
         if asked.evidence:
-            yield Examples(features[right], np.ones(int(right.sum())), name)
+            yield _Answers(Examples(features[right], np.ones(int(right.sum())), name), trust)
         else:
-            yield Examples(features[:BEST_OF_FOREIGN], np.zeros(min(BEST_OF_FOREIGN, len(best))), name)
+            most = min(BEST_OF_FOREIGN, len(best))
+            yield _Answers(Examples(features[:most], np.zeros(most), name), trust)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Examples of one question, and its `trust`."""
+
+    examples: Examples
+    trust: float
+
+
+class _Known:
+    """An embedder that keeps the vectors of texts."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._vectors: dict[str, Vectors] = {}
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return (n, dims) vectors."""
+        new = [text for text in texts if text not in self._vectors]
+        self._vectors |= dict(zip(new, self.embedder.embed(new), strict=True)) if new else {}
+        return np.stack([self._vectors[text] for text in texts])
 
 
 class _Memory:
     """A conversation, searched by words and by meaning."""
 
-    def __init__(self, conversation: Conversation, embedder: Embedder) -> None:
+    def __init__(self, conversation: Conversation, known: _Known) -> None:
         self._texts = list(dict.fromkeys(turn.fact.text for turn in conversation.turns))
         self._words = Bm25(80)
         self._words.add_many("", self._texts)
-        self._embedder = embedder
-        self._vectors = self._embedder.embed(self._texts)
+        self._embedder = known.embedder
+        self._vectors = known.embed(self._texts)
 
-    def best(self, question: str) -> tuple[list[str], Floats]:
-        """Return the best texts with their features, in the order of the weights."""
+    def best(self, question: str) -> tuple[list[str], Floats, float]:
+        """Return the best texts with their features, in the order of the weights, and the question's trust."""
         found = self._words.terms("", question)
         similarities = (self._vectors @ self._embedder.embed_queries([question])[0]).astype(np.float64)
         meaning = ranking.by_length(self._embedder.weights, found.mean_words)
@@ -136,7 +215,8 @@ class _Memory:
             found.words,
             relevance.names_unknown(question, frequencies),
         )
-        return [self._texts[i] for i in order], relevance.features(seen, found.held[order], similarities[order])
+        features = relevance.features(seen, found.held[order], similarities[order])
+        return [self._texts[i] for i in order], features, seen.trust
 
 
 def _fit(examples: Sequence[Examples], *, balanced: bool) -> Floats:
@@ -163,6 +243,31 @@ def _fit(examples: Sequence[Examples], *, balanced: bool) -> Floats:
         found -= np.linalg.solve(curvature, slope)
     slopes = found[: len(mean)] / deviation
     return np.concatenate([[found[len(mean) :].mean() - slopes @ mean], slopes])
+
+
+def _fit_little(every: Sequence[_Answers], much: Floats) -> Floats:
+    """Return the weights where there is no text, so that those in between fit, given those where there is much.
+
+    Of an empty namespace nothing is known, so the weight of what it does not know is 0.
+    """
+    examples = [one.examples for one in every]
+    answers = np.concatenate([one.answers for one in examples])
+    groups = np.concatenate([np.full(len(one.answers), one.group) for one in examples])
+    weights = _weights(answers, groups, balanced=True)
+    start = np.where(UNKNOWN, 0.0, much)
+    known = np.concatenate([one.examples.features @ (start + one.trust * (much - start)) for one in every])
+    columns = np.concatenate([(1 - one.trust) * one.examples.features[:, ~UNKNOWN] for one in every])
+    scale = np.sqrt(np.average(columns**2, axis=0, weights=weights)) + 1e-9
+
+    def loss(change: Floats) -> tuple[float, Floats]:
+        odds = known + columns / scale @ change
+        own = weights @ (np.logaddexp(0, odds) - answers * odds) / len(answers) + RIDGE_OF_LITTLE / 2 * change @ change
+        slope = (weights * (1 / (1 + np.exp(-odds)) - answers)) @ (columns / scale) / len(answers)
+        return float(own), slope + RIDGE_OF_LITTLE * change
+
+    found = minimize(loss, np.zeros(columns.shape[1]), jac=True)
+    start[~UNKNOWN] += found.x / scale
+    return start
 
 
 def _weights(answers: Floats, names: "np.ndarray[tuple[int], np.dtype[np.str_]]", *, balanced: bool) -> Floats:

@@ -143,7 +143,7 @@ def test_a_floor_that_is_asked_for_cuts_every_result(memory: Memory) -> None:
 
 def test_the_setting_is_the_floor_where_none_is_asked_for(memory: Memory) -> None:
     memory.store(*KNOWN.values(), *OTHERS)
-    assert texts(memory.having(min_relevance=0.99), "What does Anna prefer?") == []
+    assert texts(memory.having(min_relevance=1), "What does Anna prefer?") == []
     assert len(texts(memory.having(min_relevance=0), "oboe")) == 10
 
 

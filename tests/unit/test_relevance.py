@@ -1,5 +1,6 @@
 """Relevance: it grows with the share of the question covered, and falls with words unknown to the namespace."""
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -8,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.core.relevance import (
-    FLOOR_OF_FEW,
+    ENOUGH_WORDS,
+    FEW_WORDS,
     HASHING,
     ONNX,
     STATIC,
+    Model,
     Question,
-    Weights,
-    floor_of_embedder,
     names_unknown,
     of_embedder,
     relevance,
-)  # fmt: skip
+)
 
 
 def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0, **more: Any) -> Question:
@@ -54,11 +55,29 @@ def test_relevance_is_within_its_bounds(frequencies: list[int], facts: int, simi
     assert 0 <= of(asked(*frequencies, facts=facts), len(frequencies), similarity) <= 1
 
 
-@pytest.mark.parametrize("weights", [HASHING, ONNX, STATIC])
-def test_weights_have_the_signs_that_their_names_promise(weights: Weights) -> None:
-    assert weights.held > 0
-    assert weights.similarity > 0
-    assert weights.unknown < 0
+@pytest.mark.parametrize("model", [HASHING, ONNX, STATIC])
+def test_weights_have_the_signs_that_their_names_promise(model: Model) -> None:
+    for weights in (model.much, model.little):
+        assert weights.held > 0
+        assert weights.similarity > 0
+        assert weights.names_unknown < 0
+    assert model.much.unknown < 0
+
+
+def test_weights_follow_how_much_text_a_namespace_has() -> None:
+    trusts = [asked(3, facts=words, mean_words=1.0).trust for words in (0, FEW_WORDS, 500, ENOUGH_WORDS, 10**6)]
+    assert trusts == sorted(trusts)
+    assert trusts[:2] == [0, 0]
+    assert trusts[3:] == [1, 1]
+    assert [asked(facts=facts).few for facts in (0, 250, 500, 10**6)] == [1, 0.5, 0, 0]
+    assert STATIC.weights(0.0).tolist() == list(astuple(STATIC.little))
+    assert STATIC.weights(1.0).tolist() == pytest.approx(list(astuple(STATIC.much)))
+
+
+def test_of_a_few_facts_similarity_says_more_and_the_number_of_words_less() -> None:
+    few, many = asked(0, facts=5, mean_words=6.0), asked(0, facts=10**5, mean_words=6.0)
+    assert of(few, 0, 0.35) > 3 * of(many, 0, 0.35)
+    assert of(few, 0, 0.05) < 0.15
 
 
 def test_weights_belong_to_an_embedder() -> None:
@@ -68,16 +87,24 @@ def test_weights_belong_to_an_embedder() -> None:
 
 
 def test_the_default_floor_follows_the_length_of_facts() -> None:
-    assert [floor_of_embedder("static:x:256", words, 1_000) for words in (20, 1_000)] == pytest.approx([0.15, 0.2])
-    assert [floor_of_embedder("hashing:256", words, 1_000) for words in (20, 1_000)] == pytest.approx([0.1, 0.2])
-    assert [floor_of_embedder("onnx:x:384", words, 1_000) for words in (20, 1_000)] == pytest.approx([0.1, 0.1])
+    short, long = (asked(mean_words=words) for words in (20, 1_000))
+    assert [STATIC.floor(one) for one in (short, long)] == pytest.approx([0.15, 0.2])
+    assert [HASHING.floor(one) for one in (short, long)] == pytest.approx([0.1, 0.2])
+    assert [ONNX.floor(one) for one in (short, long)] == pytest.approx([0.1, 0.1])
 
 
-def test_the_default_floor_is_low_where_facts_are_few_and_rises_with_them() -> None:
-    floors = [floor_of_embedder("static:x:256", 20, facts) for facts in (0, 3, 20, 100, 200, 500, 10**6)]
-    assert floors[:3] == [FLOOR_OF_FEW] * 3
-    assert floors == sorted(floors)
-    assert floors[5] == floors[6]
+def test_the_default_floor_is_low_where_facts_are_few_and_not_of_some_sentences() -> None:
+    floors = [STATIC.floor(asked(facts=facts, mean_words=5.0)) for facts in (1, 5, 20, 200, 2_000, 10**6)]
+    assert floors[0] > floors[1] > floors[2]
+    assert floors[2:] == sorted(floors[2:])
+    assert floors[-1] == pytest.approx(0.15)
+
+
+def test_what_counts_as_used_is_more_than_the_floor_where_facts_are_few() -> None:
+    bounds = [STATIC.certain(asked(facts=facts)) for facts in (1, 20, 50, 100, 500, 10**6)]
+    assert min(bounds) >= 0.15
+    assert bounds[0] > 0.19
+    assert bounds[-1] == STATIC.floor(asked())
 
 
 def test_dates_that_no_text_has_count_for_nothing_and_others_do() -> None:

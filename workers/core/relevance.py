@@ -32,7 +32,7 @@ class Weights:
     fact_words: float
 
 
-HASHING = Weights(
+HASHING_MUCH = Weights(
     start=-3.596,
     held=4.175,
     similarity=4.537,
@@ -44,7 +44,7 @@ HASHING = Weights(
 """Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora with the hashing embedder."""
 
 
-STATIC = Weights(
+STATIC_MUCH = Weights(
     start=-3.764,
     held=3.244,
     similarity=4.402,
@@ -56,7 +56,7 @@ STATIC = Weights(
 """The same for static vectors; also the closest for models that have no weights of their own."""
 
 
-ONNX = Weights(
+ONNX_MUCH = Weights(
     start=-4.859,
     held=2.335,
     similarity=6.435,
@@ -68,18 +68,6 @@ ONNX = Weights(
 """The same for MiniLM by onnxruntime."""
 
 
-WEIGHTS = {"hashing": HASHING, "onnx": ONNX}
-FLOORS = {"hashing": (0.1, 0.2), "onnx": (0.1, 0.1)}
-FLOORS_OF_OTHERS = (0.15, 0.2)
-"""Default floor of the best result's relevance, where facts are short and where they are long and hold words of any
-question. It leaves out the answers to most questions about other conversations and costs at most one point of
-recall@10."""
-
-LITTLE_TEXT, MUCH_TEXT = 400, 10_000
-FLOOR_OF_FEW = 0.03
-"""Default floor up to so many words in a namespace, and number of words from which the full floor holds: the best of
-fewer irrelevant facts is less relevant, and an error costs less."""
-
 FEW_WORDS, ENOUGH_WORDS = 20, 10_000
 """Words in a namespace at which the absence of a word begins to count, and at which it counts fully.
 
@@ -87,16 +75,89 @@ Of 35 facts of 20 words each, the answers to most questions lack a word of the q
 """
 
 
-def of_embedder(name: str) -> Weights:
-    """Return the weights for an embedder by its name, which starts with its provider."""
-    return WEIGHTS.get(name.split(":", maxsplit=1)[0], STATIC)
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What an embedder's similarities and the words of a question say: weights where there is much text, and little.
+
+    In between, weights follow `Question.trust`.
+
+    Attributes:
+        much: weights in a namespace of at least `ENOUGH_WORDS`.
+        little: weights in one of `FEW_WORDS`.
+        floors: default floor of the best result's relevance, where facts are short and where they are long and hold
+            words of any question. It leaves out the answers to most questions about other conversations and costs at
+            most one point of recall@10.
+    """
+
+    much: Weights
+    little: Weights
+    floors: tuple[float, float]
+
+    def weights(self, trust: float) -> Floats:
+        """Return the (7,) weights in a namespace with so much `Question.trust`."""
+        much, little = _vector(self.much), _vector(self.little)
+        weights: Floats = little + trust * (much - little)
+        return weights
+
+    def floor(self, question: "Question") -> float:
+        """Return the default floor: by the mean length of facts, less where there are few, unless only some sentences.
+
+        Of a few facts, the best irrelevant one is less relevant than of many; of some sentences, one is always a little
+        similar to any question.
+        """
+        full = ranking.by_length(self.floors, question.mean_words)
+        tiny = max(1 - question.text / TINY, 0.0)
+        return full + question.few * (FLOOR_OF_FEW - full) + tiny * TINY_MORE
+
+    def certain(self, question: "Question") -> float:
+        """Return the relevance from which an answer counts as used: more than the floor where there is little text."""
+        return max(self.floor(question), question.few * CERTAIN)
 
 
-def floor_of_embedder(name: str, mean_words: float, facts: int) -> float:
-    """Return the default floor for an embedder by its name, the mean number of words per fact, and the facts."""
-    many = (max(facts * mean_words, LITTLE_TEXT) - LITTLE_TEXT) / (MUCH_TEXT - LITTLE_TEXT)
-    full = ranking.by_length(FLOORS.get(name.split(":", maxsplit=1)[0], FLOORS_OF_OTHERS), mean_words)
-    return FLOOR_OF_FEW + (full - FLOOR_OF_FEW) * min(many, 1.0)
+FLOOR_OF_FEW = 0.1
+"""Default floor in a namespace of a few facts."""
+
+TINY, TINY_MORE = 100, 0.03
+"""Words of some sentences, and what is added to the floor where there are none."""
+
+CERTAIN = 0.2
+"""Relevance from which an answer counts as used in a namespace of a few facts."""
+
+ODDS_OF_BEST = 0.1
+"""Share of the best result's odds that further results need in a namespace of a few facts.
+
+Of 35 turns of a conversation, it doubles the share of the answer that is evidence and costs two points of recall.
+"""
+
+HASHING_LITTLE = Weights(
+    start=-2.635,
+    held=5.366,
+    similarity=2.521,
+    unknown=0.0,
+    names_unknown=-8.335,
+    question_words=0.554,
+    fact_words=0.350,
+)
+HASHING = Model(HASHING_MUCH, HASHING_LITTLE, (0.1, 0.2))
+STATIC_LITTLE = Weights(
+    start=-3.382,
+    held=3.650,
+    similarity=8.441,
+    unknown=0.0,
+    names_unknown=-7.056,
+    question_words=0.072,
+    fact_words=0.193,
+)
+STATIC = Model(STATIC_MUCH, STATIC_LITTLE, (0.15, 0.2))
+ONNX_LITTLE = ONNX_MUCH
+ONNX = Model(ONNX_MUCH, ONNX_LITTLE, (0.1, 0.1))
+MODELS = {"hashing": HASHING, "onnx": ONNX}
+"""Models that have no weights of their own use those of static vectors, which are the closest."""
+
+
+def of_embedder(name: str) -> Model:
+    """Return what belongs to an embedder by its name, which starts with its provider."""
+    return MODELS.get(name.split(":", maxsplit=1)[0], STATIC)
 
 
 DATE = re.compile(
@@ -132,8 +193,18 @@ class Question:
     @property
     def trust(self) -> float:
         """Return how much the absence of a word counts, in [0, 1]: little where there is little text."""
-        words = max(self.facts * self.mean_words, FEW_WORDS)
+        words = max(self.text, FEW_WORDS)
         return min(math.log(words / FEW_WORDS) / math.log(ENOUGH_WORDS / FEW_WORDS), 1.0)
+
+    @property
+    def text(self) -> float:
+        """Return the number of words in the namespace."""
+        return self.facts * self.mean_words
+
+    @property
+    def few(self) -> float:
+        """Return how much text is missing to know the namespace, in [0, 1]."""
+        return max(1 - self.text / ENOUGH_WORDS, 0.0)
 
     @property
     def counted(self) -> Bools:
@@ -168,16 +239,16 @@ def _stem(word: str) -> str:
     return word[: max(len(word) - 1, 3)]
 
 
-def relevance(question: Question, held: Bools, similarities: Floats, weights: Weights = HASHING) -> Floats:
+def relevance(question: Question, held: Bools, similarities: Floats, model: Model = HASHING) -> Floats:
     """Return n relevances in [0, 1].
 
     Args:
         question: the question as seen from the namespace.
         held: which of the k stems of the question each fact's best passage contains, (n, k).
         similarities: cosine of the question and each fact; 0 where there is none.
-        weights: those of the embedder.
+        model: that of the embedder.
     """
-    odds = features(question, held, similarities) @ _vector(weights)
+    odds = features(question, held, similarities) @ model.weights(question.trust)
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 

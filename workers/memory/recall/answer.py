@@ -64,8 +64,8 @@ class Result:
 class Recalled:
     """The results of a recall, best first; whether vectors were searched; and what was left out, if requested.
 
-    `deep` is the number of matching facts in deep memory, if nothing else was found. `uncertain` are the results that
-    only the lower floor of a small namespace includes; a recall does not touch them.
+    `deep` is the number of matching facts in deep memory, if nothing else was found. `uncertain` are results that do
+    not count as used, since little is known of a small namespace; a recall does not touch them.
     """
 
     results: list[Result]

@@ -103,10 +103,11 @@ def _fitting(context: Context, namespace: str, question: Question) -> int:
     strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
     asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words, found.stems, strangers)
     similar = np.nan_to_num(np.array(found.similarities))
-    weights = relevance.of_embedder(context.embedder.name)
-    # A hint needs the full floor, also in a small namespace.
-    least = floor.usual_least(context, context.embedder.name, question, found.mean_words, relevance.MUCH_TEXT)
-    fitting = relevance.relevance(asked, holding > 0, similar, weights) >= least
+    model = relevance.of_embedder(context.embedder.name)
+    chosen = floor.chosen(context, question)
+    # A hint needs more than a result in a small namespace.
+    least = model.certain(asked) if chosen is None else chosen
+    fitting = relevance.relevance(asked, holding > 0, similar, model) >= least
     return min(int(fitting.sum()), question.limit)
 
 

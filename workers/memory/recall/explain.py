@@ -42,8 +42,8 @@ ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.REQUESTED)
 class Asked:
     """A recall in one namespace: the question and its scored candidates.
 
-    `order` is best first; the first `taken` of those that are `fitting` are the results. Those that are `certain` would
-    be results in a large namespace too.
+    `order` is best first; the first `taken` of those that are `fitting` are the results. Those that are `certain` count
+    as used.
     """
 
     context: Context
@@ -77,7 +77,7 @@ class Asked:
 
     @property
     def uncertain_ids(self) -> list[UUID]:
-        """Return the ids of the results that the full floor of relevance would leave out."""
+        """Return the ids of the results that do not count as used."""
         ids: list[UUID] = self.weighed.seen[self.chosen[~self.certain[self.chosen]]]["id"].tolist()
         return ids
 

@@ -1,15 +1,19 @@
 """The floor of relevance: which candidates an answer may include, and whether any answers the question."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from workers.context import Context
 from workers.core import ranking, relevance
 from workers.core.arrays import Bools, Floats, Ints
 from workers.memory.recall.arms import Found
-from workers.memory.recall.graph import Surroundings
 from workers.memory.recall.question import Question
 from workers.storage.candidates import Candidates
 from workers.storage.namespaces import Namespace
+
+if TYPE_CHECKING:
+    from workers.memory.recall.scoring import Weighed
 
 BY_WORDS = 0.02
 """The default floor without vectors: relevance by words alone is lower."""
@@ -23,51 +27,65 @@ OF_BEST = 0.25
 FIRST = 10
 """Number of top candidates that decide whether anything answers the question, whatever the limit."""
 
+LEAST = 1e-9
+
 TOO_IRRELEVANT = "not relevant enough"
 
 
 def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) -> Floats:
     """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
-    asked = found.text.stems.question.among(len(found.near))
-    return relevance.relevance(asked, held, cosines, relevance.of_embedder(tenant.embedder or ""))
+    return relevance.relevance(_known(found), held, cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
-def least(context: Context, tenant: Namespace, question: Question, found: Found, *, full: bool = False) -> float:
-    """Return the minimum relevance of the best result, which is lower if vectors were not searched.
-
-    `full` ignores that the default floor is lower in a small namespace.
-    """
-    known = found.text.stems.question.among(len(found.near))
-    facts = relevance.MUCH_TEXT if full else known.facts
-    usual = usual_least(context, tenant.embedder or "", question, known.mean_words, facts)
+def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
+    """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
+    usual = chosen(context, question)
+    if usual is None:
+        usual = relevance.of_embedder(tenant.embedder or "").floor(_known(found))
     if question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
 
 
-def usual_least(context: Context, embedder: str, question: Question, mean_words: float, facts: int) -> float:
-    """Return the floor with both arms: that of the question, else of the settings, else of the embedder."""
-    chosen = context.settings.min_relevance if question.min_relevance is None else question.min_relevance
-    return relevance.floor_of_embedder(embedder, mean_words, facts) if chosen is None else chosen
+def certain(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
+    """Return the minimum relevance of the best result of an answer that counts as used: by default, more if small."""
+    if chosen(context, question) is not None or not found.near:
+        return least(context, tenant, question, found)
+    return relevance.of_embedder(tenant.embedder or "").certain(_known(found))
 
 
-def fitting(
-    question: Question, rows: Candidates, relevances: Floats, order: Ints, around: Surroundings, floor: float
-) -> Bools:
+def _known(found: Found) -> relevance.Question:
+    """Return the question as seen from the namespace, which has at least the facts that were found."""
+    return found.text.stems.question.among(len(found.near))
+
+
+def chosen(context: Context, question: Question) -> float | None:
+    """Return the floor of the question, else of the settings; None if neither has one."""
+    return context.settings.min_relevance if question.min_relevance is None else question.min_relevance
+
+
+def fitting(question: Question, found: Found, weighed: "Weighed", order: Ints, floor: float) -> Bools:
     """Return which of n candidates may be in the answer; `order` has their indexes, best first.
 
     A floor of the question applies to each candidate. By default there are no results unless one of the first reaches
     the floor; then others need less, and none if they are neighbours in the conversation or linked.
     """
+    rows, relevances = weighed.seen, weighed.relevances
     enough = relevances >= floor
     if question.min_relevance is not None:
         return enough
     if not enough[order[:FIRST]].any():
         return np.zeros(len(rows), np.bool_)
     best = float(relevances[order[:FIRST]].max())
-    nearly = relevances >= max(BESIDE * floor, OF_BEST * best)
-    fits: Bools = nearly | beside(rows, enough) | around.linked(rows, enough)
+    close = _odds(relevances) >= relevance.ODDS_OF_BEST * _known(found).few * _odds(np.array(best))
+    nearly = close & (relevances >= max(BESIDE * floor, OF_BEST * best))
+    fits: Bools = nearly | beside(rows, enough & close) | weighed.around.linked(rows, enough & close)
     return fits
+
+
+def _odds(relevances: Floats) -> Floats:
+    odds: Floats = relevances / np.maximum(1 - relevances, LEAST)
+    return odds
 
 
 def beside(rows: Candidates, those: Bools) -> Bools:

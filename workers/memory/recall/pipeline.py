@@ -126,12 +126,12 @@ def _asked(
             weighed = weigh(context, db, tenant, question, found, query, scope)
     order = answer.order(weighed.seen, weighed.scores)
     fitting, certain = (
-        floor.fitting(
-            question, weighed.seen, weighed.relevances, order, weighed.around,
-            floor.least(context, tenant, question, found, full=full),
+        floor.fitting(question, found, weighed, order, bound)
+        for bound in (
+            floor.least(context, tenant, question, found),
+            floor.certain(context, tenant, question, found),
         )
-        for full in (False, True)
-    )  # fmt: skip
+    )
     return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, certain, question.limit)
 
 
