@@ -197,7 +197,7 @@ def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_
     memory.forget(asked, at=20)
     live = memory.add("Mira has a key ring.", at=25)
     memory.decay(25)
-    found = memory.ask("Where does Mira hide the spare key?", at=26, deep=True)
+    found = memory.ask("Where does Mira hide the spare key?", at=26, deep=True, min_relevance=0)
     assert {one.id: one.deep for one in found.results} == {sunk: "faded", recent: "faded", live: None}
     assert memory.ids("Where does Mira hide the spare key?", at=26, deep=True, tag="home") == [sunk]
     assert memory.ids("Where does Mira hide the spare key?", at=26) == [live]
@@ -207,7 +207,7 @@ def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory
     other = memory.add("Mira waters the blue flower.", at=3, decay_class="session")
     memory.decay(5)
     memory.sink(at=7)
-    assert set(memory.ids("Where is the key behind the flower?", at=20, deep=True)) == {sunk, other}
+    assert set(memory.ids("Where is the key behind the flower?", at=20, deep=True, min_relevance=0)) == {sunk, other}
     assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], [sunk])
     assert memory.sink(at=20) == 1
     assert memory.ids("Where is the spare key?", at=20) == [sunk]

@@ -60,7 +60,7 @@ def test_rules_that_filter_before_the_arms_are_explained_as_well(memory: Memory)
 
 def test_what_was_found_but_not_read_is_explained(memory: Memory) -> None:
     memory.store(*[f"Tea at {number}." for number in range(150)])
-    found = rules(memory.ask("tea at 7", limit=20, explain=True))
+    found = rules(memory.ask("tea at 7", limit=20, explain=True, min_relevance=0))
     assert Counter(found.values()) == {"below the limit": 40, "not among the most promising": 50}
 
 

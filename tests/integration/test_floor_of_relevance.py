@@ -55,6 +55,20 @@ OTHERS = [
     "Cinema tickets are on the desk.",
     "The bread knife was sharpened on Monday.",
 ]
+PARAPHRASED = {
+    "Where does she live?": "I moved to Leipzig.",
+    "Am I allergic to anything?": "I can't eat peanuts, they make me ill.",
+    "What vehicle do we drive?": "Our car is a grey Skoda.",
+    "What health advice did I get?": "The doctor told me to stop smoking.",
+    "Where does my mum come from?": "My mother was born in Riga.",
+    "What do I like to drink?": "I prefer tea to coffee.",
+    "How old is our child?": "Our daughter turned six in March.",
+    "What injury did he have?": "He broke his leg while skiing.",
+    "Who fixes the heating?": "The boiler is repaired by Mr Brandt.",
+    "Which instrument do I own?": "I bought a cello last week.",
+}
+"""Questions that share no word with their answer."""
+
 FOREIGN = [
     "Which university did Olga graduate from?", "How do volcanoes erupt?", "oboe", "zqx vvkp",
     "Why was the flight to Tokyo cancelled?", "What did the lawyer say about the contract?",
@@ -114,6 +128,16 @@ def test_of_a_few_facts_what_only_the_lower_floor_lets_through_is_uncertain(memo
     asked_for = memory.ask("Who plays the oboe?", min_relevance=0)
     assert len(asked_for.results) == 5
     assert not asked_for.uncertain
+
+
+def test_of_five_facts_paraphrases_are_answered_and_most_unrelated_questions_are_not(memory: Memory) -> None:
+    asked, unrelated = list(PARAPHRASED), [*FOREIGN, "Who plays the oboe?", "When was the cathedral built?"]
+    answered = []
+    for name, few in (("one", asked[:5]), ("other", asked[5:])):
+        memory.store(*map(PARAPHRASED.__getitem__, few), namespace=name)
+        assert all(PARAPHRASED[query] in texts(memory, query, namespace=name) for query in few)
+        answered += [query for query in unrelated if texts(memory, query, namespace=name)]
+    assert len(answered) <= len(unrelated) * 2 / 3
 
 
 def test_what_is_known_of_one_person_is_less_relevant_to_a_question_about_a_stranger(memory: Memory) -> None:
