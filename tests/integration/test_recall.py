@@ -332,7 +332,7 @@ def test_strength_never_hides_what_fits_better(memory: Memory) -> None:
 
 def test_left_out_names_the_rule(memory: Memory) -> None:
     memory.store("Tea at four.", "Tea at five, perhaps.", {"text": "Tea at six.", "decay_class": "ephemeral"})
-    found = memory.ask("tea at four", at=1, limit=1, explain=True)
+    found = memory.ask("tea at four", at=1, limit=1, explain=True, min_relevance=0)
     assert rules(found) == {"Tea at five, perhaps.": "below the limit", "Tea at six.": "expired"}
 
 

@@ -77,7 +77,9 @@ def fitting(question: Question, found: Found, weighed: "Weighed", order: Ints, f
     if not enough[order[:FIRST]].any():
         return np.zeros(len(rows), np.bool_)
     best = float(relevances[order[:FIRST]].max())
-    close = _odds(relevances) >= relevance.ODDS_OF_BEST * _known(found).few * _odds(np.array(best))
+    # What is as likely to answer as not is kept, however good the best one is.
+    share = relevance.ODDS_OF_BEST * _known(found).few
+    close = _odds(relevances) >= np.minimum(share * _odds(np.array(best)), 1.0)
     nearly = close & (relevances >= max(BESIDE * floor, OF_BEST * best))
     fits: Bools = nearly | beside(rows, enough & close) | weighed.around.linked(rows, enough & close)
     return fits
