@@ -59,7 +59,7 @@ PARAPHRASED = {
     "Where does she live?": "I moved to Leipzig.",
     "Am I allergic to anything?": "I can't eat peanuts, they make me ill.",
     "What vehicle do we drive?": "Our car is a grey Skoda.",
-    "What health advice did I get?": "The doctor told me to stop smoking.",
+    "What health advice did I get?": "The doctor wants me to stop smoking.",
     "Where does my mum come from?": "My mother was born in Riga.",
     "What do I like to drink?": "I prefer tea to coffee.",
     "How old is our child?": "Our daughter turned six in March.",
