@@ -169,9 +169,10 @@ GOING_ON: dict[str, dict[str, Any]] = {
     "memory.branch": {"after": ONE, "pairs": True, "asked_by": "a-caller"},
     "memory.drop_branch": {"asked_by": "a-caller"},
     "memory.prune_by_llm": {"run": ONE, "after": ONE},
-    "memory.embed_pending": {"after": [1, ONE]},
+    "memory.embed_pending": {"after": [1, ONE], "shard": 0},
     "memory.doctor": {
         "after": [1, ONE],
+        "shard": 0,
         "asked_by": "a-caller",
         "so_far": {
             "examined": 1,
@@ -181,11 +182,13 @@ GOING_ON: dict[str, dict[str, Any]] = {
     },
     "decay.backfill": {
         "after": [1, ONE],
+        "shard": 0,
         "asked_by": "a-caller",
         "so_far": {"examined": 1, "overdue": 0, "changes": [{"from": "none", "to": "stable", "facts": 1}]},
     },
     "relations.decay": {
         "after": [1, 1],
+        "shard": 0,
         "asked_by": "a-caller",
         "so_far": {
             "processed": 1,
