@@ -22,7 +22,7 @@ def shards() -> None:
 
 @commands.command(name="list")
 def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """List the shards with their numbers of namespaces and facts, their sizes, and on Citus their nodes."""
+    """List the shards with their schemas, numbers of namespaces and facts, and sizes."""
     from workers.admin import shards  # noqa: PLC0415 - psycopg is slow to load
 
     found = [asdict(one) for one in shards.listed(_context(home))]

@@ -12,7 +12,7 @@ from workers.admin import keys
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.storage import branches, routing, schema, shard_moves, shards
+from workers.storage import branches, namespaces, routing, schema, shard_moves, shards
 from workers.storage.connection import Connection, connect, lift_limits, snapshot, transaction
 from workers.storage.shard_moves import Moving, Way
 from workers.storage.shards import Shard
@@ -60,7 +60,7 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
 
     Raises:
         NotFoundError: there is no such namespace.
-        InvalidInputError: there is no such shard, or the namespace is a branch or has branches.
+        InvalidInputError: there is no such shard, the namespace is a branch or has branches, or this is Citus.
         UnavailableError: another process moves it, or writes to it did not pause.
     """
     if not 0 <= new < context.settings.shards:
@@ -70,6 +70,7 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
         )
     finish(context)
     with routing.at(0, 1), connect(context.direct_database_url) as db, db.transaction():
+        _refuse_citus(db)
         lift_limits(db)
         done = _move(context.direct_database_url, db, namespace, new, meanwhile)
     done = replace(done, held_ms=round((time.monotonic() - done.held_ms) * 1000, 1) if done.held_ms else 0.0)
@@ -120,6 +121,14 @@ def _move(url: str, db: Connection, namespace: str, new: int, meanwhile: Callabl
     shard_moves.leave(db, way, moving)
     meanwhile("caught up")
     return Moved(namespace, old, new, rows, began)
+
+
+def _refuse_citus(db: Connection) -> None:
+    if db.execute(namespaces.ON_CITUS).fetchone() == (True,):
+        raise InvalidInputError(
+            "namespace: on Citus, namespaces stay on their shard, as rows are not copied between nodes: move "
+            "the whole shard with `citus_schema_move`."
+        )
 
 
 def _check(moving: Moving) -> None:
