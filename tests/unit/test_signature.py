@@ -74,6 +74,15 @@ def test_a_signature_is_128_bytes_for_any_dims(dims: int) -> None:
     assert estimate(random_vectors(2, 1, dims)[0], signatures).shape == (3,)
 
 
+def test_a_vector_has_the_same_signature_alone_as_among_others() -> None:
+    rows = projection(256)[np.arange(256) * 4].astype(np.float64)
+    vectors = np.random.default_rng(7).normal(size=rows.shape)
+    vectors -= rows * (np.sum(vectors * rows, axis=1) / np.sum(rows * rows, axis=1))[:, None]  # orthogonal to one row
+    given = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    alone = np.concatenate([encode(given[place : place + 1]) for place in range(len(given))])
+    assert (encode(given) == alone).all()
+
+
 def test_no_vectors_give_no_signatures_and_no_cosines() -> None:
     signatures = encode(np.zeros((0, DIMS), dtype=np.float32))
 

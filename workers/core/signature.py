@@ -41,9 +41,21 @@ def _orthonormal(matrix: Floats) -> Floats:
     return columns
 
 
+NEAR_ZERO = 1e-4
+"""Projections of unit vectors below this are computed again: the error of single precision is below 1e-5."""
+
+
 def encode(vectors: Vectors, seed: int = SEED) -> Bytes:
-    """Return the (n, 128) signatures of (n, dims) vectors."""
-    return np.packbits(vectors @ projection(vectors.shape[1], seed).T > 0, axis=1)
+    """Return the (n, 128) signatures of (n, dims) unit vectors.
+
+    A vector has the same signature alone as among others. In single precision the sum of a product depends on the size
+    of the batch, which would decide the sign of one projection in a hundred million.
+    """
+    matrix = projection(vectors.shape[1], seed)
+    projected = vectors @ matrix.T
+    rows, bits = np.nonzero(np.abs(projected) < NEAR_ZERO)
+    projected[rows, bits] = np.sum(vectors[rows].astype(np.float64) * matrix[bits], axis=1)
+    return np.packbits(projected > 0, axis=1)
 
 
 def estimate(query: Vectors, signatures: Bytes, seed: int = SEED) -> Floats:
