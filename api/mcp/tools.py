@@ -131,7 +131,7 @@ TOOLS = (
         words={"messages": "[{role, content}]"},
         shown=answers.remembered,
     ),
-    Tool("upload", UPLOAD, "Store a Markdown file; replaces that of its path.", "path text"),
+    Tool("upload", UPLOAD, "Store a Markdown file; replaces that of its path.", "path text", destroys=True),
     Tool(
         "update",
         EDIT,

@@ -26,6 +26,9 @@ ARCHIVED = {
     }
 }  # fmt: skip
 
+USER = "mira-of-the-examples"
+"""No other test writes to its namespace."""
+
 WALK: dict[str, dict[str, Any]] = {
     "POST /memory/facts": {"json": KEY | {"id": EXAMPLE_ID}},
     "POST /memory/facts/batch": {"json": {"facts": [OTHER, {"text": " "}]}},
@@ -102,9 +105,9 @@ WALK: dict[str, dict[str, Any]] = {
     "GET /health/ready": {},
     "GET /health": {},
     "GET /sectors": {},
-    "POST /memory/add": {"json": {"content": "Mira sails to Zanzibar", "tags": ["travel"], "user_id": "mira"}},
-    "POST /memory/query": {"json": {"query": "Where does Mira sail?", "user_id": "mira"}},
-    "GET /memory/all": {"params": {"user_id": "mira"}},
+    "POST /memory/add": {"json": {"content": "Mira sails to Zanzibar", "tags": ["travel"], "user_id": USER}},
+    "POST /memory/query": {"json": {"query": "Where does Mira sail?", "user_id": USER}},
+    "GET /memory/all": {"params": {"user_id": USER}},
     "GET /memory/{id}": {},
     "PATCH /memory/{id}": {"json": {"content": "Mira sails to Palermo"}},
     "POST /memory/reinforce": {"json": {"boost": 0.2}},
@@ -132,7 +135,7 @@ def answers(api: httpx2.Client) -> Iterator[tuple[str, Any]]:
         own = memory if path in ("/memory/{id}", "/memory/reinforce") else task if "tasks" in path else EXAMPLE_ID
         if path == "/memory/reinforce":
             given["json"]["id"] = own
-        filled = path.replace("{id}", own).replace("{user_id}", "mira")
+        filled = path.replace("{id}", own).replace("{user_id}", USER)
         if path.startswith("/tasks"):
             task = api.post("/memory/decay?wait=false").json()["task"]
             filled = f"/tasks/{task}"

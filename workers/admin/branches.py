@@ -48,8 +48,7 @@ def begin(context: Context, original: str, days: int) -> Branch:
             raise NotFoundError(f"namespace: there is no {original!r}; `ebb branch --list` lists branches.")
         if source.original is not None:
             raise InvalidInputError(f"namespace: {original!r} is a branch itself; branch {source.original!r}.")
-        branch = branches.begin(db, original, name, age)
-        shards.place_branch(db, name)
+        branch = branches.begin(db, original, name, age) if shards.place_branch(db, name) else None
     if branch is None or (branch.original, branch.age) != (original, age):
         raise InvalidInputError(f"namespace: {name!r} is a namespace of its own and no branch; it was left as it is.")
     return branch

@@ -83,10 +83,12 @@ def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
 def publish(context: Context) -> int:
     """Copy all keys to Redis; return how many are not revoked."""
     grants: dict[bytes, Grant] = {}
-    for _ in context.each_shard():
-        with transaction(context.database_url) as db:
-            grants |= {key.digest: _grant(key) for key in api_keys.every(db)}
-    key_ring.copy(context.redis, grants)
+    with transaction(context.database_url) as locked:
+        api_keys.lock(locked)
+        for _ in context.each_shard():
+            with transaction(context.database_url) as db:
+                grants |= {key.digest: _grant(key) for key in api_keys.every(db)}
+        key_ring.copy(context.redis, grants)
     return sum(bool(grant.scopes) for grant in grants.values())
 
 

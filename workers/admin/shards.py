@@ -72,6 +72,8 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     with routing.at(0, 1), connect(context.direct_database_url) as db, db.transaction():
         _refuse_citus(db)
         lift_limits(db)
+        if not shard_moves.try_hold(db):
+            raise UnavailableError("namespace: another move, or the deletion of what one left, is at work; try again.")
         done = _move(context.direct_database_url, db, namespace, new, meanwhile)
     done = replace(done, held_ms=round((time.monotonic() - done.held_ms) * 1000, 1) if done.held_ms else 0.0)
     meanwhile("switched")
@@ -83,7 +85,12 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
 
 
 def finish(context: Context) -> int:
-    """Delete the old rows of moved namespaces on every shard; return of how many namespaces."""
+    """Delete the old rows of moved namespaces, unless another caller does; return of how many namespaces."""
+    with routing.at(0, 1), snapshot(context.direct_database_url) as locked:
+        return _delete_left(context) if shard_moves.try_hold(locked) else 0
+
+
+def _delete_left(context: Context) -> int:
     left = 0
     for _ in context.each_shard():
         with transaction(context.database_url) as db:
@@ -105,6 +112,11 @@ def _move(url: str, db: Connection, namespace: str, new: int, meanwhile: Callabl
     if old == new:
         return Moved(namespace, old, new)
     _check(moving)
+    if shard_moves.unlike(db, way):
+        raise InvalidInputError(
+            f"shard: shard {new} has another language or embedder: start a worker with EBB_SHARDS={new + 1} or more, "
+            "which sets them, and try again."
+        )
     try:
         with _waiting_briefly(db):
             shard_moves.switch(db, way, namespace, new)

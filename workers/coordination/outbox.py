@@ -6,10 +6,12 @@ bounded on its own.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from redis import Redis
+from redis.exceptions import RedisError
 
 from workers.errors import BusyError
 
@@ -22,6 +24,12 @@ BYTES = "ebb:outbox:bytes"
 BOUNDS = "ebb:outbox:bounds"
 EARLIER = "ebb:outbox"
 """Where earlier versions kept the writes of all namespaces; their messages carry the arguments too."""
+
+TRACE = "ebb:outbox:trace:"
+"""Prefix of the keys with the headers that carry on the trace of a write's caller; entries of earlier versions have no
+field for them."""
+
+TRACE_SECONDS = 86_400
 
 HEADER = "ebb_outbox"
 """Header of a message with the namespace whose outbox holds its write."""
@@ -50,8 +58,7 @@ class Bounds:
 class Entry:
     """An accepted write: task id and name, arguments, and time of acceptance (epoch seconds).
 
-    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often. `trace` are the headers
-    that carry on its caller's trace.
+    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often.
     """
 
     id: str
@@ -61,7 +68,6 @@ class Entry:
     sent_at: float | None = None
     tries: int = 0
     namespace: str = DEFAULT
-    trace: dict[str, str] = field(default_factory=dict)
 
     def overdue(self, now: float, patience: float) -> bool:
         """Return whether its message must be lost: sent more than `patience` seconds ago, doubled at each try.
@@ -76,8 +82,6 @@ class Entry:
         """Return what is stored under its namespace and id."""
         fields = asdict(self)
         del fields["id"], fields["namespace"]
-        if not self.trace:  # earlier versions do not know it
-            del fields["trace"]
         return json.dumps(fields)
 
 
@@ -139,6 +143,20 @@ def put(redis: Redis, entry: Entry) -> None:
     why, held, most = _put(redis, entry, "new", own.writes, own.size, FULL_SHARE)
     if why != b"put":
         raise BusyError(REFUSALS[why].format(namespace=entry.namespace, held=held, most=most, share=FULL_SHARE))
+
+
+def note_trace(redis: Redis, task_id: str, headers: dict[str, str]) -> None:
+    """Keep the headers of a write's trace for a day, if there are any and Redis has room."""
+    if headers:
+        with suppress(RedisError):
+            redis.set(TRACE + task_id, json.dumps(headers), ex=TRACE_SECONDS)
+
+
+def trace(redis: Redis, task_id: str) -> dict[str, str]:
+    """Return the headers that carry on the trace of a write's caller."""
+    found = redis.get(TRACE + task_id)
+    headers: dict[str, str] = json.loads(found) if isinstance(found, bytes) else {}
+    return headers
 
 
 def renew(redis: Redis, entry: Entry) -> bool:

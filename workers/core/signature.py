@@ -53,7 +53,8 @@ def encode(vectors: Vectors, seed: int = SEED) -> Bytes:
     """
     matrix = projection(vectors.shape[1], seed)
     projected = vectors @ matrix.T
-    rows, bits = np.nonzero(np.abs(projected) < NEAR_ZERO)
+    near = (np.abs(projected) < NEAR_ZERO) & vectors.any(axis=1, keepdims=True)
+    rows, bits = np.nonzero(near)
     projected[rows, bits] = np.sum(vectors[rows].astype(np.float64) * matrix[bits], axis=1)
     return np.packbits(projected > 0, axis=1)
 

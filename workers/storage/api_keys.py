@@ -77,8 +77,12 @@ def of_namespace(db: Connection, namespace: int) -> list[ApiKey]:
         return cursor.execute(OF_NAMESPACE, {"namespace": namespace}).fetchall()
 
 
-def every(db: Connection) -> list[ApiKey]:
-    """Return the keys of all namespaces, under a lock that is held until the commit."""
+def lock(db: Connection) -> None:
+    """Keep others from publishing keys until the commit."""
     db.execute(LOCK, {"key": PUBLISHING})
+
+
+def every(db: Connection) -> list[ApiKey]:
+    """Return the keys of all namespaces."""
     with db.cursor(row_factory=class_row(ApiKey)) as cursor:
         return cursor.execute(ALL).fetchall()

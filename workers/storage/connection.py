@@ -210,7 +210,7 @@ def in_pipeline(db: Connection) -> Iterator[None]:
     try:
         with db.pipeline():
             db.execute(BEGIN)
-            _prepare(db)
+            _prepare(db, share=False)
             yield
             db.execute(COMMIT)
     except BaseException:
@@ -288,8 +288,9 @@ def snapshot(url: str) -> Iterator[Connection]:
     with connect(url) as db:
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         db.read_only = True
-        db.execute("set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0")
         _prepare(db)
+        lift_limits(db)
+        db.execute("set local idle_in_transaction_session_timeout = 0")
         yield db
 
 
@@ -394,7 +395,7 @@ def _configure_pooled(db: _Own) -> None:
     _configure(db, CONFIGURATION | SERVER_ALIVE | _transaction_limit(db))
 
 
-def _prepare(db: Connection) -> None:
+def _prepare(db: Connection, *, share: bool = True) -> None:
     """Set the parameters for this transaction where a pooler's session does not keep them, and route it.
 
     Transactions that read one snapshot share no lock: they find a namespace where it was at that time.
@@ -404,7 +405,7 @@ def _prepare(db: Connection) -> None:
     if db.pooled:
         _set(db, CONFIGURATION | _transaction_limit(db) | _search_path(db), local=True)
     if db.routed is not True:
-        db.routed = routing.begin(db, share=db.isolation_level is None)
+        db.routed = routing.begin(db, share=share and db.isolation_level is None)
 
 
 def on_shard_of(db: Connection, namespace: str) -> AbstractContextManager[None]:

@@ -90,10 +90,25 @@ FIND = """
 
 LOCK = "select pg_advisory_xact_lock(hashtextextended(%(place)s, 15)) from {home}.languages"
 
+DELETING = 0x0EBB + 5
+"""Advisory lock of a move, and of the deletion of what moves left, which must not meet a namespace that moves back."""
+
+# Of a German shard, words would be stemmed again, in English; without an embedder, facts are found by words only.
+UNLIKE = """
+    select (select name from {source}.languages) is distinct from (select name from {target}.languages)
+        or (select (name, dims, signature_seed) from {source}.embedders)
+            is distinct from (select (name, dims, signature_seed) from {target}.embedders)
+"""
+
 RENAME = """
     update {source}.namespaces set name = %(left)s, branch_of = %(left)s, branched_at = statement_timestamp()
     where id = %(id)s
 """
+
+
+def try_hold(db: Connection) -> bool:
+    """Keep off moves and deletions of what moves left until the commit, unless one is at work."""
+    return db.execute("select pg_try_advisory_xact_lock(%s)", [DELETING]).fetchone() == (True,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +132,11 @@ class Way:
     def names(self) -> dict[str, sql.Identifier]:
         """Return them as parts of statements."""
         return {name: sql.Identifier(getattr(self, name)) for name in ("home", "source", "target")}
+
+
+def unlike(db: Connection, way: Way) -> bool:
+    """Return whether the shards differ in their language or embedder."""
+    return db.execute(sql.SQL(UNLIKE).format(**way.names())).fetchone() == (True,)
 
 
 def find(db: Connection, way: Way, name: str) -> Moving | None:

@@ -10,7 +10,17 @@ from workers.storage.connection import Connection, home_and_shard, number
 
 ADD = "insert into {}.directory (name, shard) values (%(name)s, %(shard)s) on conflict do nothing"
 
-REMOVE = "delete from {}.directory where name = %(name)s"
+REMOVE = "delete from {}.directory where name = %(name)s and shard = %(shard)s"
+
+# A namespace of the first shard may have no row.
+ADD_BRANCH = """
+    insert into {home}.directory (name, shard)
+    select %(name)s, %(shard)s
+    where %(shard)s = 0 or not exists (select from {home}.namespaces where name = %(name)s)
+    on conflict do nothing
+"""
+
+IS_HERE = "select exists (select from {home}.directory where name = %(name)s and shard = %(shard)s)"
 
 WHERE = "select current_schema(), coalesce((select shard from directory where name = %(name)s), 0)"
 
@@ -87,18 +97,21 @@ def place(db: Connection, namespace: str) -> int:
     return shard
 
 
-def place_branch(db: Connection, branch: str) -> None:
-    """Record that a branch is on the shard of its namespace, which is the current one."""
+def place_branch(db: Connection, branch: str) -> bool:
+    """Record that a branch is on the shard of its namespace, the current one; false if its name is on another shard."""
     known = home_and_shard(db)
-    if known is not None:
-        _add(db, known[0], branch, known[1] or 0)
+    if known is None:
+        return True
+    home, given = sql.Identifier(known[0]), {"name": branch, "shard": known[1] or 0}
+    db.execute(sql.SQL(ADD_BRANCH).format(home=home), given)
+    return db.execute(sql.SQL(IS_HERE).format(home=home), given).fetchone() == (True,)
 
 
 def forget(db: Connection, namespace: str) -> None:
     """Remove a namespace from the directory."""
     known = home_and_shard(db)
     if known is not None:
-        db.execute(sql.SQL(REMOVE).format(sql.Identifier(known[0])), {"name": namespace})
+        db.execute(sql.SQL(REMOVE).format(sql.Identifier(known[0])), {"name": namespace, "shard": known[1] or 0})
 
 
 def number_namespaces(db: Connection) -> None:

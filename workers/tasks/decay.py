@@ -55,11 +55,15 @@ class PrunePlan(contract.Prune):
 
 
 class PassPart(Params):
-    """A part of a pass over one segment."""
+    """A part of a pass.
+
+    It may cover several segments: workers of earlier versions reject `grouped`, instead of doing only the first.
+    """
 
     run: UUID
     segment: Count
     part: Count
+    grouped: Flag = False
 
 
 class BackfillPart(contract.Backfill):
@@ -202,7 +206,8 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     for place, some in planned:
         with context.at(place):
             for part_run, segment, part in some:
-                apply.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
+                given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
+                apply.apply_async(kwargs=given)
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
         leave_answer_to_others(task, f"{len(parts)} parts sent")

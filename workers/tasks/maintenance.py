@@ -177,12 +177,13 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
 
 
 def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str, Any]:
-    parts = [_purge_here(asked, at, in_gaps=in_gaps) for _ in shards_of(asked)]
+    until = time.monotonic() + WORK_SECONDS
+    parts = [_purge_here(asked, at, until, in_gaps=in_gaps) for _ in shards_of(asked)]
     return parts[0] | {name: sum(part[name] for part in parts) for name in ("purged", "left", "sunk")}
 
 
-def _purge_here(asked: PurgePart, at: datetime, *, in_gaps: bool) -> dict[str, Any]:
-    until, erased, sunk = time.monotonic() + WORK_SECONDS, 0, 0
+def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) -> dict[str, Any]:
+    erased, sunk = 0, 0
     if not asked.dry_run and asked.everywhere:
         runs.drop_old(context)
     while not asked.dry_run and time.monotonic() < until:

@@ -51,4 +51,5 @@ def walk(
 def going_on(rest: tuple[int, tuple[Any, Any]]) -> dict[str, Any]:
     """Return the arguments of a successor."""
     shard, (namespace, row) = rest
-    return {"after": [namespace, str(row) if isinstance(row, UUID) else row], "shard": shard}
+    after = [namespace, str(row) if isinstance(row, UUID) else row]
+    return {"after": after} | ({"shard": shard} if shard else {})  # earlier workers reject it

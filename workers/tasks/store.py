@@ -167,7 +167,7 @@ def sweep_outbox(_: Task, _asked: Params) -> None:
             continue
         outbox.adopt(context.redis, entry)
         if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
-            headers = {outbox.HEADER: entry.namespace, **entry.trace}
+            headers = {outbox.HEADER: entry.namespace, **outbox.trace(context.redis, entry.id)}
             app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
 
 
