@@ -208,6 +208,19 @@ def test_what_cannot_be_moved_is_refused(sharded: Memory) -> None:
         shards.move(context, made.name, 1)
 
 
+@pytest.mark.parametrize(
+    "other", ["update languages set name = 'german' returning name", "delete from embedders returning name"]
+)
+def test_a_shard_of_another_language_or_embedder_is_refused(sharded: Memory, other: str) -> None:
+    fill(sharded)
+    new = next(shard for shard in range(SHARDS) if shard != routing_of("ann"))
+    with routing.at(new, SHARDS), transaction(sharded.context.database_url) as db:
+        db.execute(other)
+    with pytest.raises(InvalidInputError, match="has another language or embedder: start a worker"):
+        shards.move(sharded.context, "ann", new)
+    assert len(contents(sharded)) > 1
+
+
 def test_an_added_shard_is_the_next(sharded: Memory) -> None:
     assert shards.add(sharded.context) == SHARDS
     schema.verify_at(sharded.context.database_url, SHARDS + 1)

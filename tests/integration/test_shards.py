@@ -13,10 +13,10 @@ from workers.admin import branches, keys, system
 from workers.admin.export import export
 from workers.context import Context
 from workers.decay import janitor, passes
-from workers.errors import SchemaError, SettingsError
+from workers.errors import InvalidInputError, SchemaError, SettingsError
 from workers.memory import facts
 from workers.memory.embed import check_embedder
-from workers.storage import routing, schema
+from workers.storage import routing, schema, shards
 from workers.storage.connection import close_pools, connect, transaction
 
 SHARDS = 3
@@ -187,6 +187,23 @@ def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory) -> None:
     assert branches.listed(context, None) == []
     with at(0):
         assert made.name not in directory(sharded)
+
+
+def test_a_branch_leaves_a_namespace_of_its_name_on_another_shard_alone(sharded: Memory) -> None:
+    fill(sharded)
+    name = branches.name_of("ann", 3)
+    there = next(shard for shard in range(SHARDS) if shard != directory(sharded)["ann"])
+    with at(0):
+        sharded.rows("insert into directory (name, shard) values (%s, %s) returning name", name, there)
+    with at(name):
+        sharded.store("This is not a branch.", namespace=name)
+    with at("ann"), pytest.raises(InvalidInputError, match="is a namespace of its own and no branch"):
+        branches.begin(sharded.context, "ann", 3)
+    with at("ann"), transaction(sharded.context.database_url) as db:
+        shards.forget(db, name)
+    assert directory(sharded)[name] == there
+    with at(name):
+        assert sharded.ask("branch?", namespace=name, min_relevance=0).results
 
 
 def test_with_one_shard_no_statement_is_added(memory: Memory) -> None:
