@@ -21,6 +21,7 @@ from workers.memory import embed
 from workers.memory.store import store_many
 from workers.settings import Settings
 from workers.storage import schema
+from workers.storage.connection import connect
 from workers.storage.runs import Counters
 from workers.validation.facts import new_fact
 
@@ -71,10 +72,12 @@ def test_a_child_killed_while_storing_many_facts_loses_and_doubles_none(
     idle.start("worker")
     facts = [{"id": str(uuid4()), "text": f"Stone number {i} is grey."} for i in range(3_000)]
     with idle.client() as client:
-        sent = client.send_many(facts)
-        child = working_child(idle, "memory.store_many")
-        moment(idle)
-        kill_child(child)
+        with connect(idle.database_url) as other:
+            other.execute("lock table facts in share mode")  # so the task is not done before the kill
+            sent = client.send_many(facts)
+            child = working_child(idle, "memory.store_many")
+            moment(idle)
+            kill_child(child)
         answers = client.wait(sent, 60)["results"]
     assert "Worker exited prematurely" in idle.logs()
     assert [answer["id"] for answer in answers] == [fact["id"] for fact in facts]

@@ -338,8 +338,9 @@ def test_a_segment_is_split_over_as_many_tasks_as_set_if_it_fills_them(memory: M
 
 def test_segments_with_few_due_facts_share_a_task_as_long_as_it_is_one_batch(memory: Memory) -> None:
     narrow = memory.having(segments=8, decay_batch=10)
-    narrow.store(*[f"Guest {number} takes tea." for number in range(40)])
+    narrow.store(*[{"id": str(UUID(int=number + 1)), "text": f"Guest {number} takes tea."} for number in range(40)])
     counts = dict(memory.rows("select segment, count(*)::int from activity group by 1"))
+    assert max(counts.values()) <= narrow.context.settings.decay_batch
     planned = decay.plan(narrow.context, uuid4(), day(100))
     assert 40 / 10 <= len(planned) < len(counts)
     covered = memory.rows("select segment || further, quota from decay_parts")
