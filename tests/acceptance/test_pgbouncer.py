@@ -11,7 +11,7 @@ from pgbouncer import PROGRAM, pgbouncer, pooled
 
 from api.up import servers
 from workers.errors import SettingsError
-from workers.storage.connection import close_pools, connect, reading, transaction
+from workers.storage.connection import close_pools, connect, reading, snapshot, transaction
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -36,6 +36,13 @@ def test_a_transaction_has_its_settings_and_leaves_none_behind(database_url: str
                 assert db.execute("select current_setting(%s)", [name]).fetchone() == (value,)
     with psycopg.connect(url) as other:
         assert other.execute("show plan_cache_mode").fetchone() == ("auto",)
+
+
+def test_a_snapshot_has_no_time_limits(database_url: str, port: int) -> None:
+    limits = ("statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout")
+    for url in (database_url, pooled(database_url, port)):
+        with snapshot(url) as db:
+            assert [db.execute("select current_setting(%s)", [name]).fetchone() for name in limits] == [("0",)] * 3
 
 
 def test_operations_that_need_a_session_name_the_setting_for_it(database_url: str, port: int) -> None:

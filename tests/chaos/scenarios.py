@@ -38,7 +38,9 @@ BREATH_SECONDS = 0.3
 DISK = "384m"
 ON_A_SMALL_DISK = ("-c", "max_wal_size=64MB", "-c", "min_wal_size=32MB", "-c", "shared_buffers=64MB")
 RECOVERY_SECONDS = 90.0
-SETTLE_SECONDS = 150.0
+SETTLE_SECONDS = 240.0
+"""Longer than the lock of a killed task, the longest pause of the embedder and a minute of beat, one after another."""
+
 EMBEDDER = {"EBB_EMBEDDER": "openai", "EBB_EMBEDDING_MODEL": "chaos", "EBB_EMBEDDING_TIMEOUT": "1"}
 
 LACKING = "select count(*) from activity where fidelity = 0 and not retired"

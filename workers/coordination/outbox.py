@@ -26,8 +26,7 @@ EARLIER = "ebb:outbox"
 """Where earlier versions kept the writes of all namespaces; their messages carry the arguments too."""
 
 TRACE = "ebb:outbox:trace:"
-"""Prefix of the keys with the headers that carry on the trace of a write's caller; entries of earlier versions have no
-field for them."""
+"""Prefix of the keys with the headers of a write's trace; earlier versions could not read an entry that has them."""
 
 TRACE_SECONDS = 86_400
 
