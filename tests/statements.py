@@ -66,7 +66,7 @@ ACROSS_TENANTS = {
     "shards.MEASURE": "sizes of the shards for the operator, without texts",
     "server.FACT_TOTALS": "totals of the whole database for the operator, without texts",
     "server.OLDEST_DUE": "the same",
-    "limits.TAKE_BACK": "a corrected clock concerns all tenants; rows are joined by namespace",
+    "limits.REMOVE_GAPS": "a corrected clock concerns all tenants; rows are joined by namespace",
     "signatures.LARGE": "lists large tenants",
 }
 """Statements that concern several tenants, each with its reason."""

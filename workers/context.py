@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
     from workers.embedding import Embedder
-    from workers.embedding.wrappers import Queries
+    from workers.embedding.wrappers import QueryCache
     from workers.llm.chat import Chat
 
 
@@ -53,7 +53,7 @@ class Context:
     @property
     def read_url(self) -> str:
         """Return the URL from which the current task reads: of a replica, or of the primary."""
-        return replicas.chosen() or self.database_url
+        return replicas.current_url() or self.database_url
 
     def at(self, place: routing.Place) -> AbstractContextManager[None]:
         """Work on a shard, by its number or by a namespace on it, until the end of the block."""
@@ -114,11 +114,11 @@ class Context:
         return stored.name if stored else None
 
     @cached_property
-    def queries(self) -> "Queries":
+    def queries(self) -> "QueryCache":
         """Return the cache of query vectors."""
-        from workers.embedding.wrappers import Queries  # noqa: PLC0415
+        from workers.embedding.wrappers import QueryCache  # noqa: PLC0415
 
-        return Queries(self.embedder)
+        return QueryCache(self.embedder)
 
     @cached_property
     def chat(self) -> "Chat":

@@ -130,7 +130,7 @@ def _indexed(path: str, done: Sequence[Stored] = (), removed: int = 0, *, outdat
 
 @contextmanager
 def _alone(context: Context, namespace: str, path: str) -> Iterator[None]:
-    with signals.only_one(context.redis, f"document:{namespace}:{path}", ALONE_SECONDS) as alone:
+    with signals.try_lock(context.redis, f"document:{namespace}:{path}", ALONE_SECONDS) as alone:
         if not alone:
             raise UnavailableError(f"{path} is being indexed by another task: try again.")
         yield

@@ -129,7 +129,7 @@ def _similar(
     """Return the live facts nearest to a (dims,) vector with their scores, best first, above the minimum score."""
     near = signatures.nearest(db, tenant, signature.encode(own[None, :])[0], NEAREST + 1)
     others = [id_ for id_ in near if id_ != fact]
-    rows = candidates.weigh(db, tenant, others, scoring.pooled_queries(context, own), Scope(now))
+    rows = candidates.read(db, tenant, others, scoring.pooled_queries(context, own), Scope(now))
     rows = rows[np.array([rule is None for rule in rows["left_out"]], dtype=np.bool_)]
     scores = ranking.vector_score(scoring.similarities(rows, own))
     enough = context.settings.auto_link_min_score
@@ -151,7 +151,7 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
         total = links.count(db, tenant.id, id_)
         others = {one.source if one.target == id_ else one.target for one in own}
         joined = {one for one in (account.supersedes_id, account.superseded_by) if one is not None}
-        texts = facts.beginnings(db, tenant.id, [*others, *joined], SHOWN)
+        texts = facts.excerpts(db, tenant.id, [*others, *joined], SHOWN)
         among = links.among(db, tenant.id, [*others])
     there = {id_, *texts}
     shown = [_plain(one) for one in [*own, *among]]

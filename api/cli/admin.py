@@ -51,7 +51,7 @@ def purge(call: Call) -> None:
     count, would = (done["left"], "would be ") if dry_run else (done["purged"], "")
     output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
     if done["sunk"]:
-        output.console().print(f"{done['sunk']} facts that ended by themselves sank into deep memory")
+        output.console().print(f"{done['sunk']} facts that decay ended were moved to deep memory")
     for one in left:
         output.console().print(f"not reached: {one}", markup=False)
 

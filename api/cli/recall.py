@@ -219,7 +219,7 @@ def _print_why(why: dict[str, Any]) -> None:
     times += f", + newer {parts['newer']:.3f}" if parts.get("newer") else ""
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
     lines = {
-        "rank": f"{would}{why['rank']} of {why['seen']} that were weighed, of which {why['limit']} are recalled",
+        "rank": f"{would}{why['rank']} of {why['seen']} that were scored, of which {why['limit']} are recalled",
         "score": f"{why['score']:.3f} = ({total}), times said {_said(parts):.2f}, + alive {parts['prior']:.3f}{times}",
         "by words": _by_words(why["words"]),
         "by meaning": _by_meaning(why["meaning"]),

@@ -106,7 +106,7 @@ def _sunk(db: Connection) -> float:
     for begin in range(0, len(facts), SINK):
         tenants, ids = map(list, zip(*facts[begin : begin + SINK], strict=True))
         forget_within(db, tenants, ids, ["faded"] * len(ids), data.AT, uuid4())
-        deep.sink(db, tenants, ids)
+        deep.demote(db, tenants, ids)
     db.execute("vacuum (analyze) deep")
     (size,) = db.execute("select pg_total_relation_size('deep')").fetchone() or (0,)
     return float(size) / len(facts)

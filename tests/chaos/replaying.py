@@ -118,7 +118,7 @@ def _plan(context: Context, step: Step) -> None:
 
 def _purge(context: Context, step: Step) -> None:
     name, at = step.arguments["namespace"], _instant(step)
-    while purge.sink_batch(context, at, name) or purge.purge_batch(context, at, name).facts:
+    while purge.demote_batch(context, at, name) or purge.purge_batch(context, at, name).facts:
         pass
 
 

@@ -214,16 +214,16 @@ class Memory:
 
     def purge(self, *, at: float, namespace: str | None = None) -> int:
         """Run a purge to the end; return how many facts it erased or packed."""
-        self.sink(at=at, namespace=namespace)
+        self.demote(at=at, namespace=namespace)
         erased = 0
         while batch := purge.purge_batch(self.context, day(at), namespace).facts:
             erased += batch
         return erased
 
-    def sink(self, *, at: float, namespace: str | None = None) -> int:
+    def demote(self, *, at: float, namespace: str | None = None) -> int:
         """Move facts that decay forgot into deep memory; return how many."""
         sunk = 0
-        while batch := purge.sink_batch(self.context, day(at), namespace):
+        while batch := purge.demote_batch(self.context, day(at), namespace):
             sunk += batch
         return sunk
 

@@ -3,25 +3,25 @@
 from memory import Memory
 
 from workers.coordination import contexts, idempotency
-from workers.coordination.contexts import Given
+from workers.coordination.contexts import ShownContext
 
 
 def noted(
     memory: Memory, question: str, *ids: object, namespace: str = "default", at: float = 5, hours: float = 1
 ) -> None:
-    given = Given(at, "memory.context", question, [str(id_) for id_ in ids])
+    given = ShownContext(at, "memory.context", question, [str(id_) for id_ in ids])
     contexts.note(memory.context.redis, namespace, given, hours)
 
 
 def questions(memory: Memory, namespace: str = "default", since: float = 0) -> list[str]:
-    return [one.question for one in contexts.last(memory.context.redis, namespace, since)]
+    return [one.question for one in contexts.latest(memory.context.redis, namespace, since)]
 
 
 def test_the_newest_come_first_and_only_so_many_of_one_namespace_stay(memory: Memory) -> None:
     for number in range(contexts.MOST + 2):
         noted(memory, f"{number} " + "?" * 1_000, *range(100), at=number)
     noted(memory, "theirs", namespace="theirs")
-    found = contexts.last(memory.context.redis, "default", 0)
+    found = contexts.latest(memory.context.redis, "default", 0)
     assert [one.at for one in found] == [float(number) for number in range(contexts.MOST + 1, 1, -1)]
     assert {(len(one.question), len(one.ids)) for one in found} == {(contexts.LONGEST, contexts.MOST_FACTS)}
     assert questions(memory, "theirs") == ["theirs"]

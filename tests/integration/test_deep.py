@@ -24,8 +24,8 @@ def sunk(memory: Memory) -> UUID:
     """Return an expired fact in deep memory."""
     id_ = memory.add(TEXT, entity="Mira", key="key", tags=["home"], decay_class="session", session="s", turn=3)
     memory.decay(2)
-    assert memory.sink(at=2.5) == 0
-    assert memory.sink(at=3.5) == 1
+    assert memory.demote(at=2.5) == 0
+    assert memory.demote(at=3.5) == 1
     return id_
 
 
@@ -49,7 +49,7 @@ def test_every_column_is_packed_or_follows_from_others(memory: Memory) -> None:
 def test_what_was_asked_to_be_forgotten_never_sinks(memory: Memory, sunk: UUID) -> None:
     asked = memory.add("A secret.")
     memory.forget(asked, at=3)
-    assert memory.sink(at=20) == 0
+    assert memory.demote(at=20) == 0
     assert memory.purge(at=40) == 1
     memory.forget(sunk, at=50)
     assert memory.value("select count(*) from deep") == 0
@@ -86,14 +86,14 @@ def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sink
     memory.link(one, two)
     memory.decay(2)
     before = {line["id"]: line for line in memory.archive(3) if "text" in line}
-    memory.sink(at=4)
+    memory.demote(at=4)
     lines = memory.archive(3)
     after = {line["id"]: line for line in lines if "text" in line}
     for id_, line in before.items():
         assert _coarse(after[id_]) == _coarse(line)
     assert {"kept", "added", "linked"} <= set(twin.import_records(lines, at=5))
     assert twin.forgotten() == [one]
-    assert twin.sink(at=6) == 1
+    assert twin.demote(at=6) == 1
     twin.restore(one, at=7)
     assert twin.value("select count(*) from links") == 1
 
@@ -103,7 +103,7 @@ def test_rows_beside_a_deep_fact_are_exported_as_those_of_other_facts_are(memory
     memory.link(one, two)
     memory.decay(2)
     before = [json_line(line, str) for line in export.export(memory.context, "default", day(3))]
-    assert memory.sink(at=4) == 2
+    assert memory.demote(at=4) == 2
     after = [json_line(line, str) for line in export.export(memory.context, "default", day(3))]
     assert [json.loads(one).get("events") for one in after] == [json.loads(one).get("events") for one in before]
     assert after[2:] == before[2:]
@@ -114,10 +114,10 @@ def test_what_sank_is_exported_byte_by_byte_as_from_where_it_was_imported(memory
     memory.add("Mira lives in Porto.", decay_class="permanent")
     memory.link(one, two)
     memory.decay(2)
-    memory.sink(at=4)
+    memory.demote(at=4)
     lines = memory.archive(5)
     twin.import_records(lines, at=5)
-    assert twin.sink(at=6) == 2
+    assert twin.demote(at=6) == 2
     assert twin.archive(5) == lines
 
 
@@ -132,9 +132,9 @@ def test_links_between_two_deep_facts_come_back_with_the_second(memory: Memory) 
     one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="normal")
     memory.link(one, two)
     memory.decay(2)
-    memory.sink(at=4)
+    memory.demote(at=4)
     memory.decay(30)
-    memory.sink(at=40)
+    memory.demote(at=40)
     memory.restore(one, at=41)
     assert memory.value("select count(*) from links") == 0
     memory.restore(two, at=41)
@@ -206,10 +206,10 @@ def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_
 def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory: Memory, sunk: UUID) -> None:
     other = memory.add("Mira waters the blue flower.", at=3, decay_class="session")
     memory.decay(5)
-    memory.sink(at=7)
+    memory.demote(at=7)
     assert set(memory.ids("Where is the key behind the flower?", at=20, deep=True, min_relevance=0)) == {sunk, other}
     assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], [sunk])
-    assert memory.sink(at=20) == 1
+    assert memory.demote(at=20) == 1
     assert memory.ids("Where is the spare key?", at=20) == [sunk]
     assert memory.value("select details ->> 'by' from events where what = 'restored'") == "recall"
     assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], []), "a second delivery"

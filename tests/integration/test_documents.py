@@ -120,7 +120,7 @@ def test_what_was_read_later_stands(memory: Memory) -> None:
 
 def test_two_at_once_do_not_meet(memory: Memory) -> None:
     with (
-        signals.only_one(memory.context.redis, "document:default:a/b.md", 10),
+        signals.try_lock(memory.context.redis, "document:default:a/b.md", 10),
         pytest.raises(UnavailableError, match=r"a/b.md is being indexed by another task"),
     ):
         index(memory, "a/b.md", "New.")

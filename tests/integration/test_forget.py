@@ -14,7 +14,7 @@ from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import embed
 from workers.memory.add import Stored
-from workers.memory.forget import forget_within, standing
+from workers.memory.forget import forget_within, outcome_of
 from workers.storage import activity
 from workers.storage.connection import connect, transaction
 
@@ -38,7 +38,7 @@ def tenant(memory: Memory) -> int:
 
 def test_what_is_forgotten_on_request_is_hidden_at_once_and_keeps_its_text(memory: Memory) -> None:
     id_ = memory.add(TEXT)
-    assert memory.forget(id_, at=3) == [standing(id_, day(3), "asked", "forgotten")]
+    assert memory.forget(id_, at=3) == [outcome_of(id_, day(3), "asked", "forgotten")]
     row = memory.row(id_)
     assert memory.ids("spare key", at=3) == []
     assert (row["text"], row["forgotten_reason"], row["live"], row["dims"]) == (TEXT, "asked", False, 0)
@@ -49,7 +49,7 @@ def test_forgetting_again_changes_nothing_and_says_when_and_why_it_was_forgotten
     id_ = memory.add(TEXT)
     memory.forget(id_, at=3)
     before, events = memory.row(id_), memory.history(id_)
-    assert memory.forget(id_, id_, at=5) == [standing(id_, day(3), "asked", "unchanged")] * 2
+    assert memory.forget(id_, id_, at=5) == [outcome_of(id_, day(3), "asked", "unchanged")] * 2
     assert (memory.row(id_), memory.history(id_)) == (before, events)
 
 
@@ -65,7 +65,7 @@ def test_each_of_many_ids_is_answered_for_itself(memory: Memory) -> None:
 def test_a_wish_weighs_more_than_what_decay_did_by_itself(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     memory.decay(2)
-    assert memory.forget(id_, at=3) == [standing(id_, day(3), "asked", "forgotten")]
+    assert memory.forget(id_, at=3) == [outcome_of(id_, day(3), "asked", "forgotten")]
     assert said(memory, TEXT, at=4) == [("forgotten", id_)]
     assert memory.history(id_) == [("stored", 0), ("forgotten", 2), ("forgotten", 3)]
 

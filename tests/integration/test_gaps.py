@@ -175,7 +175,7 @@ def test_a_scheduled_purge_leaves_alone_what_waits_and_an_asked_for_one_does_not
     id_ = store(memory, "Tea is at four.", 60, None)
     memory.rows("update facts set forgotten_at = now() - interval '50 days', forgotten_reason = 'asked'")
     last_pass(memory, 45)
-    forget_limit.check(memory.context, everywhere=False)
+    forget_limit.check_for_gap(memory.context, everywhere=False)
     now = datetime.now(UTC)
     assert purge.purge_batch(memory.context, now, None, in_gaps=False).facts == 0
     assert purge.purge_batch(memory.context, now, "a").facts == 1
@@ -205,5 +205,5 @@ def test_a_clock_that_is_set_right_again_takes_the_gap_back(memory: Memory, capl
 def test_a_simulation_has_no_gaps(memory: Memory) -> None:
     store(memory, "Tea is at four.", 30)
     last_pass(memory, 35)
-    forget_limit.check(memory.having(time_travel=True).context, everywhere=True)
+    forget_limit.check_for_gap(memory.having(time_travel=True).context, everywhere=True)
     assert memory.value("select count(*) from namespaces where gap_until is not null") == 0

@@ -21,22 +21,22 @@ class Slow(Redis):
 
 def test_one_caller_at_a_time_has_the_lock(redis_url: str) -> None:
     with own_keys(redis_url) as redis:
-        with signals.only_one(redis, "work", 30) as first, signals.only_one(redis, "work", 30) as second:
+        with signals.try_lock(redis, "work", 30) as first, signals.try_lock(redis, "work", 30) as second:
             assert (first, second) == (True, False)
-        with signals.only_one(redis, "work", 30) as again:
+        with signals.try_lock(redis, "work", 30) as again:
             assert again
         assert not redis.exists(KEY)
 
 
 def test_a_caller_that_took_too_long_does_not_release_the_lock_of_the_next_one(redis_url: str) -> None:
     with own_keys(redis_url) as redis:
-        with signals.only_one(redis, "work", 30):
+        with signals.try_lock(redis, "work", 30):
             redis.set(KEY, b"another's")
         assert redis.get(KEY) == b"another's"
 
 
 def test_a_lock_that_changes_hands_during_the_release_stays_with_its_new_owner(redis_url: str) -> None:
     with Slow.from_url(redis_url) as redis:
-        with signals.only_one(redis, "work", 30):
+        with signals.try_lock(redis, "work", 30):
             pass
         assert bool(redis.exists(KEY)) == redis.taken

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
-from workers.core.names import plain
+from workers.core.names import folded
 from workers.memory import recall
 
 many = examples(15)
@@ -48,7 +48,7 @@ def test_a_name_is_found_without_accents_and_other_special_letters(memory: Memor
 @given(st.text(st.characters(codec="utf-8", max_codepoint=0x24F, exclude_characters="\0"), max_size=30))
 @examples(60)
 def test_names_are_plain_alike_in_the_database_and_in_python(memory: Memory, name: str) -> None:
-    assert memory.value("select folded(%s::text)", name) == plain(name)
+    assert memory.value("select folded(%s::text)", name) == folded(name)
 
 
 def test_the_most_confident_comes_first_and_then_the_newest_by_its_source_date(memory: Memory) -> None:

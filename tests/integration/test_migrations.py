@@ -209,7 +209,7 @@ def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) ->
     )
     wanted = old.value(by_itself)
     before = {line["id"]: line["text"] for line in old.archive(LAST_DAY) if "text" in line}
-    assert old.sink(at=5_000) == old.value("select count(*) from deep") == wanted > 0
+    assert old.demote(at=5_000) == old.value("select count(*) from deep") == wanted > 0
     assert old.value(by_itself) == 0
     assert {line["id"]: line["text"] for line in old.archive(LAST_DAY) if "text" in line} == before
 

@@ -55,7 +55,7 @@ def test_what_was_done_alike_is_alike_and_one_wrong_row_of_any_table_is_found(me
     verdict = oracle.judge(memory.context, twin.context, cells, until)
     assert verdict.faults == 0, verdict
     should = rows.rows(twin.context.database_url)
-    stats.settle(memory.context, until)
+    stats.settle_tallies(memory.context, until)
     with psycopg.connect(memory.context.database_url, row_factory=dict_row) as db:
         for table, row in ONE_ROW.items():
             with db.transaction(force_rollback=True):

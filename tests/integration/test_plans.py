@@ -217,7 +217,7 @@ def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, w
 
 def test_the_episodes_that_turns_have_outrun_are_found_by_their_index(filled: Memory) -> None:
     values = {"namespace": 1, "before": 100, "limit": 1000}
-    assert indexes(filled, turn_limit.OUTRUN, values) == {"activity_episodes": "Index Scan"}
+    assert indexes(filled, turn_limit.PAST_LIMIT, values) == {"activity_episodes": "Index Scan"}
 
 
 def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> None:
@@ -250,7 +250,7 @@ def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:
 
 
 def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
-    values = {"namespace": 1, "bringing": [UUID(int=number) for number in range(30)], "reach": 2, "deep": False}
+    values = {"namespace": 1, "neighbours_of": [UUID(int=number) for number in range(30)], "reach": 2, "deep": False}
     assert "facts_neighbours" in indexes(filled, candidates.NEIGHBOURS, values)
 
 

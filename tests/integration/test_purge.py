@@ -9,7 +9,7 @@ from memory import Memory, day
 from workers.admin import purge, search_indexes
 from workers.errors import InvalidInputError
 from workers.memory import history
-from workers.memory.forget import standing
+from workers.memory.forget import outcome_of
 from workers.storage import activity
 from workers.storage.connection import connect
 
@@ -65,12 +65,12 @@ def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memor
 
 def test_what_was_purged_at_once_is_gone_and_stays_so(memory: Memory) -> None:
     id_ = secret(memory)
-    assert memory.forget(id_, at=1, purge=True) == [standing(id_, day(1), "asked", "purged")]
+    assert memory.forget(id_, at=1, purge=True) == [outcome_of(id_, day(1), "asked", "purged")]
     search_indexes.count_lexemes(memory.context, "default", day(1))
     assert traces(memory, id_) == {f"forgotten_hashes: {id_}"}
     (again,) = memory.store(SECRET, at=2)
     assert (again.action, again.id) == ("forgotten", id_)  # type: ignore[union-attr]
-    assert memory.forget(id_, at=3, purge=True) == [standing(id_, day(1), "asked", "unchanged")]
+    assert memory.forget(id_, at=3, purge=True) == [outcome_of(id_, day(1), "asked", "unchanged")]
 
 
 @pytest.mark.parametrize("reason", ["asked", "expired"])
@@ -105,7 +105,7 @@ def test_a_purge_takes_any_number_in_batches_and_names_whose_they_were(memory: M
         memory.store(*[{"text": f"{name} {i}", "decay_class": "checkpoint"} for i in range(count)], namespace=name)
     memory.add("Tea at four.", namespace="idle")
     memory.decay(2)
-    memory.sink(at=40)
+    memory.demote(at=40)
     owner = memory.having(deep_days=30)
     batches = [purge.purge_batch(owner.context, day(40), None) for _ in range(3)]
     assert [batch.facts for batch in batches] == [1_000, 520, 0]

@@ -7,7 +7,7 @@ import pytest
 from memory import Memory, day
 
 from workers.core.arrays import Vectors
-from workers.embedding.wrappers import Queries
+from workers.embedding.wrappers import QueryCache
 from workers.errors import NotFoundError
 from workers.memory import recall
 from workers.memory.context import Shape, inject
@@ -55,7 +55,7 @@ def test_questions_are_embedded_in_one_batch_and_each_once() -> None:
             self.asked.append(list(texts))
             return np.ones((len(texts), 4), np.float32)
 
-    queries = Queries(Counting())  # type: ignore[arg-type]  # all that it uses
+    queries = QueryCache(Counting())  # type: ignore[arg-type]  # all that it uses
     queries.embed("a")
     assert len(queries.embed_all(["a", "b", "c", "d", "b"])) == 5
     assert Counting.asked == [["a"], ["b", "c"], ["d"]]

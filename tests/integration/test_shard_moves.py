@@ -49,7 +49,7 @@ def fill(memory: Memory) -> None:
         memory.touch(*ids[3:6], at=2, namespace="ann")
         memory.store({"text": "Ann waits.", "decay_class": "checkpoint"}, namespace="ann")
         memory.decay(3, namespace="ann")
-        memory.sink(at=60, namespace="ann")
+        memory.demote(at=60, namespace="ann")
 
 
 def routing_of(name: str) -> int:

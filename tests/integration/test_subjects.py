@@ -63,7 +63,7 @@ def test_all_that_fits_is_forgotten_and_can_be_restored_by_its_run(
 
 def test_what_ended_and_what_is_deep_goes_too(stocked: Memory) -> None:
     stocked.decay(900)
-    stocked.sink(at=990)
+    stocked.demote(at=990)
     assert texts(stocked) != []
     forget(stocked, at=1_000, entity="mira", purge=True)
 

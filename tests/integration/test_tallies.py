@@ -63,7 +63,7 @@ def test_counters_are_what_counting_gives_whatever_happens(
         now += days
         happen(memory, what, number, namespace, now)
         assert_counted(memory)
-    stats.settle(memory.context, day(0))
+    stats.settle_tallies(memory.context, day(0))
     assert_counted(memory)
     assert memory.value("select count(*) from tally_changes") == 0
 
@@ -89,7 +89,7 @@ def happen(memory: Memory, what: str, number: int, namespace: str, now: float) -
         "purge": lambda: memory.purge(at=now),
         "pin": lambda: [memory.pin(id_, at=now, namespace=namespace) for id_ in ids if remembered(memory, id_, now)],
         "backfill": lambda: memory.backfill(now, namespace=None),
-        "settle": lambda: stats.settle(memory.context, day(0)),
+        "settle": lambda: stats.settle_tallies(memory.context, day(0)),
     }
     acts[what]()
 
@@ -137,7 +137,7 @@ def test_two_settle_at_once_and_nothing_is_counted_twice(memory: Memory) -> None
     memory.store(*TEXTS)
     with connect(memory.context.database_url) as db:
         assert tallies.settle(db, 100)[0] > 0
-        assert stats.settle(memory.context, day(0)) == 0
+        assert stats.settle_tallies(memory.context, day(0)) == 0
         db.commit()
     assert_counted(memory)
 
@@ -153,7 +153,7 @@ def test_readers_never_see_a_fact_come_or_go_while_others_touch_and_settle(memor
 
     def settle() -> None:
         for _ in range(30):
-            stats.settle(memory.context, day(0))
+            stats.settle_tallies(memory.context, day(0))
 
     def look() -> Iterator[int]:
         for _ in range(60):

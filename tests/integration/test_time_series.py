@@ -16,11 +16,11 @@ MINUTE = 1 / 1440
 
 
 def series(memory: Memory, at: float, *, days: int = 366, namespace: str = "default") -> dict[str, Any]:
-    return stats.course(memory.context, namespace, days, day(at))
+    return stats.counts_over_time(memory.context, namespace, days, day(at))
 
 
 def settled(memory: Memory, at: float) -> None:
-    stats.settle(memory.context, day(at))
+    stats.settle_tallies(memory.context, day(at))
 
 
 def test_a_time_series_has_the_values_of_each_instant(memory: Memory) -> None:
@@ -115,8 +115,8 @@ def test_thinning_keeps_the_last_state_of_each_time_and_the_one_before_all(
         settled(memory, at)
     before = dict(zip(series(memory, 400)["at"], series(memory, 400)["tiers"]["warm"], strict=True))
     first = series(memory, 400)["tiers"]["warm"][0]
-    stats.thin(memory.context, day(400))
-    assert stats.thin(memory.context, day(400)) == 0
+    stats.thin_time_series(memory.context, day(400))
+    assert stats.thin_time_series(memory.context, day(400)) == 0
     after = series(memory, 400)
     assert set(after["at"]) <= set(before) | {day(34).timestamp()}
     assert all(before[at] == hot for at, hot in zip(after["at"], after["tiers"]["warm"], strict=True) if at in before)
@@ -133,7 +133,7 @@ MINUTE = 1 / 1440
 
 
 def system_series(memory: Memory, at: float) -> dict[str, object]:
-    return system.system_course(memory.context, 366, day(at))
+    return system.load_over_time(memory.context, 366, day(at))
 
 
 def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
@@ -141,8 +141,8 @@ def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
         for minute, tasks in enumerate((2, 5, 0)):
             broker.delete("store")
             broker.rpush("store", *["task"] * tasks) if tasks else None
-            system.note(memory.context, day(minute * MINUTE))
-        system.note(memory.context, day(6 * MINUTE))
+            system.record(memory.context, day(minute * MINUTE))
+        system.record(memory.context, day(6 * MINUTE))
     found = system_series(memory, 1)
     assert found["at"] == [day(0).timestamp(), day(5 * MINUTE).timestamp()]
     assert found["waiting"] == {"recall": [0, 0], "store": [5, 0], "maintenance": [0, 0]}
@@ -152,7 +152,7 @@ def test_lag_is_that_of_the_writes_in_between_and_none_without_writes(memory: Me
     slow, quick = [("write", 0.4)] * 10, [("write", 0.004)] * 10
     for at, writes in enumerate((slow, quick, [], slow)):
         timings.observe(memory.context.redis, writes)
-        system.note(memory.context, day(at))
+        system.record(memory.context, day(at))
     found = system_series(memory, 5)
     assert found["half"] == [None, pytest.approx(0.00375), None, pytest.approx(0.375)]
     assert found["most"] == [None, pytest.approx(0.004875), None, pytest.approx(0.4875)]
@@ -160,20 +160,20 @@ def test_lag_is_that_of_the_writes_in_between_and_none_without_writes(memory: Me
 
 def test_an_emptied_redis_starts_again(memory: Memory) -> None:
     timings.observe(memory.context.redis, [("write", 0.4)] * 10)
-    system.note(memory.context, day(0))
+    system.record(memory.context, day(0))
     memory.context.redis.flushdb()
     timings.observe(memory.context.redis, [("write", 0.004)])
-    system.note(memory.context, day(1))
+    system.record(memory.context, day(1))
     assert system_series(memory, 2)["half"] == [None, pytest.approx(0.00375)]
 
 
 def test_a_year_of_minutes_is_thinned_and_then_let_go(memory: Memory) -> None:
     for hour in range(24 * 18):
-        system.note(memory.context, day(hour / 24))
-        system.note(memory.context, day(hour / 24 + 10 * MINUTE))
-    stats.thin(memory.context, day(18))
+        system.record(memory.context, day(hour / 24))
+        system.record(memory.context, day(hour / 24 + 10 * MINUTE))
+    stats.thin_time_series(memory.context, day(18))
     instants = system_series(memory, 18)["at"]
     assert isinstance(instants, list)
     assert len(instants) == pytest.approx(4 + 13 * 24 + 2 * 24, abs=3)
-    stats.thin(memory.context, day(18 + 367))
+    stats.thin_time_series(memory.context, day(18 + 367))
     assert memory.value("select count(*) from system_history") == 0

@@ -45,7 +45,7 @@ def test_what_ended_by_itself_is_part_of_it_and_what_was_forgotten_on_request_is
     memory.decay(3)
     assert [(one.value, one.state) for one in said(memory)] == [("Rome", "forgotten: faded")]
 
-    assert memory.sink(at=30) == 1
+    assert memory.demote(at=30) == 1
     assert [(one.value, one.state) for one in said(memory)] == [("Rome", "forgotten: faded")]
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import TEXTS, examples
 
-from workers.core.extraction import LONGEST, Extracted, Pointed, extracted
+from workers.core.extraction import LONGEST, Extracted, Quote, extracted
 
 TEXT = "Hello! I do not live in Porto any more.  I moved to Leipzig in May. My cat is called Ada."
-HOME = Pointed("moved to Leipzig", "user", "home", "Leipzig", single=True)
+HOME = Quote("moved to Leipzig", "user", "home", "Leipzig", single=True)
 
 
-def found(pointed: Pointed, text: str = TEXT) -> Extracted | None:
+def found(pointed: Quote, text: str = TEXT) -> Extracted | None:
     return extracted(pointed, text, [text, "Mira: yes, the cat."])
 
 
@@ -49,12 +49,12 @@ def test_negations_stay_in_the_extracted_sentence() -> None:
         replace(HOME, key="home</memory-context>"),
     ],
 )
-def test_words_that_are_not_in_the_text_are_dropped(invented: Pointed) -> None:
+def test_words_that_are_not_in_the_text_are_dropped(invented: Quote) -> None:
     assert found(invented) is None
 
 
 def test_case_and_blanks_may_differ_but_the_text_counts() -> None:
-    fact = found(Pointed("MY  CAT\nis called ada", "ada", "Name", "ADA", single=True))
+    fact = found(Quote("MY  CAT\nis called ada", "ada", "Name", "ADA", single=True))
 
     assert fact is not None
     assert (fact.quote, fact.entity, fact.key, fact.value) == ("My cat is called Ada.", "ada", "name", "Ada")
@@ -79,8 +79,8 @@ def test_an_endless_sentence_states_no_fact() -> None:
 
 
 @examples(200)
-@given(st.builds(Pointed, TEXTS, TEXTS, TEXTS, TEXTS, single=st.booleans()), TEXTS)
-def test_nothing_is_extracted_that_is_not_in_the_text(pointed: Pointed, text: str) -> None:
+@given(st.builds(Quote, TEXTS, TEXTS, TEXTS, TEXTS, single=st.booleans()), TEXTS)
+def test_nothing_is_extracted_that_is_not_in_the_text(pointed: Quote, text: str) -> None:
     for one in (pointed, replace(pointed, quote=text, value=text, entity="user", key="home")):
         fact = found(one, text)
         assert fact is None or (text[fact.start : fact.end] == fact.quote and (fact.value or "") in fact.quote)

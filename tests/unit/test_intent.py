@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from workers.core.intent import ADD, Intent, asked, stretches
+from workers.core.intent import ADD, Intent, independent_stretches, requested
 
 A, B, C, D = (UUID(int=number) for number in range(1, 5))
 
@@ -11,12 +11,14 @@ def cut(*facts: tuple[UUID, str, UUID | None], known: dict[UUID, str] | None = N
     """Return the stretches of facts given as id, text and target."""
     hashes = [text.encode() for _, text, _ in facts]
     said = {id_: text.encode() for id_, text in (known or {}).items()}
-    return stretches([id_ for id_, _, _ in facts], hashes, [asked(target) for _, _, target in facts], said)
+    return independent_stretches(
+        [id_ for id_, _, _ in facts], hashes, [requested(target) for _, _, target in facts], said
+    )
 
 
 def test_nothing_asked_is_an_addition() -> None:
-    assert asked(None) == ADD == Intent()
-    assert asked(A).asked
+    assert requested(None) == ADD == Intent()
+    assert requested(A).requested
 
 
 def test_facts_that_concern_none_are_stored_at_once_even_if_they_repeat_each_other() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 
-from workers.core.names import capitalised, mentioned, phrases, plain
+from workers.core.names import capitalised, folded, mentioned_names, word_phrases
 
 properties = examples(100)
 words = st.text("abé_7.+-'", min_size=1, max_size=5).filter(lambda word: any(map(str.isalnum, word)))
@@ -30,12 +30,12 @@ names = st.lists(words, min_size=1, max_size=4).map(" ".join)
     ],
 )
 def test_a_name_in_the_text_is_among_the_phrases(text: str, name: str) -> None:
-    assert name in phrases(text)
+    assert name in word_phrases(text)
 
 
 def test_no_phrase_begins_or_ends_within_a_word() -> None:
-    assert phrases("Anabel") == ["Anabel"]
-    assert "Ana" not in phrases("Anabel met Diana and Ana_7.")
+    assert word_phrases("Anabel") == ["Anabel"]
+    assert "Ana" not in word_phrases("Anabel met Diana and Ana_7.")
 
 
 @given(st.text("abé_ ", max_size=20), names, st.text("abé_ ", max_size=20))
@@ -45,32 +45,32 @@ def test_all_names_at_word_boundaries_are_found(before: str, name: str, behind: 
     place = len(before)
     whole = not re.search(r"\w", text[max(place - 1, 0) : place]) and not re.match(r"\w", text[place + len(name) :])
     if whole:
-        assert name in phrases(text, most=10_000)
+        assert name in word_phrases(text, most=10_000)
 
 
 @given(st.text(max_size=200), st.integers(0, 30))
 @properties
 def test_phrases_are_limited_and_distinct(text: str, most: int) -> None:
-    found = phrases(text, most)
+    found = word_phrases(text, most)
     assert len(found) == len(set(found)) <= most
     assert all(phrase in " ".join(text.split()) for phrase in found)
 
 
 def test_short_phrases_come_first() -> None:
-    assert phrases("x y z", most=4) == ["x", "y", "z", "x y"]
+    assert word_phrases("x y z", most=4) == ["x", "y", "z", "x y"]
 
 
 def test_a_name_behind_a_long_prompt_is_found_however_many_words_it_has() -> None:
     prompt = " ".join(f"word{number}, then" for number in range(95))
-    assert "spare key" in phrases(f"{prompt} where is the spare key")
+    assert "spare key" in word_phrases(f"{prompt} where is the spare key")
     name = "Society for the Protection of Small Harbour Birds"
-    assert name in phrases(f"{prompt} {prompt} {prompt} what did the {name} write?")
+    assert name in word_phrases(f"{prompt} {prompt} {prompt} what did the {name} write?")
 
 
 @pytest.mark.parametrize("text", ["." * 60_000, "a." * 30_000, "a " * 30_000, ("a" * 99 + " ") * 600])
 def test_no_text_takes_long(text: str) -> None:
     began = perf_counter()
-    phrases(text)
+    word_phrases(text)
     assert perf_counter() - began < 5
 
 
@@ -86,7 +86,7 @@ def test_no_text_takes_long(text: str) -> None:
     ],
 )
 def test_names_that_are_given_are_found_as_whole_words(text: str, expected: list[str]) -> None:
-    assert mentioned(text, ["ana  lima", "C++", "c"]) == expected
+    assert mentioned_names(text, ["ana  lima", "C++", "c"]) == expected
 
 
 def test_capitalised_words_that_are_searched_for_may_be_names() -> None:
@@ -99,4 +99,4 @@ def test_capitalised_words_that_are_searched_for_may_be_names() -> None:
 @properties
 @given(st.text(max_size=20))
 def test_plain_is_idempotent(word: str) -> None:
-    assert plain(plain(word)) == plain(word)
+    assert folded(folded(word)) == folded(word)

@@ -15,7 +15,7 @@ counted = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers
 
 
 def choose(words: list[str], facts: dict[str, int], budget: int, enough: int) -> list[str]:
-    return text_arm.choose([Term(word, facts.get(word, 0), stem=True) for word in words], budget, enough)
+    return text_arm.affordable([Term(word, facts.get(word, 0), stem=True) for word in words], budget, enough)
 
 
 def words_of(terms: list[Term]) -> list[str]:

@@ -55,7 +55,7 @@ def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> It
             for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
                 yield fact | {"state": row["state"], "events": events}
         yield from _deep(context, db, namespace, now)
-        for kind, row in exports.beside_facts(db, namespace, BATCH):
+        for kind, row in exports.other_records(db, namespace, BATCH):
             yield {"namespace": row.pop("namespace"), kind: row}
 
 

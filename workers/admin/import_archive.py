@@ -273,7 +273,7 @@ WRITERS: tuple[tuple[type[Any], Writer], ...] = (
     (ArchivedNamespace, _own),
     (ArchivedLink, _links),
     (ArchivedContradiction, _adding(imports.add_contradictions, "contradicting")),
-    (ArchivedLikeness, _adding(imports.add_likenesses, "alike")),
+    (ArchivedLikeness, _adding(imports.add_near_duplicates, "alike")),
     (ArchivedDocument, _adding(imports.add_documents, "documented")),
     (ArchivedRelation, _adding(imports.add_relations, "related")),
     (ArchivedWish, _wishes),

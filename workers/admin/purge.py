@@ -44,7 +44,7 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
             return Purged(0, [])
         own = tenant.id if tenant else None
         claimed = tombstones.claim_old(
-            db, before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
+            db, requested_before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
         )
         claimed += tombstones.claim_superseded(db, history_before(context, now), BATCH, own, in_gaps=in_gaps)
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
@@ -53,7 +53,7 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
         return Purged(len(tenants) - len(ids) + erased, namespaces.names(db, sorted(set(tenants))))
 
 
-def sink_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> int:
+def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> int:
     """Move the next facts that decay forgot a day before `now` into deep memory; return how many.
 
     `in_gaps` includes namespaces with an unconfirmed gap between passes.
@@ -69,7 +69,7 @@ def sink_batch(context: Context, now: datetime, namespace: str | None, *, in_gap
         claimed = deep.claim(
             db, _earlier(now, SINKS_AFTER_DAYS), BATCH, own, REQUESTED, in_gaps=in_gaps, simulated=simulated
         )
-        return deep.sink(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
+        return deep.demote(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
 
 
 def waiting(context: Context, now: datetime, namespace: str | None) -> int:
@@ -79,12 +79,12 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
         if namespace is not None and tenant is None:
             return 0
         own, simulated = tenant.id if tenant else None, context.settings.time_travel
-        asked = tombstones.count_old(db, before(context, now), own, simulated=simulated)
+        asked = tombstones.count_old(db, requested_before(context, now), own, simulated=simulated)
         superseded = tombstones.count_superseded(db, history_before(context, now), own)
         return asked + superseded + deep.count_old(db, deep_before(context, now), own)
 
 
-def before(context: Context, now: datetime) -> datetime:
+def requested_before(context: Context, now: datetime) -> datetime:
     """Return the instant before which facts must have been forgotten on request to be purged at `now`."""
     return _earlier(now, context.settings.retention_days)
 

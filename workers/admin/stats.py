@@ -126,7 +126,7 @@ def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Coun
     return sums
 
 
-def settle(context: Context, now: datetime) -> int:
+def settle_tallies(context: Context, now: datetime) -> int:
     """Add changes to the tallies of all namespaces in batches, and record the time series; return how many changes.
 
     A change is a row that is deleted in the transaction that adds it, so nothing is lost or counted twice.
@@ -146,7 +146,7 @@ PENDING = "pending"
 DUE = "due"
 
 
-def course(context: Context, namespace: str, days: int, now: datetime) -> dict[str, Any]:
+def counts_over_time(context: Context, namespace: str, days: int, now: datetime) -> dict[str, Any]:
     """Return the time series of a namespace's counts over the last `days`.
 
     `at` are instants of changes in epoch seconds, the last one `now`; the other lists, for each tier, fidelity, decay
@@ -170,7 +170,7 @@ def course(context: Context, namespace: str, days: int, now: datetime) -> dict[s
     }
 
 
-def thin(context: Context, now: datetime) -> int:
+def thin_time_series(context: Context, now: datetime) -> int:
     """Reduce the resolution of old time series, of namespaces and of the system; return how many rows were deleted."""
     with transaction(context.database_url) as db:
         return time_series.thin_tallies(db, now) + time_series.thin_system(db, now)

@@ -99,7 +99,7 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
 QUEUES = (RECALL, STORE, MAINTENANCE)
 
 
-def note(context: Context, now: datetime) -> None:
+def record(context: Context, now: datetime) -> None:
     """Record the queue lengths and the cumulative histogram of write latencies."""
     with open_redis(context.settings.redis_url) as broker:
         lengths = {queue: length_of(broker, queue) for queue in QUEUES}
@@ -108,7 +108,7 @@ def note(context: Context, now: datetime) -> None:
         time_series.record_system(db, lengths, writes, now)
 
 
-def system_course(context: Context, days: int, now: datetime) -> dict[str, Any]:
+def load_over_time(context: Context, days: int, now: datetime) -> dict[str, Any]:
     """Return the time series of queue lengths and write latencies over the last `days`.
 
     `at` are instants in epoch seconds; the other lists have the same length: `waiting` for each queue, the maximum of

@@ -26,7 +26,7 @@ HOUR = 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ShownContext:
     """A context: its time in epoch seconds, the operation and question, and the ids of its facts."""
 
     at: float
@@ -35,7 +35,7 @@ class Given:
     ids: list[str]
 
 
-def note(redis: Redis, namespace: str, given: Given, hours: float) -> None:
+def note(redis: Redis, namespace: str, given: ShownContext, hours: float) -> None:
     """Record a context for `hours`; 0 records none."""
     if not hours:
         return
@@ -50,9 +50,9 @@ def note(redis: Redis, namespace: str, given: Given, hours: float) -> None:
         pipeline.execute()
 
 
-def last(redis: Redis, namespace: str, since: float) -> list[Given]:
+def latest(redis: Redis, namespace: str, since: float) -> list[ShownContext]:
     """Return the contexts since an instant in epoch seconds, newest first."""
-    found = [Given(**json.loads(one)) for one in redis.lrange(KEY + namespace, 0, -1)]
+    found = [ShownContext(**json.loads(one)) for one in redis.lrange(KEY + namespace, 0, -1)]
     return [one for one in found if one.at >= since]
 
 

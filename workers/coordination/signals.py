@@ -72,7 +72,7 @@ def may_start_pass(redis: Redis) -> bool:
     return bool(redis.set(COOLDOWN, 1, nx=True, ex=COOLDOWN_SECONDS))
 
 
-def may_tidy(redis: Redis, namespace: str) -> bool:
+def may_start_janitor(redis: Redis, namespace: str) -> bool:
     """Return whether a store may trigger the janitor: at most once a minute per namespace."""
     return bool(redis.set(f"{TIDIED}:{namespace}", 1, nx=True, ex=COOLDOWN_SECONDS))
 
@@ -147,7 +147,7 @@ def starts_first(redis: Redis, task_id: str) -> bool:
 
 
 @contextmanager
-def only_one(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
+def try_lock(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
     """Yield true to one caller at a time; the lock of a crashed one expires after `seconds`.
 
     A caller that exceeds this releases nothing, since another may hold the lock by then.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.core.names import mentioned
+from workers.core.names import mentioned_names
 from workers.core.summary import SENTENCE_END
 
 SPEAKER = "user"
@@ -22,7 +22,7 @@ LONGEST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pointed:
+class Quote:
     """Words that an LLM points at in a text, and the property that they state.
 
     `single` means one value at a time, as for a home, not several, as for likes.
@@ -52,13 +52,13 @@ class Extracted:
         return f"{self.entity}, {self.key}: {self.quote}"
 
 
-def extracted(pointed: Pointed, text: str, names: Sequence[str]) -> Extracted | None:
+def extracted(pointed: Quote, text: str, names: Sequence[str]) -> Extracted | None:
     """Return the fact that was pointed at in a text; None if its words, name or value are not there.
 
     The name may occur in any of the texts `names`, which are those of the conversation.
     """
     found, entity, key = _found(pointed.quote, text), " ".join(pointed.entity.split()), pointed.key.strip().lower()
-    is_named = entity.lower() == SPEAKER or any(mentioned(one, [entity]) for one in names)
+    is_named = entity.lower() == SPEAKER or any(mentioned_names(one, [entity]) for one in names)
     if found is None or not entity or not is_named or not KEY.fullmatch(key):
         return None
     start, end = _sentences(text, *found)

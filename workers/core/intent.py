@@ -23,24 +23,24 @@ class Action(StrEnum):
 class Intent:
     """The action for a new fact, and the known fact that it concerns unless it is only added.
 
-    If the caller `asked` for it and it cannot be done, that is an error; if an LLM proposed it, the fact is added
+    If the caller `requested` for it and it cannot be done, that is an error; if an LLM proposed it, the fact is added
     instead.
     """
 
     action: Action = Action.ADD
     target: UUID | None = None
-    asked: bool = False
+    requested: bool = False
 
 
 ADD = Intent()
 
 
-def asked(target: UUID | None) -> Intent:
+def requested(target: UUID | None) -> Intent:
     """Return the intent of a caller who names the fact to supersede, or none."""
-    return ADD if target is None else Intent(Action.UPDATE, target, asked=True)
+    return ADD if target is None else Intent(Action.UPDATE, target, requested=True)
 
 
-def stretches(
+def independent_stretches(
     ids: Sequence[UUID], hashes: Sequence[bytes], intents: Sequence[Intent], known: Mapping[UUID, bytes]
 ) -> list[list[int]]:
     """Return the indexes of n facts in order, cut where one concerns what an earlier one in the stretch is or states.

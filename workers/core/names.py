@@ -33,7 +33,7 @@ ENGLISH_QUESTION = re.compile(
 )
 
 
-def phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
+def word_phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
     """Return the phrases of a text that begin and end at word boundaries, short ones first, without duplicates.
 
     They include every name of up to eight words in the text. If there are more than `most`, stop words are dropped and
@@ -46,27 +46,27 @@ def phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
     return found[:most]
 
 
-def mentioned(text: str, names: Iterable[str]) -> list[str]:
+def mentioned_names(text: str, names: Iterable[str]) -> list[str]:
     """Return the names that occur in a text as whole words, ignoring case and blanks."""
     said = " ".join(text.lower().split())
     return [name for name in (" ".join(name.split()) for name in names) if _stands(said, name.lower())]
 
 
 def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
-    """Return those of some words, in the form of `plain`, that a text writes with a capital: possibly names."""
-    return frozenset(plain(word) for word in WORD.findall(text) if word[0].isupper()).intersection(words)
+    """Return those of some words, in the form of `folded`, that a text writes with a capital: possibly names."""
+    return frozenset(folded(word) for word in WORD.findall(text) if word[0].isupper()).intersection(words)
 
 
-def named(question: str) -> frozenset[str]:
-    """Return the capitalised words within an English question, in the form of `plain`.
+def names_in_question(question: str) -> frozenset[str]:
+    """Return the capitalised words within an English question, in the form of `folded`.
 
     Other languages capitalise more than names; words in capitals are terms rather than names.
     """
     inside = WITHIN.findall(question) if ENGLISH_QUESTION.match(question) else []
-    return frozenset(plain(word) for word in inside if word[0].isupper() and not word.isupper())
+    return frozenset(folded(word) for word in inside if word[0].isupper() and not word.isupper())
 
 
-def plain(word: str) -> str:
+def folded(word: str) -> str:
     """Return a word in lower case, without accents and other special letters, as `folded` in schema.sql does."""
     if word.isascii():
         return word.lower()

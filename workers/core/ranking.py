@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
-from workers.core.names import plain
+from workers.core.names import folded
 
 K1 = 0.9
 B = 0.4
@@ -184,8 +184,8 @@ def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -
 
 
 def begins_with_name(first: Sequence[str], names: Collection[str]) -> Floats:
-    """Return 1 for each text whose first word, in the form of `names.plain`, is one of the names, else 0."""
-    return np.array([float(plain(word) in names) for word in first]) if names else np.zeros(len(first))
+    """Return 1 for each text whose first word, in the form of `names.folded`, is one of the names, else 0."""
+    return np.array([float(folded(word) in names) for word in first]) if names else np.zeros(len(first))
 
 
 def hop_factors(hops: Ints, strengths: Floats) -> Floats:

@@ -237,7 +237,7 @@ def names_unknown(question: str, frequencies: Mapping[str, int]) -> bool:
         question: its text.
         frequencies: number of facts that contain each of its words, stems and written forms.
     """
-    asked = [one for one in names.named(question) if not DATE.fullmatch(one)]
+    asked = [one for one in names.names_in_question(question) if not DATE.fullmatch(one)]
     found = [[facts for word, facts in frequencies.items() if one.startswith(_stem(word))] for one in asked]
     return any(found) and not any(map(any, found))
 

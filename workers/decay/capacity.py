@@ -11,7 +11,7 @@ from workers.storage.runs import Part
 REASON = "crowded"
 
 
-def let_go(context: Context, db: Connection, run: UUID, part: Part) -> int:
+def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Part) -> int:
     """Forget a batch of facts in the first namespace over capacity; return how many.
 
     A dry run only counts, for all namespaces at once.
@@ -27,11 +27,11 @@ def let_go(context: Context, db: Connection, run: UUID, part: Part) -> int:
         if ids:
             forget_within(db, [tenant] * len(ids), ids, [REASON] * len(ids), now, run)
             if not part.force:
-                limits.spend(db, tenant, len(ids), now)
+                limits.count_ended(db, tenant, len(ids), now)
             return len(ids)
     return gone
 
 
 def _granted(db: Connection, tenant: int, wanted: int, part: Part) -> int:
-    left = None if part.force else limits.room(db, tenant, part.planned_for)
+    left = None if part.force else limits.remaining(db, tenant, part.planned_for)
     return wanted if left is None else min(wanted, left)

@@ -21,7 +21,7 @@ from workers.core.arrays import Ints
 from workers.core.fading import Anchors, as_written, select
 from workers.core.fidelity import FULL, PENDING
 from workers.core.near_duplicates import groups
-from workers.decay.forget_limit import allowed
+from workers.decay.forget_limit import take_allowance
 from workers.decay.near_duplicates import compare
 from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
@@ -122,7 +122,7 @@ def merge(
         rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
         wanted = _unchanged(db, tenant.id, groups, now)
         total = sum(len(group.merge) for group in wanted)
-        granted = total if force else allowed(context, db, tenant.id, total, now)
+        granted = total if force else take_allowance(context, db, tenant.id, total, now)
         going = _cut(wanted, granted)
         faded = _merge(context, db, tenant.id, run, rows, going, now) if going else []
     if granted < total:

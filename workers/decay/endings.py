@@ -57,7 +57,7 @@ def ending(
             return []
         rules = rules_of(context, hygiene(context, tenant.settings))
         first: list[tuple[float, UUID, Ending, float]] = []
-        for rows in due.coming(db, tenant.id, until, BATCH):
+        for rows in due.due_by(db, tenant.id, until, BATCH):
             at, reasons = ends(rows.anchors, rules)
             others = np.array([id_ not in without for id_ in rows.ids])
             places = np.flatnonzero((at > now.timestamp()) & (at <= until.timestamp()) & ~rows.held & others)
@@ -66,7 +66,7 @@ def ending(
             keys = zip(order[places].tolist(), places.tolist(), found, strict=True)
             first += [(key, rows.ids[place], one, float(rows.value_rank[place])) for key, place, one in keys]
             first = sorted(first, key=lambda one: one[:2])[:most]
-        texts = facts.beginnings(db, tenant.id, [id_ for _, id_, _, _ in first])
+        texts = facts.excerpts(db, tenant.id, [id_ for _, id_, _, _ in first])
     values = value(np.array([rank for *_, rank in first], np.float64), now.timestamp()).tolist()
     return [EndingFact(id_, texts[id_], one, worth) for (_, id_, one, _), worth in zip(first, values, strict=True)]
 

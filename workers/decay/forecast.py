@@ -17,7 +17,7 @@ from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.capacity import REASON as CROWDED
 from workers.decay.passes import newly_stale
-from workers.decay.what_if import supposed
+from workers.decay.what_if import with_settings
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.storage import activity, capacity, due, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
@@ -136,13 +136,13 @@ def forecast(
         if tenant is None:
             return ahead
         every = tenant.unsettled or bool(given)
-        context, own = supposed(context, tenant.settings, given) if given else (context, tenant.settings)
+        context, own = with_settings(context, tenant.settings, given) if given else (context, tenant.settings)
         rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(db))
-        for rows in due.coming(db, tenant.id, ahead[-1].at, BATCH, every=every):
+        for rows in due.due_by(db, tenant.id, ahead[-1].at, BATCH, every=every):
             due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
             _forecast_batch(rows, due_at, ahead, rules, sizes, shown)
         _limit(context, db, tenant, ahead, now, shown, sizes)
-        texts = facts.beginnings(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
+        texts = facts.excerpts(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
         day.facts = [ForecastFact(id_, change, texts[id_]) for id_, change in day.examples]
     return ahead
@@ -192,18 +192,18 @@ def _limit(
     context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int, sizes: Sizes
 ) -> None:
     """Decide on each day which facts end: requested endings, and the least valuable ones within the forget limit."""
-    live, spent = tallies.live(db, tenant.id), limits.spent(db, tenant.id, now)
-    passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.shares(context), list[Ended]()
-    crowd = _crowd(db, tenant, now)
+    live, spent = tallies.live(db, tenant.id), limits.recently_ended(db, tenant.id, now)
+    passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.configured(context), list[Ended]()
+    crowd = _over_capacity(db, tenant, now)
     for day in ahead:
         day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
         left = remaining(own, live, spent, day.at.timestamp())
-        asked = [forget_limit.asked_for(one.rows, passed_at, day.at) for one in day.ended]
+        asked = [forget_limit.requested(one.rows, passed_at, day.at) for one in day.ended]
         wanted = [~of_one & ~one.rows.held for of_one, one in zip(asked, day.ended, strict=True)]
         granted = _granted(day.ended, wanted, left)
         going = [one.only(a | g) for one, a, g in zip(day.ended, asked, granted, strict=True)]
         staying = [one.only(w & ~g) for one, w, g in zip(day.ended, wanted, granted, strict=True)]
-        waited = [forget_limit.asked_for(one.rows, passed_at, day.at) for one in held]
+        waited = [forget_limit.requested(one.rows, passed_at, day.at) for one in held]
         going += [one.only(goes) for one, goes in zip(held, waited, strict=True)]
         held = [one.only(~goes) for one, goes in zip(held, waited, strict=True)] + staying
         held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
@@ -226,7 +226,7 @@ def _limit(
 
 
 @dataclass(slots=True)
-class Crowd:
+class OverCapacity:
     """The facts over a namespace's capacity, least valuable first, and those of them that are gone."""
 
     ids: list[UUID]
@@ -246,9 +246,9 @@ class Crowd:
         return chosen
 
 
-def _crowd(db: Connection, tenant: Namespace, now: datetime) -> Crowd:
+def _over_capacity(db: Connection, tenant: Namespace, now: datetime) -> OverCapacity:
     left, may = capacity.allowed(db, tenant.id, now).get(tenant.id, (0, 0))
-    return Crowd(capacity.least(db, tenant.id, left - may, now) if left > may else [], may)
+    return OverCapacity(capacity.least(db, tenant.id, left - may, now) if left > may else [], may)
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:

@@ -12,7 +12,7 @@ from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
 from workers.memory.namespace_settings import namespace_rules
-from workers.memory.turn_limit import counted
+from workers.memory.turn_limit import with_turn_limit
 from workers.storage import due, limits, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
@@ -22,7 +22,7 @@ from workers.storage.runs import Part
 log = logging.getLogger(__name__)
 
 
-def check(context: Context, *, everywhere: bool) -> None:
+def check_for_gap(context: Context, *, everywhere: bool) -> None:
     """Detect gaps between passes by the database's clock; facts that ended within a gap are held.
 
     Only a pass over all namespaces counts as the last one. With simulated instants nothing is checked.
@@ -33,9 +33,9 @@ def check(context: Context, *, everywhere: bool) -> None:
         reading = limits.read_clock(db)
         jumped = reading is not None and is_gap(*(one.timestamp() for one in reading))
         if reading is not None and jumped:
-            limits.hold_gap(db, reading)
+            limits.record_gap(db, reading)
         if reading is not None and is_set_back(reading.last.timestamp(), reading.now.timestamp()):
-            limits.take_back(db, reading)
+            limits.remove_gaps(db, reading)
             log.warning("the database's clock was set back from %s to %s", reading.last, reading.now)
         if everywhere or jumped:
             limits.set_clock(db)
@@ -48,7 +48,7 @@ def check(context: Context, *, everywhere: bool) -> None:
         )
 
 
-def within(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
+def in_gap(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
     """Return which facts end within an unconfirmed gap of their namespace; ends in epoch seconds."""
     found = limits.gaps(db, np.unique(rows.namespaces).tolist())
     inside = np.zeros(len(rows), dtype=np.bool_)
@@ -75,29 +75,29 @@ class Decision:
     held: Bools
 
 
-def shares(context: Context) -> Limit:
+def configured(context: Context) -> Limit:
     """Return the limit by the operator's settings."""
     return Limit(context.settings.forget_limit, context.settings.forget_limit_week)
 
 
 def publish(context: Context, db: Connection) -> None:
     """Write this process's limit to the table that SQL functions read."""
-    own = shares(context)
+    own = configured(context)
     if limits.shares(db) != (own.a_day, own.a_week):
         limits.set_shares(db, own.a_day, own.a_week)
 
 
-def allowed(context: Context, db: Connection, tenant: int, wanted: int, now: datetime) -> int:
+def take_allowance(context: Context, db: Connection, tenant: int, wanted: int, now: datetime) -> int:
     """Return how many of `wanted` facts a clean-up may forget, and count them."""
     publish(context, db)
     limits.lock(db, tenant)
-    left = limits.room(db, tenant, now)
+    left = limits.remaining(db, tenant, now)
     granted = wanted if left is None else min(wanted, left)
-    limits.spend(db, tenant, granted, now)
+    limits.count_ended(db, tenant, granted, now)
     return granted
 
 
-def asked_for(rows: Activity, passed_at: datetime | None, now: datetime) -> Bools:
+def requested(rows: Activity, passed_at: datetime | None, now: datetime) -> Bools:
     """Return which facts end as requested: an explicit lifetime has expired while passes were regular.
 
     Before the first pass, passes count as regular.
@@ -114,9 +114,9 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
     Held facts wait for their owner and are left out, as are facts that ended within a gap.
     """
     ended = have_ended(faded, part.planned_for.timestamp())
-    forgotten = ended.copy() if part.force else ended & asked_for(rows, part.passed_at, part.planned_for)
+    forgotten = ended.copy() if part.force else ended & requested(rows, part.passed_at, part.planned_for)
     if ended.any() and not part.force:
-        paused = within(db, rows, faded.ends_at)
+        paused = in_gap(db, rows, faded.ends_at)
         forgotten &= ~paused
         wanted = ended & ~forgotten & ~rows.held & ~paused
     else:
@@ -127,7 +127,7 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
         going = _granted(context, db, run, part, tenant, rows, np.flatnonzero(wanted & own))
         forgotten[going] = True
         if not part.dry_run:
-            limits.spend(db, tenant, len(going), part.planned_for, asked=int((asked & own).sum()))
+            limits.count_ended(db, tenant, len(going), part.planned_for, asked=int((asked & own).sum()))
     held = ended & ~forgotten
     if not part.dry_run:
         for tenant in np.unique(rows.namespaces[held]).tolist():
@@ -155,7 +155,7 @@ def _granted(
     going = [place for place in ordered if _goes(float(rows.value_rank[place]), rows.ids[place], last)]
     if part.dry_run:
         return going
-    left = limits.room(db, tenant, part.planned_for)
+    left = limits.remaining(db, tenant, part.planned_for)
     return going if left is None else going[:left]
 
 
@@ -165,7 +165,7 @@ def _goes(rank: float, id_: UUID, last: Cutoff) -> bool:
 
 def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int) -> Cutoff:
     """Set the cutoff of a run in a namespace, so that its tasks agree in any order."""
-    left = limits.room(db, tenant, part.planned_for)
+    left = limits.remaining(db, tenant, part.planned_for)
     last = ALL
     if left is not None and limits.count_due(db, tenant, part.planned_for, left + 1) > left:
         last = _nth_of_value(context, db, part, tenant, left)
@@ -179,17 +179,17 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
         return NONE
     found: list[tuple[float, UUID]] = []
     now = part.planned_for
-    for rows in due.coming(db, tenant, now, BATCH):
+    for rows in due.due_by(db, tenant, now, BATCH):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
-        faded = fade(counted(rows, own, now).anchors, now.timestamp(), own.rules)
-        counting = have_ended(faded, now.timestamp()) & ~asked_for(rows, part.passed_at, now) & ~rows.held
-        counting &= ~within(db, rows, faded.ends_at)
+        faded = fade(with_turn_limit(rows, own, now).anchors, now.timestamp(), own.rules)
+        counting = have_ended(faded, now.timestamp()) & ~requested(rows, part.passed_at, now) & ~rows.held
+        counting &= ~in_gap(db, rows, faded.ends_at)
         found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
     found.sort()
     return found[number - 1] if len(found) > number else ALL
 
 
-def waiting(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:
+def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:
     """Return the state where held facts are due again only when an explicit lifetime expires."""
     expires_at = rows.anchors.expires_at
     again = np.where(rows.explicit & (expires_at >= now.timestamp()), expires_at + guard, np.inf)

@@ -11,7 +11,7 @@ from workers.core.fading import ends
 from workers.decay import passes
 from workers.decay.passes import PartOf
 from workers.memory.namespace_settings import hygiene, namespace_rules, settings_of
-from workers.memory.turn_limit import counted
+from workers.memory.turn_limit import with_turn_limit
 from workers.storage import due as owed
 from workers.storage import duplicate_pairs, janitors, namespaces
 from workers.storage.connection import Connection, transaction
@@ -35,9 +35,9 @@ def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[Par
 def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> None:
     """Make facts due that have ended by the janitor's rules only, which no index finds."""
     over: list[UUID] = []
-    for rows in owed.coming(db, tenant, now, BATCH, every=True):
+    for rows in owed.due_by(db, tenant, now, BATCH, every=True):
         own = namespace_rules(context, db, rows.namespaces, janitor=True)
-        ends_at, _ = ends(counted(rows, own, now).anchors, own.rules)
+        ends_at, _ = ends(with_turn_limit(rows, own, now).anchors, own.rules)
         over += rows.only((ends_at < now.timestamp()) & ~rows.held).ids
     for begin in range(0, len(over), BATCH):
         owed.make_due(db, tenant, over[begin : begin + BATCH], now)

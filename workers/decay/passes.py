@@ -26,11 +26,11 @@ from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
-from workers.decay.capacity import let_go
+from workers.decay.capacity import forget_least_valuable
 from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
-from workers.memory.turn_limit import counted, write_counted
+from workers.memory.turn_limit import with_turn_limit, write_turn_limit
 from workers.storage import capacity, due, events, namespaces, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, commit_later, transaction
@@ -75,7 +75,7 @@ def plan(
     There are no parts if nothing is due or the slot is taken. `namespace` restricts the run.
     """
     if not dry_run:
-        forget_limit.check(context, everywhere=namespace is None)
+        forget_limit.check_for_gap(context, everywhere=namespace is None)
     with transaction(context.database_url) as db:
         lost = runs.open_parts(db, LOST_AFTER_SECONDS)
         owner = None if namespace is None else namespaces.find(db, namespace)
@@ -236,14 +236,14 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     if not rows.ids:
         return False
     own, before = namespace_rules(context, db, rows.namespaces), rows
-    rows = counted(before, own, now)
+    rows = with_turn_limit(before, own, now)
     faded = fade(rows.anchors, now.timestamp(), own.rules)
     if part.work == "janitor":
         faded = _tidied(context, db, rows, faded, now)
     decision = forget_limit.decide(context, db, part_of[0], part, rows, faded)
     with db.pipeline():
         if not part.dry_run:
-            write_counted(db, before, rows)
+            write_turn_limit(db, before, rows)
             _write(db, part_of[0], rows, faded, decision.forgotten, decision.held, now)
         counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
         spent = (time.perf_counter() - began) * 1000
@@ -254,7 +254,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
 def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> bool:
     """Forget the next facts over capacity; return whether there may be more."""
     began = time.perf_counter()
-    gone = let_go(context, db, part_of[0], part)
+    gone = forget_least_valuable(context, db, part_of[0], part)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, Counters(processed=gone, changed=gone, crowded=gone, duration_ms=spent))
     return bool(gone) and not part.dry_run
@@ -274,7 +274,7 @@ def _write(
 ) -> None:
     """Write tombstones, reduced vectors, and the new state of the facts."""
     stay = ~forgotten
-    waiting = forget_limit.waiting(rows, faded, held, now, GUARD)
+    waiting = forget_limit.until_requested_end(rows, faded, held, now, GUARD)
     _shrink(db, rows.only(stay), faded.fidelity[stay])
     due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)

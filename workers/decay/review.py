@@ -15,7 +15,7 @@ from uuid import UUID
 
 from workers.context import Context
 from workers.coordination import idempotency
-from workers.decay.forget_limit import allowed
+from workers.decay.forget_limit import take_allowance
 from workers.decay.runs import check_own
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement
@@ -192,7 +192,7 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Becau
         wanted = _still_needless(db, tenant, found, now)
         limits.lock(db, tenant)  # concurrent reviews of a namespace share its daily limit
         left = min(len(wanted), _left_today(context, db, tenant, now))
-        granted = allowed(context, db, tenant, left, now)
+        granted = take_allowance(context, db, tenant, left, now)
         gone = wanted[:granted]
         why = [{"because_of": str(found[id_].of), "why": found[id_].why} for id_ in gone]
         forget_within(db, [tenant] * granted, gone, [REASON] * granted, now, run, why)

@@ -15,7 +15,7 @@ OPERATORS = ("cold_threshold", "forget_limit", "forget_limit_week")
 """Settings of the operator, which namespaces cannot override."""
 
 
-def supposed(context: Context, own: Document, given: Sequence[str]) -> tuple[Context, Document]:
+def with_settings(context: Context, own: Document, given: Sequence[str]) -> tuple[Context, Document]:
     """Return a context and namespace settings with each `PATH=VALUE` applied, in the format of `ebb settings --set`.
 
     Raises:

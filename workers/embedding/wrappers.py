@@ -92,7 +92,7 @@ class PausingEmbedder:
 REMEMBERED = 256
 
 
-class Queries:
+class QueryCache:
     """A cache of the vectors of this process's recent queries."""
 
     def __init__(self, embedder: Embedder) -> None:

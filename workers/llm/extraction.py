@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from workers.core.extraction import Pointed
+from workers.core.extraction import Quote
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
@@ -45,9 +45,9 @@ class _Facts(BaseModel):
     facts: list[_Fact]
 
 
-def point_out(
+def quotes(
     chat: "Chat", messages: Mapping[int, str], context: Sequence[tuple[str, str]], seconds: float
-) -> list[tuple[int, Pointed]]:
+) -> list[tuple[int, Quote]]:
     """Return (message number, words) that the LLM points at; `context` is (role, text) in order.
 
     Raises:
@@ -59,7 +59,7 @@ def point_out(
     }
     found = chat.ask(INSTRUCTIONS, question, _Facts, seconds).facts
     return [
-        (one.number, Pointed(one.quote, one.entity, one.key, one.value, one.single))
+        (one.number, Quote(one.quote, one.entity, one.key, one.value, one.single))
         for one in found
         if one.number in messages
     ]

@@ -23,7 +23,7 @@ from workers.memory import estimate
 from workers.memory.embed import keep_vectors
 from workers.memory.lifetime import UNKNOWN, Life
 from workers.memory.namespace_settings import hygiene, rules_of
-from workers.memory.turn_limit import Turns, add_turns_within, outrun_within
+from workers.memory.turn_limit import Turns, add_turns_within, apply_within
 from workers.storage import activity, facts, statements, vectors
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact, Known, TextInSession
@@ -76,7 +76,7 @@ def add_within(
     if kept:
         keep_vectors(db, tenant, list(kept), np.stack(list(kept.values())))
     if turns.turns > own.persistent_turns and turns.grown:
-        outrun_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
+        apply_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
     return {row.id: row.hash for row, _ in new}
 
 

@@ -73,12 +73,12 @@ def classified(
     The LLM is not asked after `until`, on the monotonic clock, nor about facts that are stored or were classified by an
     earlier delivery, so a redelivery has the same result.
     """
-    new = [row for row, intent in zip(rows, intents, strict=True) if not intent.asked]
+    new = [row for row, intent in zip(rows, intents, strict=True) if not intent.requested]
     judged = _intents_of(context, tenant, new, embedded, now, until)
     replaced = _replaced(context, tenant, judged, now)
     stated, meant = list(zip(rows, given, strict=True)), list(intents)
     for place, (row, intent) in enumerate(zip(rows, intents, strict=True)):
-        if row.hash in judged and not intent.asked:
+        if row.hash in judged and not intent.requested:
             meant[place] = judged[row.hash]
             stated[place] = _inheriting(*stated[place], replaced.get(row.hash))
     return [row for row, _ in stated], [fact for _, fact in stated], meant

@@ -63,11 +63,11 @@ def past(intervals: Sequence[DecayInterval], since: float, strength: float) -> P
             Hit(over, _interval_salience_at(interval, over), high)
             for (interval, over), high in zip(each, after, strict=False)
         ],
-        joined([band for interval, over in each for band in _interval_tiers(interval, over)]),
+        merged_bands([band for interval, over in each for band in _interval_tiers(interval, over)]),
     )
 
 
-def joined(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+def merged_bands(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
     """Return the bands with adjacent ones of the same tier merged."""
     whole: list[tuple[str, float, float]] = []
     for name, begins, over in bands:
@@ -158,7 +158,7 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
     before = past(intervals, since, float(_strength(facts)[0]))
     after = _instants(facts, since, until, instant)
     at = np.concatenate([before.at, after])
-    bands = joined([*before.tiers, *_tiers(facts, since, until)])
+    bands = merged_bands([*before.tiers, *_tiers(facts, since, until)])
     return {
         "now": instant,
         "from": float(at[0]),

@@ -123,7 +123,7 @@ def edit_within(
     return {one.before.id: [name for name in EDITABLE if name in one.new] for one in changes}
 
 
-def united(known: Sequence[str], given: Sequence[str]) -> list[str]:
+def union_of_tags(known: Sequence[str], given: Sequence[str]) -> list[str]:
     """Return the union of tags, in order."""
     return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
 

@@ -17,7 +17,7 @@ from workers.context import Context
 from workers.coordination import idempotency
 from workers.core.extraction import SPEAKER, Extracted, extracted
 from workers.errors import InvalidInputError, JudgementError, UnusableJudgementError
-from workers.llm.extraction import point_out
+from workers.llm.extraction import quotes
 from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.storage import activity, links, namespaces, turns
@@ -92,9 +92,7 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
     around = [(one.role or "", one.text[:LONGEST]) for one in shown if one not in wanted]
     numbered = dict(enumerate(wanted, start=1))
     try:
-        pointed = point_out(
-            context.chat, {number: one.text for number, one in numbered.items()}, around, QUESTION_SECONDS
-        )
+        pointed = quotes(context.chat, {number: one.text for number, one in numbered.items()}, around, QUESTION_SECONDS)
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         if not isinstance(error, UnusableJudgementError):

@@ -95,7 +95,7 @@ def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
     found: list[str] = []
     for _ in context.each_shard():
         with transaction(context.read_url) as db:
-            found += tenants.beginning(db, prefix, limit)
+            found += tenants.with_prefix(db, prefix, limit)
     return sorted(found)[:limit]
 
 

@@ -60,7 +60,7 @@ def forget(
 def _forget(
     db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool, run: UUID | None
 ) -> dict[UUID, Outcome | InvalidInputError]:
-    deep.surface(db, tenant, ids)
+    deep.promote(db, tenant, ids)
     activity.lock(db, tenant, ids)
     before = tombstones.standings(db, tenant, ids, now)
     restored = events.later(db, tenant, list(before), ["restored"], now)
@@ -70,14 +70,16 @@ def _forget(
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
     purged = statements.forgotten_of(db, tenant, [id_ for id_ in ids if id_ not in before])
-    outcomes = {id_: standing(id_, *purged[id_]) if id_ in purged else Outcome(id=id_, action="unknown") for id_ in ids}
-    outcomes |= {one.id: standing(one.id, one.forgotten_at, one.reason) for one in before.values()}
-    outcomes |= {id_: standing(id_, now, "asked", "forgotten") for id_ in requested}
+    outcomes = {
+        id_: outcome_of(id_, *purged[id_]) if id_ in purged else Outcome(id=id_, action="unknown") for id_ in ids
+    }
+    outcomes |= {one.id: outcome_of(one.id, one.forgotten_at, one.reason) for one in before.values()}
+    outcomes |= {id_: outcome_of(id_, now, "asked", "forgotten") for id_ in requested}
     outcomes |= {id_: outcomes[id_].model_copy(update={"action": "purged"}) for id_ in going if purge}
     return outcomes | {id_: overtaken_error(id_, "restored", at, now) for id_, at in restored.items()}
 
 
-def standing(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
+def outcome_of(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
     """Return the outcome of a fact with the time and reason of its tombstone."""
     return Outcome(id=id_, action=action, forgotten_at=at, reason=reason)
 
@@ -120,10 +122,10 @@ def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -
 def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
     """Forget ended facts that no pass has forgotten yet, so that the same statements can be stored again."""
     ended = activity.ended_among(db, tenant, hashes, now)
-    return forget_over(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
+    return forget_ended_of(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
 
 
-def forget_over(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> int:
+def forget_ended_of(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> int:
     """Forget the ended ones of a namespace's live, locked facts; return how many.
 
     Facts that the next pass would hold are left.

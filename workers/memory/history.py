@@ -39,7 +39,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is not None:
-            deep.surface(db, tenant.id, [id_])
+            deep.promote(db, tenant.id, [id_])
     with reading(context.database_url) as db:
         account = None if tenant is None else events.account(db, tenant.id, id_, now)
         ends = {} if tenant is None else _endings(context, db, tenant, id_)

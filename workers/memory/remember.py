@@ -33,7 +33,7 @@ def turns(context: Context, asked: Remember) -> tuple[list[Utterance], list[dict
     return said, [_fact(asked, one, id_, new.get(id_)) for one, id_ in zip(said, ids, strict=True)], list(new)
 
 
-def remembered(
+def outcomes(
     asked: Remember,
     said: Sequence[Utterance],
     given: Sequence[dict[str, Any]],

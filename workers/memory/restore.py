@@ -16,7 +16,7 @@ from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, as_written, ends
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.forget import forget_ended, forget_over, overtaken_error, standing
+from workers.memory.forget import forget_ended, forget_ended_of, outcome_of, overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
 from workers.storage import (
@@ -145,7 +145,7 @@ def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) 
 def _restore(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
-    deep.surface(db, tenant.id, ids)
+    deep.promote(db, tenant.id, ids)
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids, now)
     done = events.restored_at(db, tenant.id, ids, now)
@@ -158,7 +158,7 @@ def _restore(
     outcomes: dict[UUID, Outcome | InvalidInputError] = {
         id_: _not_there(id_, tenant.name) for id_ in ids if id_ not in there
     }
-    outcomes |= {id_: standing(id_, one.forgotten_at, one.reason) for id_, one in there.items()}
+    outcomes |= {id_: outcome_of(id_, one.forgotten_at, one.reason) for id_, one in there.items()}
     outcomes |= {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
     return outcomes | refused, faded
 
@@ -168,7 +168,7 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
     rows = activity.lock(db, tenant, ids)
     statements.identify(db, tenant, rows.ids)
     live = {one.id for one in tombstones.standings(db, tenant, rows.ids, now).values() if one.live}
-    forget_over(context, db, tenant, rows.among(live), now)
+    forget_ended_of(context, db, tenant, rows.among(live), now)
     return activity.lock(db, tenant, ids)
 
 
@@ -220,7 +220,7 @@ def _revive(
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
-    duplicate_pairs.set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
+    duplicate_pairs.mark_different(db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in back if _becomes_live(one)})
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)

@@ -14,19 +14,19 @@ from uuid_utils.compat import uuid7
 from workers.context import Context
 from workers.core import injection, lifetime
 from workers.core.arrays import Vectors
-from workers.core.intent import Intent, asked, stretches
+from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
 from workers.core.text import less_specific, text_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Stored, add_within, answers_for
 from workers.memory.classify import classified
-from workers.memory.edit import edit_within, united
+from workers.memory.edit import edit_within, union_of_tags
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import lives
 from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
-from workers.memory.supersede import Decision, Settled, find_within
+from workers.memory.supersede import Decision, KnownFact, find_within
 from workers.memory.touch import touch_within
 from workers.storage import activity, edits, facts, namespaces, statements, vectors
 from workers.storage.connection import Connection, generic_plans, transaction, writing
@@ -136,7 +136,7 @@ def store_many(
 def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
     given = [_with_tags(fact, classify=classify) for fact in said]
     rows = _aligned([_row(context, fact, now) for fact in given])
-    return Batch(said, rows, given, [asked(fact.supersedes) for fact in given])
+    return Batch(said, rows, given, [requested(fact.supersedes) for fact in given])
 
 
 def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Known:
@@ -265,7 +265,7 @@ def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[s
     for fact, known in stated.values():
         own, before = explicit(fact), wanted.get(known.id, {})
         if "tags" in own:
-            own["tags"] = united(before.get("tags", known.tags), own["tags"])
+            own["tags"] = union_of_tags(before.get("tags", known.tags), own["tags"])
         if own:
             wanted[known.id] = before | own
     return wanted
@@ -408,7 +408,7 @@ def _write(
     said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
     answers: dict[int, Stored | InvalidInputError] = {}
     ids, hashes = [row.id for row in rows], [row.hash for row in rows]
-    for places in stretches(ids, hashes, intents, said):
+    for places in independent_stretches(ids, hashes, intents, said):
         own = [rows[i] for i in places]
         decisions = supersede.settle_within(db, tenant, own, [intents[i] for i in places], now)
         adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
@@ -430,11 +430,11 @@ def _settled(
     """Link closed facts with their successors; return the answers that this changes."""
     settled: dict[int, Stored | InvalidInputError] = {}
     pairs: dict[UUID, UUID] = {}
-    concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, Settled)]
+    concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, KnownFact)]
     unembedded = vectors.pending_among(db, tenant, concerned) if concerned else set()
     for place, decision in decisions.items():
         match decision.answer, answers.get(place):
-            case Settled(id_, action), _:
+            case KnownFact(id_, action), _:
                 settled[place] = Stored(id_, action, id_ not in unembedded)
             case InvalidInputError() as refusal, _:
                 settled[place] = refusal

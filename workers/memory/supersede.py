@@ -18,7 +18,7 @@ from workers.storage.tombstones import Standing
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class KnownFact:
     """The outcome of a fact that is not added: the known fact, and what was done to it."""
 
     id: UUID
@@ -29,7 +29,7 @@ class Settled:
 class Decision:
     """The outcome of a fact, or None if it is to be added, and the known fact that it closes."""
 
-    answer: Settled | InvalidInputError | None = None
+    answer: KnownFact | InvalidInputError | None = None
     closes: Closed | None = None
 
 
@@ -79,11 +79,11 @@ def _decide(
         case Action.UPDATE:
             return _replace(row, intent, target, states.get(row.id), saying.get(row.hash), now)
         case Action.DELETE if target is not None and target.current:
-            return Decision(Settled(target.id, "retracted"), Closed(target.id, now, now))
+            return Decision(KnownFact(target.id, "retracted"), Closed(target.id, now, now))
         case Action.DELETE if target is not None and target.retracted:
-            return Decision(Settled(target.id, "retracted"))
+            return Decision(KnownFact(target.id, "retracted"))
         case Action.NOOP if target is not None and target.current:
-            return Decision(Settled(target.id, "unchanged"))
+            return Decision(KnownFact(target.id, "unchanged"))
     return Decision()
 
 
@@ -92,10 +92,10 @@ def _replace(
 ) -> Decision:
     """Decide on a fact that is to replace `target`; `own` has the same id already, and `saying` is an equal fact."""
     if own is not None and same_record(own.hash, row.hash) and own.supersedes_id == intent.target:
-        return Decision(Settled(own.id, "updated"))
+        return Decision(KnownFact(own.id, "updated"))
     fault = _fault(row, intent, target, own, saying)
     if fault is not None:
-        return Decision(InvalidInputError(fault) if intent.asked else None)
+        return Decision(InvalidInputError(fault) if intent.requested else None)
     if target is None or not target.current:
         return Decision()
     return Decision(closes=Closed(target.id, min(row.created_at, now), row.valid_from))

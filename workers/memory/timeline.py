@@ -29,13 +29,13 @@ def timeline(context: Context, asked: ShowTimeline, now: datetime) -> Timeline:
         InvalidInputError: the cursor is not one of this listing.
     """
     place = cursors.place(asked.cursor, Cursor)
-    deep.come_up(context, asked.namespace, Question(f"{asked.entity} {asked.key}", deep=True), now)
+    deep.promote_matching(context, asked.namespace, Question(f"{asked.entity} {asked.key}", deep=True), now)
     with reading(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return Timeline(statements=[], next=None)
         named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]
-        ids = entities.of_entity_ever(db, tenant.id, asked.entity, asked.key, named)
+        ids = entities.of_entity_with_past(db, tenant.id, asked.entity, asked.key, named)
         after = None if place is None else (place.valid_from, place.id)
         found = entities.stated(db, tenant.id, ids, now, asked.limit + 1, after)
     shown = found[: asked.limit]

@@ -39,20 +39,20 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
     return Turns(before + len(new), bool(new))
 
 
-def outrun_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
+def apply_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
     """End persistent episodes that occurred before a turn; locked ones are left for the next turn."""
     found = AT_ONCE
     while found == AT_ONCE:
-        rows = turn_limit.outrun(db, tenant, before, AT_ONCE)
-        _write_outrun(context, db, rows, now)
+        rows = turn_limit.past_limit(db, tenant, before, AT_ONCE)
+        _apply(context, db, rows, now)
         found = len(rows)
 
 
-def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
+def _apply(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
     if not rows.ids:
         return
-    aged = counted(rows, namespace_rules(context, db, rows.namespaces), now)
-    write_counted(db, rows, aged)
+    aged = with_turn_limit(rows, namespace_rules(context, db, rows.namespaces), now)
+    write_turn_limit(db, rows, aged)
     known = facts.known_by_id(db, int(rows.namespaces[0]), rows.ids)
     live = aged.only(np.array([known[id_].live for id_ in rows.ids], dtype=np.bool_) & ~rows.held)
     if live.ids:
@@ -60,7 +60,7 @@ def _write_outrun(context: Context, db: Connection, rows: Activity, now: datetim
         due.write_faded(db, live, as_written(live.anchors, now.timestamp(), rules), live.held)
 
 
-def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
+def with_turn_limit(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
     """Return facts with the turn limit applied at an instant; the count of a pinned episode restarts."""
     anchors, instant = rows.anchors, now.timestamp()
     over = (anchors.branch == Branch.PERSISTENT) & past_turn_limit(rows.occurred, own.turns, own.most_turns)
@@ -71,8 +71,8 @@ def counted(rows: Activity, own: NamespaceRules, now: datetime) -> Activity:
     )
 
 
-def write_counted(db: Connection, before: Activity, after: Activity) -> None:
-    """Write the differences that `counted` made in locked facts."""
+def write_turn_limit(db: Connection, before: Activity, after: Activity) -> None:
+    """Write the differences that `with_turn_limit` made in locked facts."""
     differs = (before.anchors.outrun_at != after.anchors.outrun_at) | (before.occurred != after.occurred)
     if differs.any():
         turn_limit.write(db, after.only(differs))

@@ -50,7 +50,7 @@ NEIGHBOURS = """
     from facts
     join facts as beside on beside.namespace = facts.namespace and beside.session = facts.session
         and beside.turn between facts.turn - %(reach)s::bigint and facts.turn + %(reach)s::bigint
-    where facts.namespace = %(namespace)s and facts.id = any(%(bringing)b)
+    where facts.namespace = %(namespace)s and facts.id = any(%(neighbours_of)b)
         and (%(deep)s or beside.forgotten_at is null) and beside.superseded_at is null
 """
 
@@ -60,7 +60,7 @@ LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s,
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
 # one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run.
-WEIGH = rf"""
+READ = rf"""
     select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
@@ -149,7 +149,7 @@ MATCHES = f"""
 # The text's positions follow those of category, entity, key and value, which are indexed twice (`search_lexemes`);
 # `before` is the last position of these. All other words are filtered out before unnesting, which would otherwise
 # take ten times as long.
-PLACES = """
+POSITIONS = """
     select id, lexeme, positions, before
     from facts
     cross join lateral (
@@ -163,7 +163,7 @@ PLACES = """
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
-SHARED = """
+LEXEMES_OF = """
     select term from unnest(%(terms)s::text[]) as term
     where exists (
         select from facts where namespace = %(namespace)s and id = %(id)s and tsvector_to_array(search) @> array[term]
@@ -220,7 +220,7 @@ NUMBERS: dict[str, type[Any]] = {
     "recall_count": np.int64, "branch": np.int64, "tier": np.int64, "fidelity": np.int64,
     "content_salience": np.float64, "cosine": np.float64,
 }  # fmt: skip
-"""The fields that scoring needs of a fact, in the order of `WEIGH`; times are epoch seconds.
+"""The fields that scoring needs of a fact, in the order of `READ`; times are epoch seconds.
 
 `session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine` is NaN where
 there is no vector; `signature` has bytes where the vector is not full. `left_out` names the rule that hides the fact.
@@ -279,31 +279,31 @@ class Matches:
     lengths: Floats
 
 
-def weigh(
+def read(
     db: Connection,
     namespace: int,
     ids: Sequence[UUID],
     query: Mapping[int, Vectors],
     scope: Scope,
     *,
-    bringing: Sequence[UUID] = (),
+    neighbours_of: Sequence[UUID] = (),
     reach: int = 0,
 ) -> Candidates:
     """Return the candidates with these ids, including those that a rule leaves out.
 
-    Adds the facts at most `reach` turns before or after those of `bringing` in the same session. `query` maps dims to
-    the query's vector, pooled as stored vectors are; it may be empty.
+    Adds the facts at most `reach` turns before or after those of `neighbours_of` in the same session. `query` maps dims
+    to the query's vector, pooled as stored vectors are; it may be empty.
     """
     given: dict[str, Any] = {
         "namespace": namespace,
         "ids": columns.uuids(ids),
-        "bringing": columns.uuids(bringing),
+        "neighbours_of": columns.uuids(neighbours_of),
         "reach": reach,
         "dims": list(query),
         "queries": [HalfVector(vector) for vector in query.values()],
     }
     given |= scope.parameters()
-    rows = db.execute(WEIGH, given, binary=True).fetchall()
+    rows = db.execute(READ, given, binary=True).fetchall()
     found = np.empty(len(rows), RECORD)
     if rows:
         *others, numbers = zip(*rows, strict=True)
@@ -353,7 +353,7 @@ def _matches(cursor: Cursor, terms: int) -> Matches:
     return Matches(list(ids), columns.floats_of(ranks, terms), np.array(lengths, np.float64))
 
 
-def places(
+def positions_of(
     db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]
 ) -> list[tuple[UUID, str, list[int]]]:
     """Return (fact, stem, positions) of the stems in these facts, positions counted in words of the text from 0.
@@ -361,13 +361,13 @@ def places(
     Words of category, entity, key and value have negative positions.
     """
     given = {"namespace": namespace, "ids": columns.uuids(ids), "stems": list(stems)}
-    rows = db.execute(PLACES, given, binary=True).fetchall()
+    rows = db.execute(POSITIONS, given, binary=True).fetchall()
     return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
 
 
-def shared(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:
+def lexemes_of(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:
     """Return the lexemes that a fact contains."""
-    return [term for (term,) in db.execute(SHARED, {"namespace": namespace, "id": id_, "terms": list(terms)})]
+    return [term for (term,) in db.execute(LEXEMES_OF, {"namespace": namespace, "id": id_, "terms": list(terms)})]
 
 
 def quoted(lexeme: str) -> str:

@@ -220,7 +220,7 @@ def in_pipeline(db: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def beside(url: str) -> Iterator[Connection]:
+def second_reader(url: str) -> Iterator[Connection]:
     """Yield a second reader, whose queries run in parallel with those of the first.
 
     Raises:

@@ -66,7 +66,7 @@ READ = """
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
 """
 
-SINK = """
+DEMOTE = """
     insert into deep (forgotten_at, namespace, signature, id, words, body)
     select forgotten_at, facts.namespace, signature, facts.id, new.words::bit varying, new.body
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(words)s::text[], %(bodies)s::bytea[])
@@ -151,7 +151,7 @@ SEARCH = """
     ) as best
 """
 
-HOLDING = """
+CONTAINING = """
     select array(
         select (stem = any(held.lexemes))::int from unnest(%(stems)s::text[]) with ordinality as asked (stem, place)
         order by place
@@ -252,18 +252,18 @@ def claim(
     return db.execute(CLAIM, given | {"in_gaps": in_gaps, "simulated": simulated}).fetchall()
 
 
-def sink(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
+def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
     """Move locked tombstones into deep memory; return how many."""
     cursor = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)})
     names = [column.name for column in cursor.description or ()]
     found = [dict(zip(names, row, strict=True)) for row in cursor]
     given = {"namespaces": [one["namespace"] for one in found], "ids": [one["id"] for one in found]}
     words = [packing.marks(one["words"]) for one in found]
-    db.execute(SINK, given | {"words": words, "bodies": [_packed(one) for one in found]})
+    db.execute(DEMOTE, given | {"words": words, "bodies": [_packed(one) for one in found]})
     return db.execute(LEAVE, given).rowcount
 
 
-def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
+def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     """Move facts from deep memory back to tombstones; return how many.
 
     A link, contradiction or near-duplicate returns when both of its facts have returned.
@@ -281,11 +281,11 @@ def surface(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     _hand_over(db, namespace, rows)
     imports.add_links(db, namespace, _beside(rows, "links"))
     imports.add_contradictions(db, namespace, _beside(rows, "contradictions"))
-    imports.add_likenesses(db, namespace, _beside(rows, "likenesses"))
+    imports.add_near_duplicates(db, namespace, _beside(rows, "likenesses"))
     return len(rows)
 
 
-def any_in(db: Connection, namespace: int) -> bool:
+def is_used(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has facts in deep memory."""
     row = db.execute(ANY, {"namespace": namespace}).fetchone()
     return bool(row and row[0])
@@ -310,13 +310,13 @@ def search(
     return db.execute(SEARCH, given).fetchall()
 
 
-def holding(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
+def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
     """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
     with db.cursor(row_factory=class_row(Deep)) as cursor:
         bodies = cursor.execute(BODIES, {"namespace": namespace, "ids": list(ids)}).fetchall()
     said = {one.id: packing.unpack(one.body)[0] for one in bodies}
-    texts = [_said(said[id_]) if id_ in said else "" for id_ in ids]
-    return [held for (held,) in db.execute(HOLDING, {"texts": texts, "stems": list(stems)})]
+    texts = [_searched_text(said[id_]) if id_ in said else "" for id_ in ids]
+    return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
 
 
 def following(db: Connection, namespace: int, after: UUID | None, limit: int) -> dict[UUID, packing.Columns]:
@@ -326,7 +326,7 @@ def following(db: Connection, namespace: int, after: UUID | None, limit: int) ->
     return {one.id: packing.unpack(one.body)[0] for one in rows}
 
 
-def _said(fact: packing.Columns) -> str:
+def _searched_text(fact: packing.Columns) -> str:
     return " ".join(fact[name] or "" for name in ("text", "category", "entity", "key", "value"))
 
 

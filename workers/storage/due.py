@@ -61,7 +61,7 @@ PREVIEW = f"""
 """
 
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
-COMING = f"""
+DUE_BY = f"""
     {ANCHORS}
     where namespace = %(namespace)s and (due_at <= %(until)s or (%(all)s and not retired))
 """
@@ -151,13 +151,13 @@ def preview(
     return rows_of(db.execute(PREVIEW, given))
 
 
-def coming(db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False) -> Iterator[Activity]:
+def due_by(db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False) -> Iterator[Activity]:
     """Yield batches of a namespace's facts that are due by an instant.
 
     `every` yields all live facts, for when the due times were computed by other rules.
     """
     with db.cursor("due") as cursor:
-        cursor.execute(COMING, {"namespace": namespace, "until": until, "all": every})
+        cursor.execute(DUE_BY, {"namespace": namespace, "until": until, "all": every})
         while rows := cursor.fetchmany(batch):
             yield rows_of(cursor, rows)
 

@@ -71,7 +71,7 @@ OPEN = """
     limit %(limit)s
 """
 
-SET_APART = """
+MARK_DIFFERENT = """
     update likenesses set apart_at = %(now)s
     where namespace = %(namespace)s and (fact = any(%(ids)s) or other = any(%(ids)s)) and apart_at is null
 """
@@ -170,9 +170,9 @@ def unsettled(db: Connection, namespace: int, now: datetime, limit: int) -> dict
     return {(fact, other): similarity for fact, other, similarity in rows}
 
 
-def set_apart(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+def mark_different(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
     """Mark all pairs of these facts as not the same."""
-    db.execute(SET_APART, {"namespace": namespace, "ids": list(ids), "now": now})
+    db.execute(MARK_DIFFERENT, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
 def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, length: int = 80) -> dict[UUID, Member]:

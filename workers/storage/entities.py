@@ -118,7 +118,9 @@ def of_entity(db: Connection, namespace: int, entity: str, key: str | None) -> l
     return [id_ for (id_,) in db.execute(OF_ENTITY, given)]
 
 
-def of_entity_ever(db: Connection, namespace: int, entity: str, key: str | None, words: Sequence[str]) -> list[UUID]:
+def of_entity_with_past(
+    db: Connection, namespace: int, entity: str, key: str | None, words: Sequence[str]
+) -> list[UUID]:
     """Return all facts about an entity, or one key of it, past ones too; `words` are the lexemes of its name."""
     wanted = " & ".join(map(quoted, [f"namespace {namespace}", *words]))
     given = {"namespace": namespace, "entity": entity, "key": key, "words": wanted}

@@ -150,7 +150,7 @@ OWN = """
 """
 
 
-def beside_facts(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def other_records(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, row) of everything but facts, of one namespace or all, from server-side cursors."""
     statements = {
         "own": OWN,

@@ -203,7 +203,7 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
     """Return the existing facts among these ids; those in deep memory become tombstones."""
-    deep.surface(db, namespace, ids)
+    deep.promote(db, namespace, ids)
     with db.cursor(row_factory=class_row(Known)) as cursor:
         rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
         return {known.id: known for known in rows}
@@ -255,7 +255,7 @@ def sizes(db: Connection) -> tuple[float, int]:
     return (float(row[0]), int(row[1])) if row else (0.0, 0)
 
 
-def beginnings(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
+def excerpts(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
     """Return the facts' texts by id, shortened to `length` characters with an ellipsis."""
     return dict(db.execute(BEGINNINGS, {"namespace": namespace, "ids": list(ids), "length": length}).fetchall())
 

@@ -160,7 +160,7 @@ def add_contradictions(db: Connection, namespace: int, rows: Sequence[dict[str, 
     db.execute(ADD_CONTRADICTIONS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
-def add_likenesses(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+def add_near_duplicates(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write near-duplicates between existing facts."""
     db.execute(ADD_LIKENESSES, {"namespace": namespace, "rows": Jsonb(list(rows))})
 

@@ -16,9 +16,9 @@ LOCK = "select pg_advisory_xact_lock(%(key)s)"
 
 LOCK_FAMILY = (0x0EBB + 4) << 32
 
-ROOM = "select forget_room(%(namespace)s, %(now)s)"
+REMAINING = "select forget_room(%(namespace)s, %(now)s)"
 
-SPEND = """
+COUNT_ENDED = """
     insert into endings (namespace, at, facts, asked)
     values (%(namespace)s, date_trunc('minute', %(now)s), %(facts)s, %(asked)s)
     on conflict (namespace, at) do update
@@ -36,7 +36,7 @@ COUNT_DUE = """
     ) as few
 """
 
-SPENT = """
+RECENTLY_ENDED = """
     select date_part('epoch', at), facts, asked from endings
     where namespace = %(namespace)s and at > %(now)s::timestamptz - interval '7 days'
 """
@@ -65,16 +65,16 @@ def lock(db: Connection, namespace: int) -> None:
     db.execute(LOCK, {"key": LOCK_FAMILY + namespace})
 
 
-def room(db: Connection, namespace: int, now: datetime) -> int | None:
+def remaining(db: Connection, namespace: int, now: datetime) -> int | None:
     """Return how many more facts of a namespace may end at `now`; none if there is no limit."""
-    row = db.execute(ROOM, {"namespace": namespace, "now": now}).fetchone()
+    row = db.execute(REMAINING, {"namespace": namespace, "now": now}).fetchone()
     return None if row is None or row[0] is None else int(row[0])
 
 
-def spend(db: Connection, namespace: int, facts: int, now: datetime, *, asked: int = 0) -> None:
+def count_ended(db: Connection, namespace: int, facts: int, now: datetime, *, asked: int = 0) -> None:
     """Count facts that ended without their owners' request, and those that ended on request (`asked`)."""
     if facts or asked:
-        db.execute(SPEND, {"namespace": namespace, "facts": facts, "asked": asked, "now": now})
+        db.execute(COUNT_ENDED, {"namespace": namespace, "facts": facts, "asked": asked, "now": now})
 
 
 def shares(db: Connection) -> tuple[float, float]:
@@ -93,9 +93,9 @@ def count_due(db: Connection, namespace: int, now: datetime, limit: int) -> int:
     return number(db, COUNT_DUE, {"namespace": namespace, "now": now, "limit": limit})
 
 
-def spent(db: Connection, namespace: int, now: datetime) -> list[Ending]:
+def recently_ended(db: Connection, namespace: int, now: datetime) -> list[Ending]:
     """Return (time, facts, asked) of what ended within the last week."""
-    return db.execute(SPENT, {"namespace": namespace, "now": now}).fetchall()
+    return db.execute(RECENTLY_ENDED, {"namespace": namespace, "now": now}).fetchall()
 
 
 def last_pass(db: Connection, namespace: int) -> datetime | None:
@@ -206,7 +206,7 @@ SET_CLOCK = """
 """
 
 # Branches are excluded: they are aged on purpose.
-HOLD_GAP = """
+RECORD_GAP = """
     update namespaces set gap_from = coalesce(gap_from, %(last)s), gap_until = %(now)s where branch_of is null
 """
 
@@ -217,7 +217,7 @@ GAPS = """
 GAPS_WAITING = "select name from namespaces where gap_until is not null order by name"
 
 # Facts held for the gap are due as they would have been without it.
-TAKE_BACK = """
+REMOVE_GAPS = """
     with undone as (
         update namespaces set gap_from = null, gap_until = null, held_since = null where gap_until > %(now)s
         returning id
@@ -254,14 +254,14 @@ def set_clock(db: Connection) -> None:
     db.execute(SET_CLOCK)
 
 
-def hold_gap(db: Connection, reading: Reading) -> None:
+def record_gap(db: Connection, reading: Reading) -> None:
     """Record a gap in every namespace, whose ended facts wait for confirmation; an open gap is extended."""
-    db.execute(HOLD_GAP, {"last": reading.last, "now": reading.now})
+    db.execute(RECORD_GAP, {"last": reading.last, "now": reading.now})
 
 
-def take_back(db: Connection, reading: Reading) -> int:
+def remove_gaps(db: Connection, reading: Reading) -> int:
     """Remove gaps that end in the future, after a clock was set back; return how many facts were held for them."""
-    return db.execute(TAKE_BACK, {"now": reading.now}).rowcount
+    return db.execute(REMOVE_GAPS, {"now": reading.now}).rowcount
 
 
 def gaps_waiting(db: Connection) -> list[str]:

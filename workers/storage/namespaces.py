@@ -124,7 +124,7 @@ def names(db: Connection, ids: Sequence[int]) -> list[str]:
     return [name for (name,) in db.execute(NAMES, {"ids": list(ids)})]
 
 
-def beginning(db: Connection, prefix: str, limit: int) -> list[str]:
+def with_prefix(db: Connection, prefix: str, limit: int) -> list[str]:
     """Return the names that begin with a prefix, in order."""
     return [name for (name,) in db.execute(BEGINNING, {"prefix": prefix, "limit": limit})]
 

@@ -198,12 +198,12 @@ def stop() -> None:
         _known.pop(key).stopped.set()
 
 
-def chosen() -> str:
+def current_url() -> str:
     """Return the URL of the replica that the current `read` uses; empty for the primary."""
     return _chosen.get()
 
 
-def leave() -> None:
+def use_primary() -> None:
     """Use the primary for the rest of the current `read`, as it depends on a write."""
     _chosen.set("")
 
@@ -223,7 +223,7 @@ def read(replicas: Replicas, token: str | None, act: Callable[[], T]) -> T:
     try:
         return act()
     except AWAY as error:
-        if not chosen():
+        if not current_url():
             raise
         replicas.fail(one, error)
     finally:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from ebb.contract.recall import Filters
 
-from workers.core.names import plain
+from workers.core.names import folded
 from workers.storage import deep
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection
@@ -62,7 +62,7 @@ def matching_deep(
     found = deep.following(db, namespace, after, limit)
     fitting = [id_ for id_, fact in found.items() if _fits(fact, subject)]
     if wanted is not None and fitting:
-        held = deep.holding(db, namespace, fitting, wanted)
+        held = deep.containing(db, namespace, fitting, wanted)
         fitting = [id_ for id_, said in zip(fitting, held, strict=True) if all(said)]
     return {id_: str(found[id_]["text"]) for id_ in fitting}, max(found) if len(found) == limit else None
 
@@ -74,4 +74,4 @@ def _fits(fact: Mapping[str, Any], subject: Mapping[str, Any]) -> bool:
 def _is(stored: Any, wanted: Any) -> bool:
     if isinstance(stored, list):
         return wanted in stored
-    return stored is not None and plain(str(stored)) == plain(str(wanted))
+    return stored is not None and folded(str(stored)) == folded(str(wanted))

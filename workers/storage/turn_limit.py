@@ -37,7 +37,7 @@ ADVANCE = """
 """
 
 # Locked rows are left for the next turn.
-OUTRUN = f"""
+PAST_LIMIT = f"""
     {ANCHORS}
     where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
     order by occurred
@@ -82,9 +82,9 @@ def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[tuple[st
     return set(db.execute(ADVANCE, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall())
 
 
-def outrun(db: Connection, namespace: int, before: int, limit: int) -> Activity:
+def past_limit(db: Connection, namespace: int, before: int, limit: int) -> Activity:
     """Return persistent episodes from before a turn that are not marked as outrun, oldest first, locked."""
-    return rows_of(db.execute(OUTRUN, {"namespace": namespace, "before": before, "limit": limit}))
+    return rows_of(db.execute(PAST_LIMIT, {"namespace": namespace, "before": before, "limit": limit}))
 
 
 def write(db: Connection, rows: Activity) -> None:

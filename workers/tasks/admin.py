@@ -97,9 +97,9 @@ def settings(self: Task, asked: contract.ChangeSettings) -> dict[str, Any]:
 
 
 @task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)
-def system_course(_: Task, asked: contract.ShowSystemTimeSeries) -> dict[str, Any]:
+def system_time_series(_: Task, asked: contract.ShowSystemTimeSeries) -> dict[str, Any]:
     """Return the time series of queue lengths and write latencies."""
-    return system.system_course(context, asked.days, asked.now or context.now())
+    return system.load_over_time(context, asked.days, asked.now or context.now())
 
 
 @internal("memory.measure", Upkeep)

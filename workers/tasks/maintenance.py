@@ -62,7 +62,7 @@ class ExaminePart(admin.Examine):
 @internal("memory.embed_pending", EmbedPart, ignore_result=True)
 def embed_pending(_: Task, asked: EmbedPart) -> None:
     """Embed facts without a vector, one task at a time; then link facts that waited for their vectors."""
-    with signals.only_one(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
+    with signals.try_lock(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
         if not alone:
             return
         rest = _embed_all(asked)
@@ -121,15 +121,15 @@ def settle_tallies(__: Task, ___: Params) -> None:
     """Add changes to the tallies, and record tallies and queue lengths for the time series."""
     now = context.now()
     for _ in context.each_shard():
-        counting.settle(context, now)
-    queueing.note(context, now)
+        counting.settle_tallies(context, now)
+    queueing.record(context, now)
 
 
 @internal("memory.thin_course", Upkeep)
-def thin_course(self: Task, asked: Upkeep) -> dict[str, Any]:
+def thin_time_series(self: Task, asked: Upkeep) -> dict[str, Any]:
     """Reduce the resolution of old time series. Idempotent."""
     at = write_instant(self, asked.now)
-    return {"removed": sum(counting.thin(context, at) for _ in context.each_shard())}
+    return {"removed": sum(counting.thin_time_series(context, at) for _ in context.each_shard())}
 
 
 @internal("memory.ann", Params, ignore_result=True, **HOURS)
@@ -149,7 +149,7 @@ def rebuild_indexes(__: Task, ___: Params) -> dict[str, Any]:
 @internal("memory.clean", Params, ignore_result=True, **HOURS)
 def clean(__: Task, ___: Params) -> None:
     """Vacuum erased facts out of pages and indexes, and delete old ids of uses, one task at a time."""
-    with signals.only_one(context.redis, "clean", CLEAN_SECONDS) as alone:
+    with signals.try_lock(context.redis, "clean", CLEAN_SECONDS) as alone:
         for _ in context.each_shard() if alone else ():
             touching.drop_old_uses(context)
             purging.clean(context, context.now())
@@ -167,8 +167,8 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
     if not asked.scheduled:
         return _purge(asked, at)
     for _ in shards_of(asked):
-        forget_limit.check(context, everywhere=False)
-    with signals.only_one(context.redis, "purge", WORK_SECONDS * 2) as alone:
+        forget_limit.check_for_gap(context, everywhere=False)
+    with signals.try_lock(context.redis, "purge", WORK_SECONDS * 2) as alone:
         done = _purge(asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
     if (done.get("purged") and done["left"]) or int(done.get("sunk", 0)) >= purging.BATCH:
         scope = {"namespace": asked.namespace, "everywhere": asked.everywhere}
@@ -187,14 +187,14 @@ def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) 
     if not asked.dry_run and asked.everywhere:
         runs.drop_old(context)
     while not asked.dry_run and time.monotonic() < until:
-        sinking = purging.sink_batch(context, at, asked.scope, in_gaps=in_gaps)
+        sinking = purging.demote_batch(context, at, asked.scope, in_gaps=in_gaps)
         batch = purging.purge_batch(context, at, asked.scope, in_gaps=in_gaps)
         for grown in batch.namespaces:
             signals.mark_grown(context.redis, grown)
         erased, sunk = erased + batch.facts, sunk + sinking
         if not batch.facts and not sinking:
             break
-    left, before = purging.waiting(context, at, asked.scope), purging.before(context, at)
+    left, before = purging.waiting(context, at, asked.scope), purging.requested_before(context, at)
     ended = None if context.settings.deep_days is None else shown(purging.deep_before(context, at))
     return {"purged": erased, "left": left, "forgotten_before": shown(before), "sunk": sunk, "ended_before": ended}
 

@@ -73,7 +73,7 @@ def _alone(task_id: str) -> Iterator[bool]:
     with ExitStack() as stack:
         alone = True
         with suppress(RefusedError):
-            alone = stack.enter_context(signals.only_one(context.redis, f"once:{task_id}", LOCK_SECONDS))
+            alone = stack.enter_context(signals.try_lock(context.redis, f"once:{task_id}", LOCK_SECONDS))
         yield alone
 
 

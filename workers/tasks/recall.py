@@ -56,14 +56,16 @@ class RecallTask(LaneTask):
         for one in shown:
             returned.setdefault(one.namespace or namespace, []).append(str(one.id))
         given = {"at": at.isoformat(), "question": repeats.key(question)} | ({"deep": True} if deep else {})
-        given_out = [(name, contexts.Given(at.timestamp(), self.name, question, ids)) for name, ids in returned.items()]
+        given_out = [
+            (name, contexts.ShownContext(at.timestamp(), self.name, question, ids)) for name, ids in returned.items()
+        ]
         self.request.given_out = [*(self.request.get("given_out") or ()), *given_out]
         doubtful = {str(id_) for id_ in uncertain}
         certain = {name: [id_ for id_ in ids if id_ not in doubtful] for name, ids in returned.items()}
         touches = [{"namespace": name, "ids": ids} | given for name, ids in certain.items() if ids]
         self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
 
-    def weigh(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
+    def check_cost(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
         """Check the cost of questions; expensive ones take a slot of the bulk lane, or wait for one.
 
         Raises:
@@ -129,7 +131,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
     Questions about the past, and those with `why`, touch nothing.
     """
     at, question = asked.now or context.now(), _question(asked)
-    self.weigh(asked, [asked])
+    self.check_cost(asked, [asked])
     self.let_passes_yield()
     with timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
@@ -143,7 +145,7 @@ def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
     at = asked.now or context.now()
     checked = [_checked(one, asked.namespace) for one in asked.queries]
     good = [one for one in checked if not isinstance(one, InvalidInputError)]
-    self.weigh(asked, [one for one, _ in good])
+    self.check_cost(asked, [one for one, _ in good])
     self.let_passes_yield()
     with timed("recall all"):
         found = iter(finding.recall_many(context, asked.namespace, [question for _, question in good], at))
@@ -280,7 +282,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         deep=asked.deep,
         namespaces=tuple(asked.namespaces or ()),
     )
-    self.weigh(asked, [asked])
+    self.check_cost(asked, [asked])
     self.let_passes_yield()
     done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:

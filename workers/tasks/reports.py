@@ -32,9 +32,9 @@ def stats(_: Task, asked: contract.ShowStats) -> dict[str, Any]:
 
 
 @task_of(contract.TIME_SERIES, contract.ShowTimeSeries)
-def course(_: Task, asked: contract.ShowTimeSeries) -> dict[str, Any]:
+def time_series(_: Task, asked: contract.ShowTimeSeries) -> dict[str, Any]:
     """Return the time series of a namespace's counts."""
-    return counting.course(context, asked.namespace, asked.days, asked.now or context.now())
+    return counting.counts_over_time(context, asked.namespace, asked.days, asked.now or context.now())
 
 
 @task_of(contract.NAMESPACES, contract.ListNamespaces, from_replica=True)

@@ -26,7 +26,7 @@ from workers.memory import extract as extracting
 from workers.memory import store as storing
 from workers.memory.add import Stored
 from workers.memory.extract import AT_ONCE, QUESTION_SECONDS
-from workers.memory.remember import remembered, turns
+from workers.memory.remember import outcomes, turns
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
@@ -51,7 +51,7 @@ class StoreTask(EbbTask):
         """Send the janitor at most once a minute; its message expires after that."""
         name = self.request.get("captured")
         wanted = name and self._may_look(name) and tidying.schedule(context, name) == "onCapture"
-        if wanted and signals.may_tidy(context.redis, name):
+        if wanted and signals.may_start_janitor(context.redis, name):
             app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
 
     def _may_look(self, name: str) -> bool:
@@ -99,7 +99,7 @@ def remember(self: Task, asked: Remember) -> Remembered:
     done = _store(self, asked, given, at, own_id, use_of(self))
     stored = {one.id for one in done if isinstance(one, Stored) and one.action in LINKED}
     _extract([id_ for id_ in new if id_ in stored], asked.namespace, at, own_id)
-    return remembered(asked, said, given, done)
+    return outcomes(asked, said, given, done)
 
 
 def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:

@@ -55,7 +55,7 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
     door = door_of(request)
     since = (datetime.now(UTC) - timedelta(hours=door.settings.last_contexts_hours)).timestamp()
     try:
-        found = contexts.last(door.redis, memory.namespace, since)
+        found = contexts.latest(door.redis, memory.namespace, since)
     except AWAY as error:
         raise UnavailableError(explain(error)) from None
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]

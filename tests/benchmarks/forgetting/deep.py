@@ -61,7 +61,7 @@ def _let_a_year_pass(context: Context) -> None:
 
 
 def _sink(context: Context) -> None:
-    while purge.sink_batch(context, SUNK, None):
+    while purge.demote_batch(context, SUNK, None):
         pass
 
 

@@ -85,7 +85,7 @@ def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime
     return None if math.isinf(days) else now - timedelta(days=days)
 
 
-def ending(context: Context, tenant: Namespace, shown: Described) -> dict[UUID, Ending]:
+def endings_of(context: Context, tenant: Namespace, shown: Described) -> dict[UUID, Ending]:
     """Return the endings of the live facts, by id."""
     return endings(shown.live, rules_of(context, hygiene(context, tenant.settings)))
 
@@ -123,7 +123,7 @@ def result(
     )
 
 
-def parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence[UUID] = ()) -> dict[str, Any]:
+def score_parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence[UUID] = ()) -> dict[str, Any]:
     """Return the parts of a score, its rank in each arm and without decay (1 is best), and the results it updates.
 
     score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer, where fit is made of

@@ -26,13 +26,13 @@ class Found:
     near: dict[UUID, float]
     meaning: float = ranking.EVEN
 
-    def brought(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
+    def how_found(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
         """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""
         if self.text.scores.get(id_, 0.0) > 0:
             return "words"
         return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
 
-    def promising(self, most: int | None = None) -> dict[UUID, float]:
+    def fused(self, most: int | None = None) -> dict[UUID, float]:
         """Return the candidates of both arms with their fused scores, best first.
 
         A candidate that the vector arm did not find gets the lowest similarity found.

@@ -20,7 +20,7 @@ from workers.storage import deep, namespaces, replicas, tombstones, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
 
-COMING_UP = 200
+PROMOTED = 200
 """Maximum number of facts that are unpacked for a question, the most promising by words and vectors."""
 
 
@@ -43,27 +43,29 @@ def recall_many(
     """Return the result or error of `recall` for each question."""
     for question in questions:
         for name in question.namespaces or (namespace,):
-            come_up(context, name, question, now)
+            promote_matching(context, name, question, now)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [
-        one if isinstance(one, NotFoundError) else _counted(context, namespace, question, one, now)
+        one if isinstance(one, NotFoundError) else _with_deep_count(context, namespace, question, one, now)
         for question, one in zip(questions, found, strict=True)
     ]
 
 
-def _counted(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
+def _with_deep_count(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
     """Return an answer with the number of matching deep facts if nothing else was found; count regrets."""
     names = question.namespaces or (namespace,)
     if not (question.deep or found.results or question.looks_back or question.why):
-        deep_ones = sum(_fitting(context, name, question) for name in names)
-        found = replace(found, deep=min(deep_ones + _tombstones(context, namespace, question, now), question.limit))
+        deep_ones = sum(_count_relevant(context, name, question) for name in names)
+        found = replace(
+            found, deep=min(deep_ones + _count_tombstones(context, namespace, question, now), question.limit)
+        )
     if found.deep or (found.results and found.results[0].deep):
         named = (found.results[0].namespace if found.results else None) or names[0]
         signals.count(context.redis, signals.REGRETS, named)
     return found
 
 
-def _tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
+def _count_tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
     """Return the number of matching facts that decay forgot and that are not packed, or unpacked again."""
     names = question.namespaces or (namespace,)
     if not any(_any_ended(context, name) for name in names):
@@ -78,33 +80,33 @@ def _any_ended(context: Context, namespace: str) -> bool:
         return owner is not None and tombstones.any_ended(db, owner.id)
 
 
-def come_up(context: Context, namespace: str, question: Question, now: datetime) -> None:
+def promote_matching(context: Context, namespace: str, question: Question, now: datetime) -> None:
     """Unpack promising facts if a question includes deep memory or is as of before `now`."""
     if not (question.deep or question.looks_before(now)):
         return
-    replicas.leave()
+    replicas.use_primary()
     with _searched(context, namespace, question) as (db, tenant, found):
         if found.ids:
             by_words = np.array(found.words)
             similar = np.array(found.similarities)
             meaning = ranking.by_length(context.embedder.weights, found.mean_words)
             promise = ranking.fuse(by_words, similar, meaning)
-            best = np.argsort(-promise, kind="stable")[:COMING_UP]
-            deep.surface(db, tenant, [found.ids[place] for place in best])
+            best = np.argsort(-promise, kind="stable")[:PROMOTED]
+            deep.promote(db, tenant, [found.ids[place] for place in best])
 
 
-def _fitting(context: Context, namespace: str, question: Question) -> int:
+def _count_relevant(context: Context, namespace: str, question: Question) -> int:
     """Return how many of the most promising facts in deep memory reach the floor of relevance."""
     with _searched(context, namespace, question) as (db, tenant, found):
         if not found.ids:
             return 0
-        holding = np.array(deep.holding(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
+        holding = np.array(deep.containing(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
     known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
     strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
     asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words, found.stems, strangers)
     similar = np.nan_to_num(np.array(found.similarities))
     model = relevance.of_embedder(context.embedder.name)
-    chosen = floor.chosen(context, question)
+    chosen = floor.configured(context, question)
     # A hint needs more than a result in a small namespace.
     least = model.certain(asked) if chosen is None else chosen
     fitting = relevance.relevance(asked, holding > 0, similar, model) >= least
@@ -135,7 +137,7 @@ def _searched(context: Context, namespace: str, question: Question) -> Iterator[
         query = context.queries.embed(question.text)
     with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
         tenant = namespaces.find(db, namespace)
-        if tenant is None or not deep.any_in(db, tenant.id):
+        if tenant is None or not deep.is_used(db, tenant.id):
             yield db, 0, Promising()
         else:
             usable = query if tenant.embedder == context.embedder.name else None
@@ -148,7 +150,7 @@ def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | No
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
     own = None if query is None else signature.encode(query[None, :])[0]
-    rows = deep.search(db, tenant.id, own, [term.lexeme for term in rarest], weights.tolist(), COMING_UP)
+    rows = deep.search(db, tenant.id, own, [term.lexeme for term in rarest], weights.tolist(), PROMOTED)
     bits = np.array([signature.BITS if one is None else one for _, one, _ in rows], dtype=np.float64)
     return Promising(
         [id_ for id_, _, _ in rows],

@@ -18,7 +18,7 @@ from workers.memory.recall import answer, arms, scoring, text_arm
 from workers.memory.recall.arms import Found
 from workers.memory.recall.floor import TOO_IRRELEVANT
 from workers.memory.recall.question import Question
-from workers.memory.recall.scoring import TOO_UNLIKE, Scores, Weighed
+from workers.memory.recall.scoring import TOO_UNLIKE, Scored, Scores
 from workers.storage import candidates, facts, signatures, words
 from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description, Scope
 from workers.storage.connection import Connection, on_shard_of
@@ -27,7 +27,7 @@ from workers.storage.namespaces import Namespace
 LEFT_OUT_SHOWN = 50
 """Maximum number shown in each of three groups: hidden by a rule, below the limit, not among the most promising."""
 
-LOOKED_AT = 100
+CHECKED = 100
 """Number of the most promising facts, live or not, that are checked for hiding rules."""
 
 BELOW_LIMIT = "below the limit"
@@ -39,7 +39,7 @@ ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.REQUESTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScoredRecall:
     """A recall in one namespace: the question and its scored candidates.
 
     `order` is best first; the first `taken` of those that are `fitting` are the results. Those that are `certain` count
@@ -53,7 +53,7 @@ class Asked:
     scope: Scope
     query: Vectors | None
     found: Found
-    weighed: Weighed
+    scored: Scored
     order: Ints
     fitting: Bools
     certain: Bools
@@ -70,15 +70,15 @@ class Asked:
         return chosen
 
     @property
-    def chosen_ids(self) -> list[UUID]:
+    def result_ids(self) -> list[UUID]:
         """Return the ids of the results, best first."""
-        ids: list[UUID] = self.weighed.seen[self.chosen]["id"].tolist()
+        ids: list[UUID] = self.scored.seen[self.chosen]["id"].tolist()
         return ids
 
     @property
-    def uncertain_ids(self) -> list[UUID]:
+    def unused_ids(self) -> list[UUID]:
         """Return the ids of the results that do not count as used."""
-        ids: list[UUID] = self.weighed.seen[self.chosen[~self.certain[self.chosen]]]["id"].tolist()
+        ids: list[UUID] = self.scored.seen[self.chosen[~self.certain[self.chosen]]]["id"].tolist()
         return ids
 
     @property
@@ -96,39 +96,39 @@ class Asked:
     def read(self, ids: Sequence[UUID]) -> Candidates:
         """Return candidates in the order of `ids`, each with the rule that hides it."""
         queries = scoring.pooled_queries(self.context, self.query)
-        rows = candidates.weigh(self.db, self.tenant.id, ids, queries, self.scope)
+        rows = candidates.read(self.db, self.tenant.id, ids, queries, self.scope)
         places = {id_: place for place, id_ in enumerate(ids)}
         ordered: Candidates = rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
         return ordered
 
-    def scaled(self, fit: Floats) -> "Asked":
+    def scaled(self, fit: Floats) -> "ScoredRecall":
         """Return the recall with scores by another fit."""
-        weighed, seen = self.weighed, self.weighed.seen
+        scored, seen = self.scored, self.scored.seen
         half_life = hygiene(self.context, self.tenant.settings).half_life
         scores = scoring.score(
-            self.context, seen, self.found, weighed.scores.similarity, weighed.around, self.question, half_life,
+            self.context, seen, self.found, scored.scores.similarity, scored.around, self.question, half_life,
             self.scope.now, fit,
-        ).above(seen["stated_at"], weighed.updates)  # fmt: skip
-        return replace(self, weighed=replace(weighed, scores=scores), order=answer.order(seen, scores))
+        ).above(seen["stated_at"], scored.updates)  # fmt: skip
+        return replace(self, scored=replace(scored, scores=scores), order=answer.order(seen, scores))
 
     def updated_by(self, place: int) -> list[UUID]:
         """Return the facts that the candidate at an index makes outdated."""
-        return [self.weighed.seen["id"][older] for newer, older in self.weighed.updates if newer == place]
+        return [self.scored.seen["id"][older] for newer, older in self.scored.updates if newer == place]
 
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of the scored candidates followed by `others`, scored together."""
-        rows = np.concatenate([self.weighed.seen, others])
+        rows = np.concatenate([self.scored.seen, others])
         cosines = scoring.similarities(rows, self.query)
-        around = self.weighed.around
+        around = self.scored.around
         half_life = hygiene(self.context, self.tenant.settings).half_life
         return scoring.score(self.context, rows, found, cosines, around, self.question, half_life, self.scope.now)
 
 
-def compared(every: Sequence[Asked]) -> Sequence[Asked]:
+def made_comparable(every: Sequence[ScoredRecall]) -> Sequence[ScoredRecall]:
     """Return recalls in several namespaces with comparable scores: their fit is scaled over all."""
     if len(every) == 1:
         return every
-    scores = [one.weighed.scores for one in every]
+    scores = [one.scored.scores for one in every]
     text, similarity = (np.concatenate([getattr(one, arm) for one in scores]) for arm in ("text", "similarity"))
     fit = ranking.fuse(text, similarity, every[0].found.meaning)
     parts = np.split(fit, np.cumsum([len(one.total) for one in scores])[:-1])
@@ -145,7 +145,7 @@ class LeftOut:
     rank: int | None = None
 
 
-def left_out(asked: Asked) -> list[dict[str, Any]]:
+def left_out(asked: ScoredRecall) -> list[dict[str, Any]]:
     """Return the candidates that are not among the results, each with its rule.
 
     Hidden ones have the score and rank that they would have otherwise.
@@ -160,7 +160,7 @@ def left_out(asked: Asked) -> list[dict[str, Any]]:
     ]
 
 
-def _origin(asked: Asked) -> dict[str, Any]:
+def _origin(asked: ScoredRecall) -> dict[str, Any]:
     return {"namespace": asked.tenant.name} if asked.question.namespaces else {}
 
 
@@ -173,15 +173,15 @@ def _text(shown: Description, rule: str | None) -> str:
     return "" if rule in ASKED_FOR else shown.text
 
 
-def _hidden(asked: Asked) -> list[LeftOut]:
+def _hidden(asked: ScoredRecall) -> list[LeftOut]:
     """Return the best facts that a rule hides, best first."""
     ever = asked.search_ever()
-    ids = dict.fromkeys([*ever.promising(LOOKED_AT), *asked.weighed.hidden["id"]])
+    ids = dict.fromkeys([*ever.fused(CHECKED), *asked.scored.hidden["id"]])
     rows = asked.read(list(ids))
-    unlike = np.isin(rows["id"], asked.weighed.hidden["id"])
+    unlike = np.isin(rows["id"], asked.scored.hidden["id"])
     rows = rows[unlike | np.array([rule is not None for rule in rows["left_out"]], dtype=np.bool_)]
     totals = asked.scores_with(rows, ever).total
-    seen, own = np.split(totals, [len(asked.weighed.seen)])
+    seen, own = np.split(totals, [len(asked.scored.seen)])
     ruled = [
         LeftOut(one["id"], one["left_out"] or TOO_UNLIKE, round(float(total), 6), int((seen > total).sum()) + 1)
         for one, total in zip(rows, own, strict=True)
@@ -189,29 +189,29 @@ def _hidden(asked: Asked) -> list[LeftOut]:
     return sorted(ruled, key=lambda one: -(one.score or 0))[:LEFT_OUT_SHOWN]
 
 
-def _below(asked: Asked) -> list[LeftOut]:
+def _below(asked: ScoredRecall) -> list[LeftOut]:
     """Return the scored candidates that are below the limit or not relevant enough, best first."""
     ranked = list(enumerate(asked.order.tolist(), start=1))
     beyond = [(rank, place) for rank, place in ranked if place not in asked.chosen][:LEFT_OUT_SHOWN]
     return [
         LeftOut(
-            asked.weighed.seen[place]["id"],
+            asked.scored.seen[place]["id"],
             BELOW_LIMIT if asked.fitting[place] else TOO_IRRELEVANT,
-            round(float(asked.weighed.scores.total[place]), 6),
+            round(float(asked.scored.scores.total[place]), 6),
             rank,
         )
         for rank, place in beyond
     ]
 
 
-def _unpromising(asked: Asked) -> list[LeftOut]:
+def _unpromising(asked: ScoredRecall) -> list[LeftOut]:
     """Return the candidates that were not scored, best first."""
-    read = {*asked.weighed.seen["id"], *asked.weighed.hidden["id"]}
-    unread = [id_ for id_ in asked.found.promising() if id_ not in read]
+    read = {*asked.scored.seen["id"], *asked.scored.hidden["id"]}
+    unread = [id_ for id_ in asked.found.fused() if id_ not in read]
     return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]
 
 
-def why_among(every: Sequence[Asked], id_: UUID) -> dict[str, Any]:
+def why_among(every: Sequence[ScoredRecall], id_: UUID) -> dict[str, Any]:
     """Return why one fact was recalled or not, in the first namespace that has it.
 
     Raises:
@@ -224,7 +224,7 @@ def why_among(every: Sequence[Asked], id_: UUID) -> dict[str, Any]:
         return why(every[-1], id_)
 
 
-def why(asked: Asked, id_: UUID) -> dict[str, Any]:
+def why(asked: ScoredRecall, id_: UUID) -> dict[str, Any]:
     """Return why one fact was recalled or not: the rule, its rank in each arm, and the parts of its score.
 
     If it was not scored, score and rank are what it would have. Words of facts forgotten on request are not shown.
@@ -247,53 +247,53 @@ def why(asked: Asked, id_: UUID) -> dict[str, Any]:
         "rule": rule,
         "score": round(float(scores.total[place]), 6),
         "rank": rank,
-        "seen": len(asked.weighed.seen),
+        "seen": len(asked.scored.seen),
         "limit": asked.question.limit,
         "words": _by_words(asked, found, id_) | ({"shared": []} if rule in ASKED_FOR else {}),
         "meaning": _by_meaning(asked, found, id_),
-        "parts": answer.parts(place, scores, answer.ranks(scores), asked.updated_by(place)),
+        "parts": answer.score_parts(place, scores, answer.ranks(scores), asked.updated_by(place)),
     }
 
 
-def _placed(asked: Asked, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
+def _placed(asked: ScoredRecall, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
     """Return a fact's index in the scores, the scores, which may be extended by it, and its rank (1 is best)."""
-    there = np.flatnonzero(asked.weighed.seen["id"] == rows["id"][0])
+    there = np.flatnonzero(asked.scored.seen["id"] == rows["id"][0])
     if len(there):
         place = int(there[0])
-        return place, asked.weighed.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
+        return place, asked.scored.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
     scores = asked.scores_with(rows, found)
     return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
 
 
-def _rule(asked: Asked, one: Candidate) -> str | None:
+def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
     """Return the rule that left a fact out; None if it was recalled."""
     if one["left_out"] is not None:
         return str(one["left_out"])
-    if one["id"] in asked.weighed.hidden["id"]:
+    if one["id"] in asked.scored.hidden["id"]:
         return TOO_UNLIKE
-    seen = asked.weighed.seen["id"]
+    seen = asked.scored.seen["id"]
     if one["id"] in seen[~asked.fitting]:
         return TOO_IRRELEVANT
     if one["id"] in seen:
         return None if one["id"] in seen[asked.chosen] else BELOW_LIMIT
-    return UNPROMISING if one["id"] in asked.found.promising() else NOT_FOUND
+    return UNPROMISING if one["id"] in asked.found.fused() else NOT_FOUND
 
 
-def _by_words(asked: Asked, found: Found, id_: UUID) -> dict[str, Any]:
+def _by_words(asked: ScoredRecall, found: Found, id_: UUID) -> dict[str, Any]:
     """Return the words of the question that a fact contains, its BM25 score, and its rank in the text arm."""
     terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.name, asked.question.text)]
     score = found.text.scores.get(id_)
     best = found.text.best
     return {
         "asked": terms,
-        "shared": candidates.shared(asked.db, asked.tenant.id, id_, terms),
+        "shared": candidates.lexemes_of(asked.db, asked.tenant.id, id_, terms),
         "score": None if score is None else round(score, 6),
         "rank": best.index(id_) + 1 if id_ in best else None,
         "of": len(found.text.scores),
     }
 
 
-def _by_meaning(asked: Asked, found: Found, id_: UUID) -> dict[str, Any] | None:
+def _by_meaning(asked: ScoredRecall, found: Found, id_: UUID) -> dict[str, Any] | None:
     """Return a fact's similarity by signature, and its rank among all live facts; None without a signature."""
     if asked.query is None:
         return None

@@ -13,21 +13,21 @@ from workers.storage.candidates import Candidates
 from workers.storage.namespaces import Namespace
 
 if TYPE_CHECKING:
-    from workers.memory.recall.scoring import Weighed
+    from workers.memory.recall.scoring import Scored
 
 BY_WORDS = 0.02
 """The default floor without vectors: relevance by words alone is lower."""
 
-BESIDE = 1 / 3
+SHARE_OF_FLOOR = 1 / 3
 """Share of the floor that further results need if one reaches it: additional evidence often matches less well."""
 
-OF_BEST = 0.25
+SHARE_OF_BEST = 0.25
 """Share of the best result's relevance that further results need."""
 
-FIRST = 10
+TOP = 10
 """Number of top candidates that decide whether anything answers the question, whatever the limit."""
 
-LEAST = 1e-9
+EPSILON = 1e-9
 
 TOO_IRRELEVANT = "not relevant enough"
 
@@ -37,9 +37,9 @@ def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) ->
     return relevance.relevance(_known(found), held, cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
-def least(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
+def minimum(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
     """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
-    usual = chosen(context, question)
+    usual = configured(context, question)
     if usual is None:
         usual = relevance.of_embedder(tenant.embedder or "").floor(_known(found))
     if question.min_relevance is not None or found.near:
@@ -47,10 +47,10 @@ def least(context: Context, tenant: Namespace, question: Question, found: Found)
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
 
 
-def certain(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
+def minimum_for_use(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
     """Return the minimum relevance of the best result of an answer that counts as used: by default, more if small."""
-    if chosen(context, question) is not None or not found.near:
-        return least(context, tenant, question, found)
+    if configured(context, question) is not None or not found.near:
+        return minimum(context, tenant, question, found)
     return relevance.of_embedder(tenant.embedder or "").certain(_known(found))
 
 
@@ -59,38 +59,38 @@ def _known(found: Found) -> relevance.Question:
     return found.text.stems.question.among(len(found.near))
 
 
-def chosen(context: Context, question: Question) -> float | None:
+def configured(context: Context, question: Question) -> float | None:
     """Return the floor of the question, else of the settings; None if neither has one."""
     return context.settings.min_relevance if question.min_relevance is None else question.min_relevance
 
 
-def fitting(question: Question, found: Found, weighed: "Weighed", order: Ints, floor: float) -> Bools:
+def relevant_enough(question: Question, found: Found, scored: "Scored", order: Ints, floor: float) -> Bools:
     """Return which of n candidates may be in the answer; `order` has their indexes, best first.
 
     A floor of the question applies to each candidate. By default there are no results unless one of the first reaches
     the floor; then others need less, and none if they are neighbours in the conversation or linked.
     """
-    rows, relevances = weighed.seen, weighed.relevances
+    rows, relevances = scored.seen, scored.relevances
     enough = relevances >= floor
     if question.min_relevance is not None:
         return enough
-    if not enough[order[:FIRST]].any():
+    if not enough[order[:TOP]].any():
         return np.zeros(len(rows), np.bool_)
-    best = float(relevances[order[:FIRST]].max())
+    best = float(relevances[order[:TOP]].max())
     # What is as likely to answer as not is kept, however good the best one is.
     share = relevance.ODDS_OF_BEST * _known(found).few
     close = _odds(relevances) >= np.minimum(share * _odds(np.array(best)), 1.0)
-    nearly = close & (relevances >= max(BESIDE * floor, OF_BEST * best))
-    fits: Bools = nearly | beside(rows, enough & close) | weighed.around.linked(rows, enough & close)
+    nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))
+    fits: Bools = nearly | near_in_session(rows, enough & close) | scored.around.linked(rows, enough & close)
     return fits
 
 
 def _odds(relevances: Floats) -> Floats:
-    odds: Floats = relevances / np.maximum(1 - relevances, LEAST)
+    odds: Floats = relevances / np.maximum(1 - relevances, EPSILON)
     return odds
 
 
-def beside(rows: Candidates, those: Bools) -> Bools:
+def near_in_session(rows: Candidates, those: Bools) -> Bools:
     """Return which of n candidates are close to one of `those` in the same session."""
     turns, sessions, reach = rows["turn"], rows["session"], len(ranking.CONTIGUITY)
     in_session = (sessions[:, None] == sessions[those]) & (turns[:, None] >= 0) & (turns[those] >= 0)

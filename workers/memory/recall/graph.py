@@ -9,7 +9,7 @@ import numpy as np
 from workers.context import Context
 from workers.core import ranking
 from workers.core.arrays import Bools, Floats
-from workers.core.names import mentioned, phrases
+from workers.core.names import mentioned_names, word_phrases
 from workers.memory.recall.question import Question
 from workers.storage import entities, links
 from workers.storage.candidates import Candidates, Scope
@@ -41,7 +41,7 @@ class Surroundings:
     about: About = NO_FACTS
 
     @property
-    def brought(self) -> dict[UUID, str]:
+    def found(self) -> dict[UUID, str]:
         """Return the facts found by the graph, and how each was found."""
         return dict.fromkeys(self.about.ids, "entity") | {walk.fact: "link" for walk in self.walks}
 
@@ -111,7 +111,9 @@ def _about(
 ) -> About:
     """Return facts about entities that the question names, among those given or all; `related` limits related ones."""
     by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
-    said = phrases(question.text) if question.entities is None else mentioned(question.text, question.entities)
+    said = (
+        word_phrases(question.text) if question.entities is None else mentioned_names(question.text, question.entities)
+    )
     if not said:
         return NO_FACTS
     found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=related)

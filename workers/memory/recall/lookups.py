@@ -47,7 +47,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     scope = Scope(now, Filters(tag=asked.tag), asked.as_of or asked.known_as_of, asked.known_as_of)
     began = after.at if after else now
     named = Question(f"{asked.entity} {asked.key or ''}", as_of=asked.as_of, known_as_of=asked.known_as_of)
-    deep.come_up(context, asked.namespace, named, now)
+    deep.promote_matching(context, asked.namespace, named, now)
     with reading(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
@@ -58,7 +58,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         page = left[: asked.limit]
         ids = [found[place]["id"] for place in page]
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
-        ends = answer.ending(context, tenant, shown)
+        ends = answer.endings_of(context, tenant, shown)
     tiers = scoring.current_tiers(found, now)
     results = [
         answer.result(
@@ -82,10 +82,10 @@ def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candid
     """Return the facts about the entity that no rule hides."""
     if scope.looks_back:
         named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]
-        ids = entities.of_entity_ever(db, tenant, asked.entity, asked.key, named)
+        ids = entities.of_entity_with_past(db, tenant, asked.entity, asked.key, named)
     else:
         ids = entities.of_entity(db, tenant, asked.entity, asked.key)
-    found = candidates.weigh(db, tenant, ids, {}, scope)
+    found = candidates.read(db, tenant, ids, {}, scope)
     visible: Candidates = found[np.array([rule is None for rule in found["left_out"]], dtype=np.bool_)]
     return visible
 

@@ -20,13 +20,21 @@ from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, arms, explain, floor, scoring, text_arm
 from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found
-from workers.memory.recall.explain import Asked, compared
+from workers.memory.recall.explain import ScoredRecall, made_comparable
 from workers.memory.recall.question import Question
-from workers.memory.recall.scoring import weigh
+from workers.memory.recall.scoring import read_and_score
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, namespaces, words
 from workers.storage.candidates import Described, Description, Scope
-from workers.storage.connection import Connection, beside, custom_plans, in_pipeline, keep_plans, on_shard_of, reader
+from workers.storage.connection import (
+    Connection,
+    custom_plans,
+    in_pipeline,
+    keep_plans,
+    on_shard_of,
+    reader,
+    second_reader,
+)
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
@@ -99,7 +107,7 @@ def _recall(
     if not tenants:
         nothing = _nothing(namespace, question, by_meaning=query is not None)
         return lambda: nothing
-    return _answer(compared([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
+    return _answer(made_comparable([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
 
 
 def _asked_for(db: Connection, name: str, question: Question) -> tuple[Cursor[Namespace], Cursor[Term]]:
@@ -116,23 +124,25 @@ def _asked(
     question: Question,
     query: Vectors | None,
     scope: Scope,
-) -> Asked:
+) -> ScoredRecall:
     """Return the recall in one namespace with its scored candidates, in order."""
     query = query if query is not None and tenant.embedder == context.embedder.name else None
     with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
         with timed("recall search"):
             found = _search(context, db, tenant, terms, question, query, scope)
         with timed("recall weigh"):
-            weighed = weigh(context, db, tenant, question, found, query, scope)
-    order = answer.order(weighed.seen, weighed.scores)
+            scored = read_and_score(context, db, tenant, question, found, query, scope)
+    order = answer.order(scored.seen, scored.scores)
     fitting, certain = (
-        floor.fitting(question, found, weighed, order, bound)
+        floor.relevant_enough(question, found, scored, order, bound)
         for bound in (
-            floor.least(context, tenant, question, found),
-            floor.certain(context, tenant, question, found),
+            floor.minimum(context, tenant, question, found),
+            floor.minimum_for_use(context, tenant, question, found),
         )
     )
-    return Asked(context, db, tenant, question, scope, query, found, weighed, order, fitting, certain, question.limit)
+    return ScoredRecall(
+        context, db, tenant, question, scope, query, found, scored, order, fitting, certain, question.limit
+    )
 
 
 def _search(
@@ -147,9 +157,9 @@ def _search(
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
     large = query is not None and tenant.counted_facts >= LARGE
     custom_plans(db)
-    with beside(context.read_url) if large else nullcontext(db) as other:
+    with second_reader(context.read_url) if large else nullcontext(db) as other:
         near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
-        text = text_arm.begin(db, tenant, question.text, terms, scope)
+        text = text_arm.send(db, tenant, question.text, terms, scope)
         by_words = text()
     similar = near()  # from a second connection, the result arrived with its commit
     if query is None:
@@ -157,10 +167,10 @@ def _search(
     return Found(by_words, similar, ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words))
 
 
-def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
+def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
     """Send the queries for the results of all namespaces, and on request explain them; return the answer's reader."""
     question = every[0].question
-    found = [(place, float(one.weighed.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
+    found = [(place, float(one.scored.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
     best = sorted(found, key=lambda pair: -round(pair[1], 6))[: question.limit]
     taken = Counter(place for place, _ in best)
     every = [replace(one, taken=taken[place]) for place, one in enumerate(every)]
@@ -172,13 +182,13 @@ def _answer(every: Sequence[Asked]) -> Callable[[], Recalled]:
         by_meaning=every[0].query is not None,
         left_out=left_out,
         why=why,
-        uncertain=frozenset(id_ for one in every for id_ in one.uncertain_ids),
+        uncertain=frozenset(id_ for one in every for id_ in one.unused_ids),
     )
 
 
-def _described(asked: Asked) -> Callable[[], Described]:
+def _described(asked: ScoredRecall) -> Callable[[], Described]:
     with asked.on_its_shard():
-        return candidates.describe(asked.db, asked.tenant.id, asked.chosen_ids, asked.silent_since)
+        return candidates.describe(asked.db, asked.tenant.id, asked.result_ids, asked.silent_since)
 
 
 def _by_score(result: Result) -> float:
@@ -202,11 +212,11 @@ def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | No
     return [None if one.filters.tag else next(vectors) for one in questions]
 
 
-def _results(asked: Asked, shown: Described) -> list[Result]:
-    weighed, scores = asked.weighed, asked.weighed.scores
+def _results(asked: ScoredRecall, shown: Described) -> list[Result]:
+    scored, scores = asked.scored, asked.scored.scores
     places = asked.chosen
-    chosen = weighed.seen[places]
-    ends = answer.ending(asked.context, asked.tenant, shown)
+    chosen = scored.seen[places]
+    ends = answer.endings_of(asked.context, asked.tenant, shown)
     ranks = answer.ranks(scores) if asked.question.explain else None
     return [
         answer.result(
@@ -215,10 +225,10 @@ def _results(asked: Asked, shown: Described) -> list[Result]:
             ends.get(one["id"], NEVER),
             tier,
             float(scores.total[place]),
-            float(weighed.relevances[place]),
-            weighed.found_by[place],
+            float(scored.relevances[place]),
+            scored.found_by[place],
             _passage(asked.found.text, shown.facts[one["id"]]),
-            answer.parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
+            answer.score_parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
             asked.tenant.name if asked.question.namespaces else None,
         )
         for one, tier, place in zip(

@@ -118,7 +118,7 @@ def _score(
     if context.settings.ranking == "documented":
         return _documented(rows, text_scores, cosines, around, now)
     fit = ranking.fuse(text_scores, cosines, found.meaning) if fit is None else fit
-    near = ranking.contiguity(fit, *_places(rows))
+    near = ranking.contiguity(fit, *_sessions_and_turns(rows))
     linked = around.gain(rows, fit)
     named = around.gain_by_name(rows, found.text.names)
     alive = ranking.prior(_vitality(rows, half_life, now))
@@ -162,7 +162,7 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
     )
 
 
-def _places(found: Candidates) -> tuple[Ints, Ints]:
+def _sessions_and_turns(found: Candidates) -> tuple[Ints, Ints]:
     """Return a code for each candidate's session, -1 for none, and its turn."""
     codes = np.unique(found["session"], return_inverse=True)[1]
     return np.where(found["turn"] < 0, -1, codes), np.maximum(found["turn"], 0)
@@ -197,7 +197,7 @@ def _age_days(found: Candidates, now: datetime) -> Floats:
     return np.where(permanent, 0.0, (now.timestamp() - found["last_seen_at"]) / confidence.DAY)
 
 
-WEIGHED = (60, 100)
+SCORED = (60, 100)
 """Bounds of the number of scored candidates, which is three times the limit.
 
 Measured on conversations of 600 turns, 100 candidates, 30 of them with neighbours, take a tenth longer; for ten results
@@ -211,7 +211,7 @@ TOO_UNLIKE = "not similar enough"
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class Scored:
     """The visible candidates with their scores and how they were found, and those that a rule hides."""
 
     seen: Candidates
@@ -223,7 +223,7 @@ class Weighed:
     updates: Sequence[updates.Pair]
 
 
-def weigh(
+def read_and_score(
     context: Context,
     db: Connection,
     tenant: Namespace,
@@ -231,42 +231,42 @@ def weigh(
     found: Found,
     query: Vectors | None,
     scope: Scope,
-) -> Weighed:
+) -> Scored:
     """Return the most promising candidates of both arms with their scores.
 
     Adds neighbours in the conversation, linked facts, and facts about named entities.
     """
-    best = found.promising(max(_within(WEIGHED, 3 * question.limit), question.limit))
-    bringing = list(best)[: _within(NEIGHBOURS_OF, question.limit)]
+    best = found.fused(max(_clamped(SCORED, 3 * question.limit), question.limit))
+    neighbours_of = list(best)[: _clamped(NEIGHBOURS_OF, question.limit)]
     around = surroundings(context, db, tenant, question, best, scope)
     keep_plans(db)
-    brought = around.brought
-    ids = list(dict.fromkeys([*best, *brought]))
+    from_graph = around.found
+    ids = list(dict.fromkeys([*best, *from_graph]))
     queries, reach = pooled_queries(context, query), len(CONTIGUITY)
-    read = candidates.weigh(db, tenant.id, ids, queries, scope, bringing=bringing, reach=reach)
-    seen, hidden = _parted(read, _visible(read))
+    read = candidates.read(db, tenant.id, ids, queries, scope, neighbours_of=neighbours_of, reach=reach)
+    seen, hidden = _split(read, _visible(read))
     cosines = similarities(seen, query)
-    by_graph = {id_: what for id_, what in brought.items() if id_ not in best}
-    found_by = [found.brought(id_, by_graph) for id_ in seen["id"]]
-    unlike = _unlike(context, seen, found_by, brought, cosines, question.min_similarity)
+    added = {id_: what for id_, what in from_graph.items() if id_ not in best}
+    found_by = [found.how_found(id_, added) for id_ in seen["id"]]
+    unlike = _unlike(context, seen, found_by, from_graph, cosines, question.min_similarity)
     if unlike.any():
         found_by = [how for how, leaves in zip(found_by, unlike, strict=True) if not leaves]
         seen["left_out"][unlike] = TOO_UNLIKE
         cosines = cosines[~unlike]
-        seen, out = _parted(seen, ~unlike)
+        seen, out = _split(seen, ~unlike)
         hidden = np.concatenate([hidden, out])
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
-    held = stems.held(db, tenant.id, found.text.stems, seen["id"].tolist())
+    held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
     relevances = floor.relevances(tenant, found, held, cosines)
     noticed = notices_updates(context, tenant.settings)
     known = found.text.stems.question
-    newer = updates.pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
+    newer = updates.outdated_pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
     scores = scores.above(seen["stated_at"], newer)
-    return Weighed(seen, hidden, scores, found_by, around, relevances, newer)
+    return Scored(seen, hidden, scores, found_by, around, relevances, newer)
 
 
-def _parted(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
+def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
     """Return those candidates, and the others."""
     return (rows, rows[:0]) if those.all() else (rows[those], rows[~those])
 
@@ -275,7 +275,7 @@ def _unlike(
     context: Context,
     seen: Candidates,
     found_by: Sequence[str],
-    brought: Collection[UUID],
+    from_graph: Collection[UUID],
     cosines: Floats,
     requested: float,
 ) -> Bools:
@@ -286,11 +286,11 @@ def _unlike(
     unlike = cosines < least_similarity(context, requested)
     if not unlike.any():
         return unlike
-    by_meaning = [how == "meaning" and id_ not in brought for how, id_ in zip(found_by, seen["id"], strict=True)]
+    by_meaning = [how == "meaning" and id_ not in from_graph for how, id_ in zip(found_by, seen["id"], strict=True)]
     unlike &= np.array(by_meaning, np.bool_)
     if unlike.any():
         nearby = np.array([how == "nearby" for how in found_by], np.bool_)
-        unlike |= nearby & ~floor.beside(seen, ~unlike & ~nearby)
+        unlike |= nearby & ~floor.near_in_session(seen, ~unlike & ~nearby)
     return unlike
 
 
@@ -298,6 +298,6 @@ def _visible(read: Candidates) -> Bools:
     return np.array([rule is None for rule in read["left_out"]], dtype=np.bool_)
 
 
-def _within(bounds: tuple[int, int], requested: int) -> int:
+def _clamped(bounds: tuple[int, int], requested: int) -> int:
     least, most = bounds
     return min(max(requested, least), most)

@@ -17,12 +17,12 @@ from workers.storage.connection import Connection
 class Stems:
     """The k stems of a question, with their statistics in the namespace.
 
-    `held` says which stems each fact that was read contains, (k,), a long one in its best passage. If the search was
-    `complete`, facts that it did not match contain none.
+    `contained` says which stems each fact that was read contains, (k,), a long one in its best passage. If the search
+    was `complete`, facts that it did not match contain none.
     """
 
     question: Question = field(default_factory=lambda: Question(np.zeros(0, np.int64), 0, 1.0))
-    held: dict[UUID, Bools] = field(default_factory=dict)
+    contained: dict[UUID, Bools] = field(default_factory=dict)
     matched: frozenset[UUID] = frozenset()
     complete: bool = True
 
@@ -36,13 +36,13 @@ def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Se
     """Return how often each passage of n facts contains each of k stems, as (n, passages, k)."""
     texts = {id_: place for place, id_ in enumerate(ids)}
     terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
-    read = candidates.places(db, namespace, ids, lexemes)
+    read = candidates.positions_of(db, namespace, ids, lexemes)
     triples = [(texts[id_], terms[lexeme], place) for id_, lexeme, places in read for place in places]
     text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
     return passages.term_counts(text, term, place, (len(texts), len(terms)))
 
 
-def most_held(times: Ints) -> Bools:
+def in_best_passage(times: Ints) -> Bools:
     """Return which of k stems the best passage contains, (n, k), given counts as (n, passages, k)."""
     held: Bools = times > 0
     best = held.sum(axis=2).argmax(axis=1)
@@ -50,11 +50,11 @@ def most_held(times: Ints) -> Bools:
     return most
 
 
-def held(db: Connection, namespace: int, stems: Stems, ids: Sequence[UUID]) -> Bools:
+def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[UUID]) -> Bools:
     """Return which of k stems each of n facts contains, (n, k); reads the facts that the text arm did not."""
-    rows = stems.held
+    rows = stems.contained
     unread = [id_ for id_ in ids if id_ not in rows and not (stems.complete and id_ not in stems.matched)]
     if unread and stems.lexemes:
-        rows = rows | dict(zip(unread, most_held(in_passages(db, namespace, unread, stems.lexemes)), strict=True))
+        rows = rows | dict(zip(unread, in_best_passage(in_passages(db, namespace, unread, stems.lexemes)), strict=True))
     none = np.zeros(len(stems.lexemes), np.bool_)
     return np.array([rows.get(id_, none) for id_ in ids], np.bool_).reshape(len(ids), len(stems.lexemes))

@@ -11,7 +11,7 @@ from workers.core.arrays import Bools, Floats, Ints
 from workers.core.names import capitalised
 from workers.core.passages import CUT
 from workers.core.relevance import Question, names_unknown
-from workers.memory.recall.stems import Stems, in_passages, most_held
+from workers.memory.recall.stems import Stems, in_best_passage, in_passages
 from workers.storage import candidates, words
 from workers.storage.candidates import Matches, Scope
 from workers.storage.connection import Connection
@@ -91,17 +91,17 @@ def search(db: Connection, namespace: Namespace, query: str, scope: Scope) -> Te
 
     A query of stop words only matches nothing, or with a tag all facts that have it.
     """
-    return begin(db, namespace, query, words.of_query(db, namespace.name, query), scope)()
+    return send(db, namespace, query, words.of_query(db, namespace.name, query), scope)()
 
 
-def begin(
+def send(
     db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope
 ) -> Callable[[], TextArm]:
     """Send the search of `search`; return a function that reads and scores its results."""
     terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
         return TextArm
-    chosen = choose(terms, MATCH_BUDGET, ENOUGH_MATCHES)
+    chosen = affordable(terms, MATCH_BUDGET, ENOUGH_MATCHES)
     matches = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
     return lambda: _scored(db, namespace, query, terms, matches(), all_chosen=len(chosen) == len(terms))
 
@@ -141,7 +141,7 @@ def informative(terms: Sequence[Term], most: int) -> list[Term]:
     return sorted(alone, key=lambda term: (term.facts == 0, term.facts, term.lexeme))[:most]
 
 
-def choose(terms: Sequence[Term], budget: int, enough: int) -> list[str]:
+def affordable(terms: Sequence[Term], budget: int, enough: int) -> list[str]:
     """Return the rarest terms whose facts stay within the budget, or more of them until there are enough facts."""
     rarest_first = sorted(terms, key=lambda term: (term.facts, term.lexeme))
     totals = np.cumsum([term.facts for term in rarest_first])
@@ -213,4 +213,4 @@ def _by_passage(
     each = ranking.scores(flat, np.full(len(flat), CUT.lexemes), weights, mean).reshape(times.shape[:2])
     scores[long] = each.max(axis=1)
     begins = (each.argmax(axis=1) * CUT.step).tolist()
-    return scores, dict(zip(ids, begins, strict=True)), dict(zip(ids, most_held(by_stem), strict=True))
+    return scores, dict(zip(ids, begins, strict=True)), dict(zip(ids, in_best_passage(by_stem), strict=True))

@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 """The indexes of a newer and an older candidate."""
 
 
-def pairs(
+def outdated_pairs(
     db: Connection, namespace: int, question: str, known: Question, rows: Candidates, held: Bools, scores: Floats
 ) -> list[Pair]:
     """Return the pairs of a newer and an outdated candidate; none if the question asks for the past.
