@@ -117,6 +117,8 @@ def remember(call: Call) -> None:
         for place in range(0, len(one.messages), MOST_MESSAGES)
     ]
     turns = [turn for answer in answers for turn in answer["turns"]]
+    if not turns:
+        raise InvalidInputError(f"{call.own['file']} has no messages with words; each needs `role` and `content`.")
     errors = [turn for turn in turns if "error" in turn]
     if call.as_json:
         output.print_json({"conversations": answers})

@@ -3,7 +3,9 @@
 import json
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, cast
+from uuid import UUID
 
 from api.contrib.records import records
 from workers.core.conversation import split, utterances
@@ -19,8 +21,9 @@ PASSAGES = ("archival_memory", "passages", "archival_passages")
 MESSAGES = ("messages", "in_context_messages", "message_history")
 """Names of these lists of an agent in versions of Letta."""
 
-SPEAK = "send_message"
-"""Letta's tool for speaking; other content of such a message is the agent's thoughts."""
+MANIFEST = "manifest.json"
+SPEAK, SPEAKS = "send_message", "letta_v1_agent"
+"""Letta's tool for speaking, and the type of agents that need none; of others, content beside calls is thoughts."""
 
 COGX_FILES = (
     "entities.jsonl", "memory_blocks.jsonl", "memories.jsonl", "facts.jsonl", "episodes.jsonl", "documents.jsonl",
@@ -38,10 +41,18 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
             name = str(agent.get("name") or agent.get("id") or "agent")
             own = [shared[one] for one in agent.get("block_ids") or () if one in shared and agent is not document]
             for block in [*_listed(agent, *BLOCKS), *own]:
-                yield _block(block, name)
+                if block.get("value") != "":
+                    yield _of_agent(_block(block, name), name)
             for passage in _listed(agent, *PASSAGES):
-                yield from _passage(passage, passage.get("text") or passage.get("content"), {"agent": name})
-            yield from _turns([_spoken(one) for one in _listed(agent, *MESSAGES)], name)
+                for fact in _passage(passage, passage.get("text") or passage.get("content"), {"agent": name}):
+                    yield _of_agent(fact, name)
+            speaks = agent.get("agent_type") == SPEAKS
+            yield from _turns([_spoken(one, speaks=speaks) for one in _listed(agent, *MESSAGES)], name)
+
+
+def _of_agent(fact: dict[str, Any], agent: str) -> dict[str, Any]:
+    """Return a fact with an id of its text: agent files number their blocks and passages, each from 0."""
+    return fact | {"id": f"{agent}:{fact['id']}:{fact['text']}"}
 
 
 def _listed(record: Record, *names: str) -> list[Any]:
@@ -69,8 +80,11 @@ def _passage(record: Record, text: Any, metadata: Record) -> Iterator[dict[str, 
         yield {"id": id_, "text": part, "metadata": dict(metadata) or None, "created_at": record.get("created_at")}
 
 
-def _spoken(message: Record) -> Record:
-    """Return a Letta message as one of user or agent, without messages that Letta generates in their names."""
+def _spoken(message: Record, *, speaks: bool) -> Record:
+    """Return a Letta message as one of user or agent, without messages that Letta generates in their names.
+
+    An agent that `speaks` does so without a tool.
+    """
     content = message.get("content") if message.get("content") is not None else message.get("text")
     if message.get("role") == "user":
         return {
@@ -79,7 +93,7 @@ def _spoken(message: Record) -> Record:
         }
     calls = [one.get("function") for one in _listed(message, "tool_calls")]
     spoken = [_argument(one) for one in calls if isinstance(one, dict) and one.get("name") == SPEAK]
-    if message.get("role") != "assistant" or (calls and not spoken):
+    if message.get("role") != "assistant" or (calls and not spoken and not speaks):
         return {}
     return {**message, "content": "\n".join(spoken) if spoken else content, "tool_calls": None}
 
@@ -106,10 +120,11 @@ def _argument(call: Record) -> str:
 
 
 def _turns(messages: Sequence[Any], session: str) -> Iterator[dict[str, Any]]:
+    """Yield turns whose ids stay the same in later exports, which number messages from 0 again."""
     for turn, one in enumerate(utterances(messages, LONGEST)):
         yield {
-            "id": f"{session}:{turn}:{one.name}", "text": one.text, "role": one.role, "session": session, "turn": turn,
-            "source_date": one.at,
+            "id": f"{session}:{one.role}:{one.at or turn}:{one.text}", "text": one.text, "role": one.role,
+            "session": session, "turn": turn, "source_date": one.at,
         }  # fmt: skip
 
 
@@ -148,9 +163,18 @@ def _records(source: BinaryIO) -> Iterator[Any]:
         inside = {one.name.rpartition("/")[2]: one for one in packed.getmembers() if one.isfile()}
         if inside.keys().isdisjoint(COGX_FILES):
             raise InvalidInputError(f"The export is a TAR without {COGX_FILES[0]} or another file of a COGX archive.")
+        if MANIFEST in inside:
+            _check_version(cast("BinaryIO", packed.extractfile(inside[MANIFEST])).read())
         for name in COGX_FILES:
             if name in inside:
                 yield from records(cast("BinaryIO", packed.extractfile(inside[name])))
+
+
+def _check_version(manifest: bytes) -> None:
+    with suppress(ValueError, AttributeError):
+        version = str(json.loads(manifest).get("cogx_version"))
+        if version.partition(".")[0] not in ("0", "None"):
+            raise InvalidInputError(f"The archive has version {version} of COGX; versions before 1.0 are read.")
 
 
 def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -173,7 +197,8 @@ def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
         case "memory_block":
             yield _block(record, None)
         case "fact":
-            yield _statement(record, names) | {"id": id_, "metadata": metadata}
+            if statement := _statement(record, names):
+                yield statement | {"id": id_, "metadata": metadata}
         case "episode":
             turns = [{**one, "timestamp": one.get("occurred_at")} for one in _listed(record, "turns")]
             yield from _turns(turns, str(record.get("title") or id_))
@@ -188,12 +213,26 @@ def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _statement(record: Record, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return a triplet as a fact about its subject, with the predicate as key."""
-    subject, thing = (names.get(str(ref), str(ref)) for ref in (record.get("subject_ref"), record.get("object_ref")))
-    predicate = str(record.get("predicate"))
-    text = record.get("fact_text") or f"{subject} {predicate.replace('_', ' ')} {thing}"
-    given = {
-        "text": text, "entity": subject, "key": predicate, "value": thing, "confidence": record.get("confidence"),
+    """Return a triplet as a fact about its subject, with the predicate as key.
+
+    Cognee also exports the edges of nodes without a name: of these only the text remains, and nothing if there is none.
+    """
+    subject, thing = (_named(str(ref), names) for ref in (record.get("subject_ref"), record.get("object_ref")))
+    predicate, text = str(record.get("predicate")), record.get("fact_text")
+    about = {"entity": subject, "key": predicate, "value": thing} if subject and thing else {}
+    if not text and not about:
+        return {}
+    given = about | {
+        "text": text or f"{subject} {predicate.replace('_', ' ')} {thing}", "confidence": record.get("confidence"),
         "valid_from": record.get("valid_at"), "valid_until": record.get("invalid_at"),
     }  # fmt: skip
     return {name: one for name, one in given.items() if one is not None}
+
+
+def _named(ref: str, names: Mapping[str, str]) -> str | None:
+    """Return the name of a node by its id, or a plain name; None for the id of a node without a name."""
+    try:
+        UUID(ref)
+    except ValueError:
+        return names.get(ref, ref)
+    return names.get(ref)

@@ -1,6 +1,10 @@
-"""Conversations in files: messages as JSON or JSONL, and exports of ChatGPT and Claude, optionally gzipped."""
+"""Conversations in files: messages as JSON or JSONL, and exports of ChatGPT and Claude, zipped or gzipped."""
 
+import contextlib
+import json
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
@@ -8,7 +12,15 @@ from typing import Any, BinaryIO, cast
 from api.contrib.records import records
 from workers.errors import InvalidInputError
 
-EXPORTED = "conversations.json"
+EXPORTED = re.compile(r"conversations(-\d+)?\.json")
+"""Files of conversations in an export; ChatGPT splits long ones into numbered files."""
+
+MARKED = re.compile("\ue200([^\ue200\ue201]*)\ue201")
+"""ChatGPT's marks of citations and names within a text."""
+
+LISTS = ("chat_messages", "messages")
+Nodes = dict[str, tuple[Any, Any]]
+"""Parent and message by id."""
 
 
 @dataclass(slots=True)
@@ -23,11 +35,13 @@ def conversations(source: BinaryIO) -> Iterator[Conversation]:
     """Yield the conversations of a file; single messages form one conversation.
 
     Raises:
-        InvalidInputError: it is neither JSON nor JSONL, or a ZIP of something else.
+        InvalidInputError: it is neither JSON nor JSONL, a damaged ZIP, or a ZIP of something else.
     """
     alone = Conversation()
-    for record in records(_unzipped(source)):
-        if not isinstance(record, Mapping) or (found := _conversation(record)) is None:
+    for number, record in enumerate(_records(source), start=1):
+        if not isinstance(record, Mapping):
+            raise InvalidInputError(f"Record {number} is no JSON object: {str(record)[:80]!r}; was the file cut off?")
+        if (found := _conversation(record)) is None:
             alone.messages.append(record)
         elif found.messages:
             yield found
@@ -35,19 +49,28 @@ def conversations(source: BinaryIO) -> Iterator[Conversation]:
         yield alone
 
 
-def _unzipped(source: BinaryIO) -> BinaryIO:
-    """Return the conversations in a ZIP of ChatGPT or Claude; other files are returned unchanged."""
-    if not source.seekable():
-        return source
-    is_packed = zipfile.is_zipfile(source)
-    source.seek(0)
-    if not is_packed:
-        return source
-    packed = zipfile.ZipFile(source)
-    found = next((one for one in packed.namelist() if one.rpartition("/")[2] == EXPORTED), None)
-    if found is None:
-        raise InvalidInputError(f"The export is a ZIP without {EXPORTED}; unpack it, and give the file of messages.")
-    return cast("BinaryIO", packed.open(found))
+def _records(source: BinaryIO) -> Iterator[Any]:
+    """Yield the records of a file, or those of all files of conversations in a ZIP."""
+    if not source.seekable() or not zipfile.is_zipfile(source):
+        with contextlib.suppress(OSError, ValueError):
+            source.seek(0)
+        yield from records(source)
+        return
+    try:
+        with zipfile.ZipFile(source) as packed:
+            for name in _names(packed):
+                with packed.open(name) as file:
+                    yield from records(cast("BinaryIO", file))
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise InvalidInputError(f"The ZIP cannot be read: {error}. Download the export again.") from None
+
+
+def _names(packed: zipfile.ZipFile) -> list[str]:
+    named = ((one, one.rpartition("/")[2]) for one in packed.namelist() if not one.startswith("__MACOSX/"))
+    found = sorted(one for one, name in named if EXPORTED.fullmatch(name))
+    if not found:
+        raise InvalidInputError("The export is a ZIP without conversations.json; unpack it and give the messages.")
+    return found
 
 
 def _conversation(record: Mapping[str, Any]) -> Conversation | None:
@@ -55,22 +78,78 @@ def _conversation(record: Mapping[str, Any]) -> Conversation | None:
     name = record.get("conversation_id") or record.get("uuid") or record.get("session") or record.get("id")
     session = None if name is None else str(name)
     if isinstance(record.get("mapping"), Mapping):
-        return Conversation(session, _branch(record["mapping"], record.get("current_node")))
-    listed = next((record[one] for one in ("chat_messages", "messages") if isinstance(record.get(one), list)), None)
-    return None if listed is None else Conversation(session, listed)
+        return Conversation(session, _of_chatgpt(record["mapping"], record.get("current_node")))
+    listed = next((record[one] for one in LISTS if isinstance(record.get(one), list)), None)
+    return None if listed is None else Conversation(session, _of_claude(listed, record))
 
 
-def _branch(nodes: Mapping[str, Any], last: Any) -> list[Any]:
+def _of_chatgpt(mapping: Mapping[str, Any], last: Any) -> list[Any]:
     """Return the messages up to the last one shown: ChatGPT also keeps replaced ones."""
+    nodes: Nodes = {
+        id_: (node.get("parent"), node.get("message")) for id_, node in mapping.items() if isinstance(node, Mapping)
+    }
+    branch = _branch(nodes, last, "create_time")
+    return [_said(one) for one in branch if isinstance(one, Mapping)]
+
+
+def _of_claude(listed: list[Any], record: Mapping[str, Any]) -> list[Any]:
+    """Return the messages of the branch shown, each with the text pasted into it."""
+    known = [one for one in listed if isinstance(one, Mapping)]
+    if not known or not all(one.get("uuid") and one.get("parent_message_uuid") for one in known):
+        return [_with_pasted(one) if isinstance(one, Mapping) else one for one in listed]
+    nodes: Nodes = {str(one["uuid"]): (one["parent_message_uuid"], one) for one in known}
+    return [_with_pasted(one) for one in _branch(nodes, record.get("current_leaf_message_uuid"), "created_at")]
+
+
+def _branch(nodes: Nodes, last: Any, time: str) -> list[Any]:
+    """Return the messages from the first to `last`, which is the newest one if it is not known."""
+    if last not in nodes:
+        dated = [(str(message.get(time) or ""), id_) for id_, (_, message) in nodes.items() if message]
+        last = max(dated, key=lambda one: one[0], default=("", None))[1]
     found: list[Any] = []
     seen: set[str] = set()
-    while isinstance(node := nodes.get(last), Mapping) and last not in seen:
+    while last in nodes and last not in seen:
         seen.add(last)
-        if isinstance(message := node.get("message"), Mapping):
-            author = message.get("author")
-            role = author.get("role") if isinstance(author, Mapping) else author
-            content = message.get("content")
-            parts = content.get("parts") if isinstance(content, Mapping) else content
-            found.append({**message, "role": role, "content": parts})
-        last = node.get("parent")
+        last, message = nodes[last]
+        found.append(message)
     return found[::-1]
+
+
+def _said(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message of ChatGPT as role and text; without text if it is hidden or a thought."""
+    author, content = _object(message.get("author")), _object(message.get("content"))
+    is_hidden = _object(message.get("metadata")).get("is_visually_hidden_from_conversation")
+    given = next((content[name] for name in ("parts", "text", "result") if content.get(name)), None)
+    parts = [] if is_hidden or message.get("channel") == "analysis" else given if isinstance(given, list) else [given]
+    texts = [MARKED.sub(_unmarked, one) if isinstance(one, str) else one for one in parts]
+    tool = message.get("recipient") or "all"
+    if tool == "all":
+        return {**message, "role": author.get("role"), "content": texts}
+    called = "\n".join(one for one in texts if isinstance(one, str))
+    return {**message, "role": "tool", "content": f"{tool}({called})" if called else None}
+
+
+def _unmarked(mark: re.Match[str]) -> str:
+    """Return the name that a mark of an entity shows; citations show nothing."""
+    kind, _, value = mark[1].partition("\ue202")
+    with contextlib.suppress(ValueError, LookupError, TypeError):
+        return str(json.loads(value)[1]) if kind == "entity" else ""
+    return ""
+
+
+def _with_pasted(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message of Claude with long pasted texts, which are attachments without a name; files are left out."""
+    attached = message.get("attachments")
+    pasted = [
+        {"type": "text", "text": one.get("extracted_content")}
+        for one in (attached if isinstance(attached, list) else ())
+        if isinstance(one, Mapping) and str(one.get("file_name") or "paste.txt") == "paste.txt"
+    ]
+    if not pasted:
+        return message
+    said = message.get("content") or message.get("text") or []
+    return {**message, "content": [*(said if isinstance(said, list) else [said]), *pasted]}
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

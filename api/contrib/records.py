@@ -1,7 +1,7 @@
 """Records of other products' exports, read one after another in bounded memory.
 
-An export is a JSON document with a list of memories, at the top or under `items`, `results`, `memories`, `records` or
-`data`; or JSONL of memories or such documents; each optionally gzipped; or the ZIP of mem0's OpenMemory server.
+An export is a JSON document with a list of memories, at the top or under one of the names in `LISTS`; or JSONL of
+memories or such documents; each optionally gzipped; or the ZIP of mem0's OpenMemory server.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from workers.errors import InvalidInputError
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 IN_ZIP = "memories.json"
-LISTS = ("items", "results", "memories", "records", "data")
+LISTS = ("items", "results", "memories", "records", "data", "conversations")
 LONGEST = 8 * 1_048_576
 """Characters of the longest memory."""
 

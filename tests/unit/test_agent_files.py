@@ -134,6 +134,29 @@ def test_a_cogx_archive_has_memories_statements_and_turns(mode: str) -> None:
     assert len(found) == 8
 
 
+def test_edges_of_nodes_without_a_name_are_no_statements() -> None:
+    chunk, mira = "11111111-2222-4333-8444-555555555555", "11111111-2222-4333-8444-666666666666"
+    edges = [
+        {"kind": "fact", "external_id": "1", "subject_ref": chunk, "predicate": "contains", "object_ref": mira},
+        {"kind": "fact", "external_id": "2", "subject_ref": mira, "predicate": "is_a", "object_ref": chunk,
+         "fact_text": "Mira is a person"},
+        {"kind": "fact", "external_id": "3", "subject_ref": mira, "predicate": "likes", "object_ref": "tea"},
+    ]  # fmt: skip
+    named = [{"kind": "entity", "external_id": mira, "name": "Mira"}]
+    found = facts("cogx", packed({"entities.jsonl": named, "facts.jsonl": edges}))
+
+    assert [(one["text"], one.get("entity")) for one in found] == [
+        ("Mira is a person", None),
+        ("Mira likes tea", "Mira"),
+    ]
+
+
+def test_an_archive_of_a_later_version_is_refused() -> None:
+    assert facts("cogx", packed({**COGX, "manifest.json": [{"cogx_version": "0.2"}]}))
+    with pytest.raises(InvalidInputError, match=r"version 1\.0 of COGX"):
+        facts("cogx", packed({**COGX, "manifest.json": [{"cogx_version": "1.0"}]}))
+
+
 def test_the_lines_of_one_file_of_an_archive_are_read_too() -> None:
     assert [one["text"] for one in facts("cogx", json.dumps(COGX["memories.jsonl"][0]).encode())] == ["Mira likes tea"]
 
@@ -143,6 +166,44 @@ def test_the_same_file_has_the_same_ids_again() -> None:
         ids = [one["id"] for one in facts(product, content)]
         assert ids == [one["id"] for one in facts(product, content)]
         assert len(set(ids)) == len(ids)
+
+
+def test_two_agents_whose_parts_have_the_same_numbers_have_ids_of_their_own() -> None:
+    other = {
+        "agents": [AGENT_FILE["agents"][0] | {"messages": [{"id": "message-1", "role": "user", "content": "Hello"}]}],  # type: ignore[operator]
+        "blocks": [{"id": "block-0", "label": "human", "value": "Name: Jonas"}],
+    }
+    first, second = (facts("letta", json.dumps(one).encode()) for one in (AGENT_FILE, other))
+
+    assert {one["id"] for one in first}.isdisjoint(one["id"] for one in second)
+
+
+def test_a_later_export_of_an_agent_gives_known_turns_the_same_ids() -> None:
+    said = [
+        {"role": "user", "content": f"Day {day}", "created_at": f"2026-01-0{day}T08:00:00+00:00"} for day in (1, 2, 3)
+    ]
+    first, second = (
+        facts("letta", json.dumps({"name": "Skipper", "messages": messages}).encode())
+        for messages in (said[:2], said[1:])
+    )
+
+    assert first[1]["id"] == second[0]["id"]
+    assert len({one["id"] for one in first + second}) == 3
+
+
+def test_agents_that_speak_without_a_tool_are_heard_beside_their_calls() -> None:
+    content = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "I look it up."}]
+    messages = [{"role": "assistant", "content": content, "tool_calls": [SEARCH]}]
+    agent = {"agent_type": "letta_v1_agent", "messages": messages}
+
+    assert [one["text"] for one in facts("letta", json.dumps(agent).encode())] == ["I look it up."]
+    assert facts("letta", json.dumps(agent | {"agent_type": "memgpt_agent"}).encode()) == []
+
+
+def test_empty_blocks_are_left_out() -> None:
+    blocks = [{"label": "human", "value": ""}, {"label": "persona", "value": "A sailor"}]
+
+    assert [one["text"] for one in facts("letta", json.dumps({"core_memory": blocks}).encode())] == ["A sailor"]
 
 
 def test_converted_facts_can_be_stored() -> None:

@@ -77,3 +77,30 @@ def test_messages_without_words_or_to_the_system_are_left_out() -> None:
 )
 def test_a_long_text_is_cut_where_something_ends(text: str, parts: list[str]) -> None:
     assert list(split(text, 12 if " " in text else 10)) == parts
+
+
+def test_a_result_before_the_words_of_a_message_is_the_earlier_turn() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "Sencha"}
+    message = {
+        "role": "user",
+        "content": [result, {"type": "text", "text": "Thanks."}, {"type": "text", "text": "Bye"}],
+    }
+
+    assert [(one.role, one.text) for one in utterances([message])] == [("tool", "Sencha"), ("user", "Thanks.\nBye")]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"facts":[{"id":"ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8","text":"I moved."}]}',
+        '[{"id": "ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8", "text": "I moved."}]',
+        '{"facts":[],"deep":0}',
+        '{"context":"<memory-context>\\n[a] I moved.\\n</memory-context>","ids":[]}',
+        '{"context":"","ids":[]}',
+    ],
+)
+def test_what_memory_answered_to_an_agent_is_not_said_again(answer: str) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": answer}]}
+
+    assert utterances([{"role": "tool", "content": answer}, {"role": "user", "content": [result]}]) == []
+    assert len(utterances([{"role": "user", "content": answer}, {"role": "tool", "content": '{"facts": [1]}'}])) == 2

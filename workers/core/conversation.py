@@ -16,6 +16,12 @@ ROLES = {
 """Roles by the providers' names for them; all others, such as system and developer, are instructions."""
 
 INJECTED = re.compile(rf"\s*{injection.OPENING}.*?{injection.CLOSING}\s*", re.DOTALL)
+RECALLED = re.compile(
+    r'\s*(?:\{"facts":\s*)?\[\s*\{"id":\s*"[0-9a-f]{8}-[0-9a-f-]{27}",\s*"(?:text|passage)"'
+    rf'|\s*\{{"facts":\s*\[\]|\s*\{{"context":\s*"(?:"|{injection.OPENING})'
+)
+"""Answers of this memory's own tools to an agent, which would come back as memories of their own."""
+
 TEXTS = ("text", "input_text", "output_text", "refusal", None)
 """Types of parts that are text; Gemini's parts have no type."""
 
@@ -68,7 +74,7 @@ def _of_message(place: int, message: Any) -> Iterator[Utterance]:
     at = next((given[name] for name in TIMES if given.get(name)), None)
     for kind, text in _parts(given):
         own, words = "tool" if kind == "tool" else role, INJECTED.sub("\n", text).strip()
-        if own and words:
+        if own and words and not (own == "tool" and RECALLED.match(text)):
             yield Utterance(place, own, words, at, str(given.get("id") or given.get("uuid") or ""))
 
 
@@ -79,14 +85,15 @@ def _role(message: Mapping[str, Any]) -> Any:
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the text of a message, its text parts joined, and each tool call and result separately."""
+    """Yield the text of a message, its parts joined where the first one stands, and each tool call and result."""
     content = next((message[name] for name in ("content", "parts", "text") if message.get(name)), ())
     parts = [message] if message.get("type") in (*CALLS, *RESULTS) else _listed(content)
-    texts = [_text(one) for one in parts]
-    if any(texts):
-        yield "text", "\n".join(one for one in texts if one)
+    said = "\n".join(text for text in map(_text, parts) if text)
     for one in [*parts, *_listed(message.get("tool_calls") or ())]:
-        if isinstance(one, Mapping) and (tool := _tool(one)):
+        if said and _text(one):
+            yield "text", said
+            said = ""
+        elif isinstance(one, Mapping) and (tool := _tool(one)):
             yield "tool", tool
 
 
