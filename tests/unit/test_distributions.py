@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
+import ebb
 import pytest
 
 from tests import run_frameworks
@@ -52,6 +53,12 @@ def test_each_framework_has_an_extra_tests_and_a_page() -> None:
     tried = {path.stem for path in (ROOT / "tests" / "acceptance").glob("test_framework_*.py")}
     assert {run_frameworks.tests_of(extra).stem for extra in run_frameworks.extras()} == tried
     assert all(f"| `{extra}` |" in page for extra in run_frameworks.extras())
+
+
+def test_the_library_names_its_version() -> None:
+    project = tomllib.loads((LIBRARY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert ebb.__version__ == project["version"]
 
 
 def test_the_wheels_have_the_library_and_the_system_and_nothing_else(installed: Path) -> None:

@@ -1,6 +1,7 @@
 """Ebb: long-term memory for AI agents that fades unless it is used."""
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
         UnavailableError,
     )
     from ebb.memory import AsyncMemory, Memory
+
+    __version__: str
 
 __all__ = [
     "AsyncMemory",
@@ -36,6 +39,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a name at its first use, as workers need only the contract."""
+    if name == "__version__":
+        return version("ebb-memory")
     if name not in __all__:
         raise AttributeError(f"module 'ebb' has no attribute {name!r}")
     return getattr(import_module("ebb.errors" if name.endswith("Error") else "ebb.memory"), name)
