@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (31, 'snapshot');
+insert into schema_migrations (number, name) values (32, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -1101,12 +1101,17 @@ $$;
 create trigger erased after delete on facts
     referencing old table as old_rows for each statement execute function note_erasures();
 
+-- Facts in deep memory are counted by reason, apart from tombstones; the numbers are those of `storage.packing`.
+create function deep_reason(body bytea) returns text
+    language sql immutable parallel safe
+return 'deep ' || (array['expired', 'faded', 'culled', 'aged', 'merged', 'pruned', 'crowded'])[1 + get_byte(body, 8)];
+
 create function tally_deep_added() returns trigger
     language plpgsql set search_path from current as $$
 declare
     changes tally_changes[] := array(
-        select row(namespace, null, null, null, null, null, null, null, 'deep', count(*))::tally_changes
-        from new_rows group by namespace
+        select row(namespace, null, null, null, null, null, null, null, deep_reason(body), count(*))::tally_changes
+        from new_rows group by namespace, deep_reason(body)
     );
 begin
     insert into tally_changes select * from unnest(changes);
@@ -1118,8 +1123,8 @@ create function tally_deep_deleted() returns trigger
     language plpgsql set search_path from current as $$
 declare
     changes tally_changes[] := array(
-        select row(namespace, null, null, null, null, null, null, null, 'deep', -count(*))::tally_changes
-        from old_rows group by namespace
+        select row(namespace, null, null, null, null, null, null, null, deep_reason(body), -count(*))::tally_changes
+        from old_rows group by namespace, deep_reason(body)
     );
 begin
     insert into tally_changes select * from unnest(changes);

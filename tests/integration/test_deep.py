@@ -143,7 +143,7 @@ def test_links_between_two_deep_facts_come_back_with_the_second(memory: Memory) 
 
 def test_what_is_deep_is_counted_and_known_by_its_id(memory: Memory, sunk: UUID) -> None:
     stats = memory.stats(4)
-    assert (stats.facts, stats.forgotten, stats.forgotten_by_reason) == (0, 1, {"deep": 1})
+    assert (stats.facts, stats.forgotten, stats.forgotten_by_reason, stats.deep) == (0, 1, {"faded": 1}, 1)
     assert memory.examine(4) == {}
     (again,) = memory.store({"id": str(sunk), "text": TEXT}, at=5)
     assert isinstance(again, Stored)
@@ -177,6 +177,20 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
     assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 1}
     memory.add("The oboe is in its case.", at=20)
     assert memory.ask("Where is the oboe?", at=20).deep is None
+
+
+def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_deep(memory: Memory) -> None:
+    gone = memory.add(TEXT, decay_class="session")
+    live = memory.add("Mira has a flower shop.")
+    memory.decay(2)
+    for at in (2, 4):  # a tombstone, then packed
+        found = memory.ask("Where does Mira hide the spare key?", at=at)
+        assert ([one.id for one in found.results], found.deep) == ([live], 1)
+        assert memory.sink(at=at) == (at == 4)
+    assert memory.ask("Where does Mira hide the spare key?", at=5, category="home").deep == 1
+    assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 3}
+    assert memory.ask("Which shop has Mira?", at=5).deep is None
+    assert memory.ids("Where does Mira hide the spare key?", at=5, deep=True)[0] == gone
 
 
 def test_what_ended_today_or_came_up_for_another_question_counts_as_deep_too(memory: Memory, sunk: UUID) -> None:

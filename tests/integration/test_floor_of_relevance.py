@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from databases import new_database
 from memory import Memory, day
 
 from api.up.servers import Postgres
+from workers.admin import branches, search_indexes
 from workers.memory.context import Shape, inject
 from workers.memory.embed import check_embedder
 from workers.memory.recall import Question
@@ -122,12 +124,26 @@ def test_of_a_few_facts_what_may_answer_is_found_without_a_word_in_common(memory
 def test_of_a_few_facts_what_only_the_lower_floor_lets_through_is_uncertain(memory: Memory) -> None:
     memory.store(*list(KNOWN.values())[:3], *OTHERS[:2])
     known = memory.ask("Where is the spare key?")
-    assert known.results[0].id not in known.uncertain
+    assert ("default", known.results[0].id) not in known.uncertain
     guessed = memory.ask("Who plays the oboe?")
-    assert guessed.uncertain == {one.id for one in guessed.results}
+    assert guessed.uncertain == {("default", one.id) for one in guessed.results}
     asked_for = memory.ask("Who plays the oboe?", min_relevance=0)
     assert len(asked_for.results) == 5
     assert not asked_for.uncertain
+
+
+def test_a_fact_that_is_uncertain_in_a_branch_alone_is_not_so_in_its_original(memory: Memory) -> None:
+    memory.store(*list(KNOWN.values())[:3], *OTHERS[:2])
+    branch = branches.begin(memory.context, "default", 1)
+    branches.copy(memory.context, branch, UUID(int=0))
+    branches.conclude(memory.context, branch, day(1))
+    memory.store(*(f"Guest {number} bought a blanket, {number} pears and a lamp." for number in range(900)))
+    search_indexes.count_lexemes(memory.context, "default", day(1))
+    known = memory.ask("Where is the key?", namespaces=("default", branch.name), at=1)
+    assert [one.namespace for one in known.results] == ["default", branch.name]
+    assert not known.uncertain
+    guessed = memory.ask("What can she not eat?", namespaces=("default", branch.name), at=1)
+    assert guessed.uncertain == {(branch.name, one.id) for one in guessed.results}
 
 
 def test_of_five_facts_paraphrases_are_answered_and_most_unrelated_questions_are_not(memory: Memory) -> None:

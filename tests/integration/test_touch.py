@@ -7,7 +7,7 @@ from random import Random
 from uuid import UUID, uuid4, uuid5
 
 import pytest
-from ebb.contract.retention import Use
+from ebb.contract.retention import ShowHistory, Use
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -15,7 +15,7 @@ from memory import Memory, day
 
 from workers.core.lifetime import LIFETIMES
 from workers.errors import NotFoundError
-from workers.memory import touch
+from workers.memory import history, touch
 
 REFRESHED = {"stable": 90, "active": 14, "durable": 90, "normal": 14}
 bounded = examples(15)
@@ -286,6 +286,24 @@ def test_a_reinforcement_stands_in_the_history_once(memory: Memory) -> None:
     for _ in range(2):
         memory.reinforce(id_, at=1, use=use)
     assert memory.history(id_, at=2) == [("stored", 0), ("reinforced", 1)]
+
+
+def test_uses_one_after_another_are_one_entry_of_the_history_with_their_number(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.")
+    for at in (2, 5, 1, 3):
+        memory.reinforce(id_, at=at, boost=at / 10)
+        used(memory, id_, at=at)
+    memory.pin(id_, at=6)
+    memory.reinforce(id_, at=7)
+    found = history.history(memory.context, ShowHistory(id=id_), day(8)).events
+    since = {"times": 4, "since": day(1).isoformat()}
+    assert [(one.what, one.at, one.details) for one in found[1:]] == [
+        ("reinforced", day(5), {"boost": 0.5, **since}),
+        ("used", day(5), since),
+        ("pinned", day(6), {"until": None}),
+        ("reinforced", day(7), {"boost": 0.2}),
+    ]
+    assert memory.value("select count(*) from events") == 4
 
 
 def test_what_is_not_there_any_more_was_not_used(memory: Memory) -> None:

@@ -16,7 +16,6 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.tallies import Tally
 
 UNCLASSED = "none"
-DEEP = "deep"
 FIDELITIES = ("full", "pooled", "fingerprint")
 SOURCES = ("auto", "explicit", UNCLASSED)
 BATCH = 50_000
@@ -81,7 +80,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         state = State() if tenant is None else _state(db, tenant.id, now)
         own = branches.find(db, namespace)
     live = [one for one in state.counted if one.forgotten_reason is None]
-    forgotten = _sums([one for one in state.counted if one.forgotten_reason], lambda one: one.forgotten_reason)
+    forgotten = _sums([one for one in state.counted if one.forgotten_reason], lambda one: one.reason)
     tiers = _sums(live, lambda one: Tier(one.tier or 0).name.lower())
     kept = _sums(live, lambda one: fidelity.name(one.fidelity or 0))
     durabilities = _sums(live, lambda one: durability(one.branch or 0))
@@ -103,7 +102,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         turns=tenant.turns if tenant else 0,
         episodes={name: durabilities[name] for name in DURABILITIES}
         | {"stale": sum(one.facts for one in live if one.stale)},
-        deep=forgotten[DEEP],
+        deep=sum(one.facts for one in state.counted if one.deep),
         regretted=signals.counted(context.redis, signals.REGRETS).get(namespace, 0),
         gap=state.gap,
         branch_of=own.original if own else None,
@@ -201,6 +200,8 @@ def _sums_by_kind(counts: Mapping[str, int]) -> Counter[tuple[str, str]]:
             code = Tier(int(code)).name.lower()
         elif what == "fidelity":
             code = fidelity.name(int(code))
+        elif what == "forgotten":
+            code = code.removeprefix(tallies.DEEP)
         sums[what, code] += facts
     return sums
 

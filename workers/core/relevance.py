@@ -260,6 +260,11 @@ def relevance(question: Question, held: Bools, similarities: Floats, model: Mode
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 
+def times_odds(relevance: float, factor: float) -> float:
+    """Return the relevance whose odds are so many times those of another."""
+    return factor * relevance / (1 + (factor - 1) * relevance)
+
+
 @cache
 def _vector(weights: Weights) -> Floats:
     return np.array(astuple(weights))

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -100,7 +100,10 @@ def _columns(account: Account) -> Iterator[Event]:
 
 
 def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
-    return Event(at=at, what=what, details=details)
+    """Return an event; an entry for several uses says since when."""
+    seconds = details.pop("seconds", None)
+    since = {} if seconds is None else {"since": (at - timedelta(seconds=seconds)).isoformat()}
+    return Event(at=at, what=what, details=details | since)
 
 
 def _stated(account: Account) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def reinforce(
             anchors = confirmed(anchors, found.rows, at, always=True)
             rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
             activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
-            events.add_many(db, tenant.id, at, [(one, "reinforced", {"boost": boost}) for one in rows.ids])
+            events.add_use(db, tenant.id, rows.ids, at, "reinforced", {"boost": boost})
             log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
         anchors = activity.read(db, tenant.id, rows.ids).anchors
         return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
@@ -159,7 +159,7 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
             anchors = confirmed(anchors, found.rows, at, always=True)
             rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
             activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
-            events.add_all(db, rows.namespaces.tolist(), rows.ids, at, "used")
+            events.add_use(db, tenant.id, rows.ids, at, "used", {})
     there, ids = set(rows.ids), dict.fromkeys(asked.ids)
     answer = Used(used=[id_ for id_ in ids if id_ in there], unknown=[id_ for id_ in ids if id_ not in there])
     return answer, rows.only(_faded(rows.anchors)).ids

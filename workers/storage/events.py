@@ -29,6 +29,41 @@ ADD_ALL = """
     from unnest(%(namespaces)s::int[], %(facts)s::uuid[]) as new (namespace, fact)
 """
 
+# The facts are locked. Entries of one kind are one unless something else was done to the fact in between; `seconds` is
+# the time from the first to the last of them, which a branch of another age keeps.
+ADD_USE = """
+    with earlier as (
+        select distinct on (events.fact) events.fact, id
+        from unnest(%(facts)s::uuid[]) as given (fact)
+        join events on namespace = %(namespace)s and events.fact = given.fact and what = %(what)s
+        where not exists (
+            select from events as later
+            where later.namespace = %(namespace)s and later.fact = events.fact and later.id > events.id
+                and later.what <> all(%(uses)s)
+        )
+        order by events.fact, id desc
+    ),
+    repeated as (
+        update events
+        set at = greatest(at, %(now)s),
+            details = case when at > %(now)s then %(details)s || details else details || %(details)s end
+                || jsonb_build_object(
+                    'times', coalesce((details ->> 'times')::bigint, 1) + 1,
+                    'seconds', date_part('epoch', greatest(at, %(now)s) - least(
+                        at - make_interval(secs => coalesce((details ->> 'seconds')::float8, 0)), %(now)s
+                    ))
+                )
+        from earlier
+        where namespace = %(namespace)s and events.fact = earlier.fact and events.id = earlier.id
+    )
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, fact, %(now)s, %(what)s, %(details)s
+    from unnest(%(facts)s::uuid[]) as given (fact)
+    where fact not in (select fact from earlier)
+"""
+USES = ("used", "reinforced")
+"""Kinds of events of which consecutive ones are one entry."""
+
 OF = """
     select at, what, details from events
     where namespace = %(namespace)s and fact = %(fact)s
@@ -132,6 +167,15 @@ def add_all(db: Connection, namespaces: Sequence[int], facts: Sequence[UUID], no
     """Add the same event to facts of any namespaces."""
     if facts:
         db.execute(ADD_ALL, {"namespaces": list(namespaces), "facts": list(facts), "now": now, "what": what})
+
+
+def add_use(
+    db: Connection, namespace: int, facts: Sequence[UUID], now: datetime, what: str, details: dict[str, Any]
+) -> None:
+    """Add an event of `USES` to locked facts; consecutive ones are one entry with their number and the last instant."""
+    given = {"namespace": namespace, "facts": list(facts), "now": now, "what": what, "details": Jsonb(details)}
+    if facts:
+        db.execute(ADD_USE, given | {"uses": [*USES]})
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str, dict[str, Any]]]:

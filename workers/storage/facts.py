@@ -150,7 +150,7 @@ ESTIMATE_AGAIN = """
 SIZES = """
     select sum(pg_total_relation_size(oid)) / greatest((
             select sum(facts) from (select * from tallies union all select * from tally_changes) as counted
-            where forgotten_reason is distinct from 'deep'
+            where not coalesce(starts_with(forgotten_reason, 'deep '), false)
         ), 1),
         coalesce((select dims from embedders), 0)
     from pg_class where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)

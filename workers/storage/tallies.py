@@ -82,7 +82,7 @@ RECOUNT = """
     select namespace, forgotten_reason, count(*)
     from facts where forgotten_reason is not null and superseded_at is null group by 1, 2
     union all
-    select namespace, 'deep', count(*) from deep group by 1
+    select namespace, deep_reason(body), count(*) from deep group by 1, 2
 """
 
 # One statement, so that facts and counts are of one snapshot. Corrections are inserted as changes, which blocks no
@@ -102,7 +102,8 @@ AUDIT = """
             select namespace, null, null, null, null, null, null, null, forgotten_reason, -count(*)
             from facts where forgotten_reason is not null and superseded_at is null group by 1, 9
             union all
-            select namespace, null, null, null, null, null, null, null, 'deep', -count(*) from deep group by 1
+            select namespace, null, null, null, null, null, null, null, deep_reason(body), -count(*)
+            from deep group by 1, 9
         ) as counted
         where %(own)s::int is null or namespace = %(own)s
         group by 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -123,6 +124,10 @@ WAIT_TO_AUDIT = "select pg_advisory_xact_lock(%(key)s)"
 AUDITING_LOCK = 0x0EBB + 3
 
 
+DEEP = "deep "
+"""Prefix of the reasons of facts in deep memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The number of live facts with these values, or of facts forgotten for a reason."""
@@ -136,6 +141,16 @@ class Tally:
     stale: bool | None
     forgotten_reason: str | None
     facts: int
+
+    @property
+    def deep(self) -> bool:
+        """Return whether the facts are in deep memory."""
+        return (self.forgotten_reason or "").startswith(DEEP)
+
+    @property
+    def reason(self) -> str:
+        """Return why the facts were forgotten."""
+        return (self.forgotten_reason or "").removeprefix(DEEP)
 
 
 def read(db: Connection, namespace: int) -> list[Tally]:

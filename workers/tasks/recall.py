@@ -49,7 +49,7 @@ class RecallTask(LaneTask):
 
     def touch_afterwards(
         self, namespace: str, shown: Sequence[Result], at: datetime, question: str, *, deep: bool = False,
-        uncertain: Collection[UUID] = (),
+        uncertain: Collection[tuple[str, UUID]] = (),
     ) -> None:  # fmt: skip
         """Record on this request the results to touch, by namespace, and the question; not the `uncertain` results."""
         returned: dict[str, list[str]] = {} if shown else {namespace: []}
@@ -60,8 +60,8 @@ class RecallTask(LaneTask):
             (name, contexts.ShownContext(at.timestamp(), self.name, question, ids)) for name, ids in returned.items()
         ]
         self.request.given_out = [*(self.request.get("given_out") or ()), *given_out]
-        doubtful = {str(id_) for id_ in uncertain}
-        certain = {name: [id_ for id_ in ids if id_ not in doubtful] for name, ids in returned.items()}
+        doubtful = {(name, str(id_)) for name, id_ in uncertain}
+        certain = {name: [id_ for id_ in ids if (name, id_) not in doubtful] for name, ids in returned.items()}
         touches = [{"namespace": name, "ids": ids} | given for name, ids in certain.items() if ids]
         self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
 

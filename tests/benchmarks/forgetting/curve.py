@@ -1,7 +1,7 @@
 """The forgetting curve: how much of what is asked later stays where only a share of a conversation is kept.
 
 What is kept is chosen without having seen a question. Each way to choose is an order of a conversation's facts, best
-first; of one database the last of that order are erased, and again, and each time questions are asked.
+first; of one copy of the stored facts the last of that order are erased, and again, and each time questions are asked.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from workers.memory import forget, recall
 
 SHARES = (0.8, 0.5, 0.35, 0.2, 0.1)
 SHOWN = (0.5, 0.2)
-"""The shares that the table has, and at which questions are asked; the plot has all."""
+"""The shares that the table has; the plot has all."""
 
 SEEDS = 5
 FRESH, USED, LEFT = "bench_forgetting", "bench_forgetting_used", "bench_forgetting_left"
@@ -186,9 +186,6 @@ def _curve(
     curve, before = {}, dict.fromkeys(orders, 1.0)
     for share in SHARES:
         kept = {name: {texts[id_] for id_ in order[: _count(order, share)]} for name, order in orders.items()}
-        if share not in SHOWN:
-            curve[share] = Point([], _kept(conversations, kept), [])
-            continue
         for name, order in orders.items():
             _erase(left, name, order[_count(order, share) : _count(order, before[name])])
             before[name] = share

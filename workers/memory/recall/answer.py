@@ -64,8 +64,9 @@ class Result:
 class Recalled:
     """The results of a recall, best first; whether vectors were searched; and what was left out, if requested.
 
-    `deep` is the number of matching facts in deep memory, if nothing else was found. `uncertain` are results that do
-    not count as used, since little is known of a small namespace; a recall does not touch them.
+    `deep` is the number of facts in deep memory that fit clearly better than the results, if it was looked for.
+    `uncertain` are the namespaces and ids of results that do not count as used, since little is known of a small
+    namespace; a recall does not touch them.
     """
 
     results: list[Result]
@@ -73,7 +74,7 @@ class Recalled:
     left_out: list[dict[str, Any]] | None = None
     why: dict[str, Any] | None = None
     deep: int | None = None
-    uncertain: frozenset[UUID] = frozenset()
+    uncertain: frozenset[tuple[str, UUID]] = frozenset()
 
 
 _fields = attrgetter(*Description.__slots__)

@@ -1,4 +1,4 @@
-"""Deep memory in a recall: promising facts are unpacked to be searched, or only counted where nothing else matches."""
+"""Deep memory in a recall: promising facts are unpacked to be searched, or only counted where nothing else fits."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,8 +20,21 @@ from workers.storage import deep, namespaces, replicas, tombstones, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
 
+DOUBTFUL = 0.7
+"""Relevance of the best result below which an ordinary recall also looks into deep memory.
+
+Where half the turns of a conversation were forgotten, that is half of the questions, of 20 turns a quarter. A third of
+the questions whose answer was forgotten get a hint, and 2 to 4 % of the others.
+"""
+
+CLEARLY_BETTER = 5.0
+"""Factor of the best result's odds from which facts in deep memory fit clearly better."""
+
 PROMOTED = 200
 """Maximum number of facts that are unpacked for a question, the most promising by words and vectors."""
+
+COUNTED = 20
+"""Maximum number of the most promising facts by words, and by vectors, whose relevance is computed for the hint."""
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
@@ -29,7 +42,8 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
 
     Questions as of an earlier instant include deep memory too, as its facts may not have ended by then. Facts that are
     unpacked stay tombstones until they are used, and the next purge packs them again. If an ordinary recall finds
-    nothing, it counts the matching facts in deep memory. Questions whose best result is there are counted as regrets.
+    nothing, or only what is likely not to answer, it counts the facts in deep memory that fit clearly better. Questions
+    whose best result is there are counted as regrets.
     """
     (found,) = recall_many(context, namespace, [question], now)
     if isinstance(found, NotFoundError):
@@ -52,32 +66,46 @@ def recall_many(
 
 
 def _with_deep_count(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
-    """Return an answer with the number of matching deep facts if nothing else was found; count regrets."""
+    """Return an answer with the number of deep facts that fit clearly better, if any; count regrets.
+
+    If nothing was found, it is the number of deep facts that fit, also if it is 0.
+    """
     names = question.namespaces or (namespace,)
-    if not (question.deep or found.results or question.looks_back or question.why):
-        deep_ones = sum(_count_relevant(context, name, question) for name in names)
-        found = replace(
-            found, deep=min(deep_ones + _count_tombstones(context, namespace, question, now), question.limit)
-        )
+    best = max((one.relevance or 0.0 for one in found.results), default=0.0)
+    doubtful = not found.results or (best < DOUBTFUL and not question.is_filtered)
+    if doubtful and not (question.deep or question.looks_back or question.why):
+        better = _count_better(context, names, question, relevance.times_odds(best, CLEARLY_BETTER), now)
+        found = replace(found, deep=None if found.results and not better else better)
     if found.deep or (found.results and found.results[0].deep):
         named = (found.results[0].namespace if found.results else None) or names[0]
         signals.count(context.redis, signals.REGRETS, named)
     return found
 
 
-def _count_tombstones(context: Context, namespace: str, question: Question, now: datetime) -> int:
-    """Return the number of matching facts that decay forgot and that are not packed, or unpacked again."""
-    names = question.namespaces or (namespace,)
-    if not any(_any_ended(context, name) for name in names):
-        return 0
+def _count_better(context: Context, names: Sequence[str], question: Question, least: float, now: datetime) -> int:
+    """Return the number of facts that decay forgot and that have this relevance, packed or not."""
+    there = {name: _ended(context, name) for name in names}
+    packed = sum(
+        _count_relevant(context, name, question, least) for name, (any_packed, _) in there.items() if any_packed
+    )
+    any_unpacked = any(unpacked for _, unpacked in there.values())
+    unpacked = _count_tombstones(context, names[0], question, least, now) if any_unpacked else 0
+    return min(packed + unpacked, question.limit)
+
+
+def _count_tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> int:
+    """Return the number of facts of this relevance that are not packed, or unpacked again."""
     (found,) = pipeline.recall_many(context, namespace, [replace(question, deep=True)], now)
-    return 0 if isinstance(found, NotFoundError) else len(found.results)
+    if isinstance(found, NotFoundError):
+        return 0
+    return sum(one.deep is not None and (one.relevance or 0.0) >= least for one in found.results)
 
 
-def _any_ended(context: Context, namespace: str) -> bool:
+def _ended(context: Context, namespace: str) -> tuple[bool, bool]:
+    """Return whether a namespace has packed facts, and others that decay forgot."""
     with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
         owner = namespaces.find(db, namespace)
-        return owner is not None and tombstones.any_ended(db, owner.id)
+        return (False, False) if owner is None else (deep.any_in(db, owner.id), tombstones.any_ended(db, owner.id))
 
 
 def promote_matching(context: Context, namespace: str, question: Question, now: datetime) -> None:
@@ -85,7 +113,7 @@ def promote_matching(context: Context, namespace: str, question: Question, now: 
     if not (question.deep or question.looks_before(now)):
         return
     replicas.use_primary()
-    with _searched(context, namespace, question) as (db, tenant, found):
+    with _searched(context, namespace, question, PROMOTED) as (db, tenant, found):
         if found.ids:
             by_words = np.array(found.words)
             similar = np.array(found.similarities)
@@ -95,9 +123,9 @@ def promote_matching(context: Context, namespace: str, question: Question, now: 
             deep.promote(db, tenant, [found.ids[place] for place in best])
 
 
-def _count_relevant(context: Context, namespace: str, question: Question) -> int:
-    """Return how many of the most promising facts in deep memory reach the floor of relevance."""
-    with _searched(context, namespace, question) as (db, tenant, found):
+def _count_relevant(context: Context, namespace: str, question: Question, relevant: float) -> int:
+    """Return how many of the most promising facts in deep memory reach the floor of relevance, and this one."""
+    with _searched(context, namespace, question, COUNTED) as (db, tenant, found):
         if not found.ids:
             return 0
         holding = np.array(deep.containing(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
@@ -108,7 +136,7 @@ def _count_relevant(context: Context, namespace: str, question: Question) -> int
     model = relevance.of_embedder(context.embedder.name)
     chosen = floor.configured(context, question)
     # A hint needs more than a result in a small namespace.
-    least = model.certain(asked) if chosen is None else chosen
+    least = max(model.certain(asked) if chosen is None else chosen, relevant)
     fitting = relevance.relevance(asked, holding > 0, similar, model) >= least
     return min(int(fitting.sum()), question.limit)
 
@@ -130,8 +158,10 @@ class Promising:
 
 
 @contextmanager
-def _searched(context: Context, namespace: str, question: Question) -> Iterator[tuple[Connection, int, Promising]]:
-    """Search deep memory by words and vectors; yield the transaction, the namespace and the promising facts."""
+def _searched(
+    context: Context, namespace: str, question: Question, limit: int
+) -> Iterator[tuple[Connection, int, Promising]]:
+    """Search deep memory by words and vectors; yield the transaction, the namespace and so many facts of each."""
     query = None
     with suppress(EmbeddingError):
         query = context.queries.embed(question.text)
@@ -141,16 +171,16 @@ def _searched(context: Context, namespace: str, question: Question) -> Iterator[
             yield db, 0, Promising()
         else:
             usable = query if tenant.embedder == context.embedder.name else None
-            yield db, tenant.id, _promising(db, tenant, question.text, usable)
+            yield db, tenant.id, _promising(db, tenant, question.text, usable, limit)
 
 
-def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None) -> Promising:
+def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None, limit: int) -> Promising:
     terms = [term for term in words.of_query(db, tenant.name, text) if term.stem]
     rarest = text_arm.informative(terms, deep.MOST_WORDS)
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
     own = None if query is None else signature.encode(query[None, :])[0]
-    rows = deep.search(db, tenant.id, own, [term.lexeme for term in rarest], weights.tolist(), PROMOTED)
+    rows = deep.search(db, tenant.id, own, [term.lexeme for term in rarest], weights.tolist(), limit)
     bits = np.array([signature.BITS if one is None else one for _, one, _ in rows], dtype=np.float64)
     return Promising(
         [id_ for id_, _, _ in rows],

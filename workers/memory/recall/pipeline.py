@@ -182,7 +182,7 @@ def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
         by_meaning=every[0].query is not None,
         left_out=left_out,
         why=why,
-        uncertain=frozenset(id_ for one in every for id_ in one.unused_ids),
+        uncertain=frozenset((one.tenant.name, id_) for one in every for id_ in one.unused_ids),
     )
 
 

@@ -53,6 +53,12 @@ class Question:
         return any(one is not None and one < now for one in (self.as_of, self.known_as_of))
 
     @property
+    def is_filtered(self) -> bool:
+        """Return whether it is restricted to some facts, other than by leaving out documents."""
+        given = self.filters.filters()
+        return any(value is not None for name, value in given.items() if name != "documents")
+
+    @property
     def looks_back(self) -> bool:
         """Return whether it is as of an instant."""
         return self.as_of is not None or self.known_as_of is not None

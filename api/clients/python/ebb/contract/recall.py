@@ -33,7 +33,7 @@ from ebb.contract.values import (
 BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
 )
-DEEP = "where nothing fits: how many facts in deep memory do; ask with `deep` to get them"
+DEEP = "how many facts in deep memory fit, where nothing else does, or clearly better; ask with `deep` to get them"
 MIN_RELEVANCE = (
     "leave out what is less relevant, 0 to 1; 0 leaves out nothing; else nothing is returned unless the best result "
     "reaches EBB_MIN_RELEVANCE"
