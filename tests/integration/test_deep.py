@@ -186,7 +186,7 @@ def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_
     for at in (2, 4):  # a tombstone, then packed
         found = memory.ask("Where does Mira hide the spare key?", at=at)
         assert ([one.id for one in found.results], found.deep) == ([live], 1)
-        assert memory.sink(at=at) == (at == 4)
+        assert memory.demote(at=at) == (at == 4)
     assert memory.ask("Where does Mira hide the spare key?", at=5, category="home").deep == 1
     assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 3}
     assert memory.ask("Which shop has Mira?", at=5).deep is None

@@ -105,7 +105,7 @@ def _ended(context: Context, namespace: str) -> tuple[bool, bool]:
     """Return whether a namespace has packed facts, and others that decay forgot."""
     with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
         owner = namespaces.find(db, namespace)
-        return (False, False) if owner is None else (deep.any_in(db, owner.id), tombstones.any_ended(db, owner.id))
+        return (False, False) if owner is None else (deep.is_used(db, owner.id), tombstones.any_ended(db, owner.id))
 
 
 def promote_matching(context: Context, namespace: str, question: Question, now: datetime) -> None:
