@@ -25,7 +25,7 @@ from workers.admin import search_indexes
 from workers.context import Context
 from workers.core import tiers
 from workers.core.arrays import Floats
-from workers.core.value import Standing, rank
+from workers.core.value import WEIGHTS, Standing, rank
 from workers.memory import forget, recall
 
 SHARES = (0.8, 0.5, 0.35, 0.2, 0.1)
@@ -33,6 +33,10 @@ SHOWN = (0.5, 0.2)
 """The shares that the table has; the plot has all."""
 
 SEEDS = 5
+
+GROWTH, MOST_GROWING = 2.5, 8
+"""Growth of a life by a use, as in SM-2 (Wozniak 1990), and the most uses that prolong it: of a day to four years."""
+
 FRESH, USED, LEFT = "bench_forgetting", "bench_forgetting_used", "bench_forgetting_left"
 LIVES = {FRESH: Life("off"), USED: Life("off", "words of facts", 1.0)}
 """A year in which nothing is recalled, and one in which each conversation is asked once a day by words of its facts."""
@@ -115,6 +119,8 @@ def _choices(context: Context, conversations: Sequence[Conversation], *, used: b
     if used:
         yield "Ebb, with use", _orders(context, conversations, _by_value)
         yield "least recently used", _orders(context, conversations, _by_use)
+        yield "spaced repetition", _orders(context, conversations, _by_spacing)
+        yield "Ebb, with use and spacing", _orders(context, conversations, _by_value_and_spacing)
         return
     yield "Ebb", _orders(context, conversations, _by_value)
     yield "newest", _orders(context, conversations, lambda facts, _: _instants(one.created_at for one in facts))
@@ -166,6 +172,26 @@ def _by_value(facts: Sequence[Fact], _: frozenset[str]) -> Floats:
 
 def _by_use(facts: Sequence[Fact], _: frozenset[str]) -> Floats:
     return _instants(one.last_seen_at for one in facts)
+
+
+def _by_spacing(facts: Sequence[Fact], _: frozenset[str]) -> Floats:
+    """Return the retrievability in log odds: its half-life grows with each use, as in spaced repetition."""
+    return -_ages(facts) / _growth(facts)
+
+
+def _by_value_and_spacing(facts: Sequence[Fact], _: frozenset[str]) -> Floats:
+    """Return the value where the days since the last use count less after each use."""
+    return rank(standing(facts)) + WEIGHTS.a_day * _ages(facts) * (1 - 1 / _growth(facts))
+
+
+def _ages(facts: Sequence[Fact]) -> Floats:
+    """Return the days since each fact was used last."""
+    return (AT.timestamp() - _instants(one.last_seen_at for one in facts)) / 86_400
+
+
+def _growth(facts: Sequence[Fact]) -> Floats:
+    """Return by which factor the uses of each fact have prolonged its life."""
+    return GROWTH ** np.minimum(np.array([one.shown + one.used for one in facts], float), MOST_GROWING)
 
 
 def _by_evidence(facts: Sequence[Fact], evidence: frozenset[str]) -> Floats:
