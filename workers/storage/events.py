@@ -33,15 +33,14 @@ ADD_ALL = """
 # the time from the first to the last of them, which a branch of another age keeps.
 ADD_USE = """
     with earlier as (
-        select distinct on (events.fact) events.fact, id
-        from unnest(%(facts)s::uuid[]) as given (fact)
-        join events on namespace = %(namespace)s and events.fact = given.fact and what = %(what)s
-        where not exists (
+        select distinct on (fact) fact, id
+        from events
+        where namespace = %(namespace)s and fact = any(%(facts)s) and what = %(what)s and not exists (
             select from events as later
             where later.namespace = %(namespace)s and later.fact = events.fact and later.id > events.id
                 and later.what <> all(%(uses)s)
         )
-        order by events.fact, id desc
+        order by fact, id desc
     ),
     repeated as (
         update events

@@ -191,7 +191,8 @@ def _ages(facts: Sequence[Fact]) -> Floats:
 
 def _growth(facts: Sequence[Fact]) -> Floats:
     """Return by which factor the uses of each fact have prolonged its life."""
-    return GROWTH ** np.minimum(np.array([one.shown + one.used for one in facts], float), MOST_GROWING)
+    uses = np.array([one.shown + one.used for one in facts], np.float64)
+    return np.power(GROWTH, np.minimum(uses, MOST_GROWING))
 
 
 def _by_evidence(facts: Sequence[Fact], evidence: frozenset[str]) -> Floats:
