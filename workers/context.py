@@ -59,9 +59,10 @@ class Context:
         """Work on a shard, by its number or by a namespace on it, until the end of the block."""
         return routing.at(place, self.settings.shards)
 
-    def each_shard(self) -> Iterator[int]:
-        """Yield the number of each shard, and work on that shard meanwhile."""
-        for shard in range(self.settings.shards):
+    def each_shard(self, *, own: bool = False) -> Iterator[int]:
+        """Yield the number of each shard, or of those of the `own` group, and work on that shard meanwhile."""
+        first, step = (self.settings.group, len(self.settings.broker_urls)) if own else (0, 1)
+        for shard in range(first, self.settings.shards, step):
             with self.at(shard):
                 yield shard
 

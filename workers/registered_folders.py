@@ -88,9 +88,9 @@ def listed(context: Context, asked: ListFolders) -> RegisteredFolders:
 
 
 def everywhere(context: Context) -> Sequence[tuple[str, str]]:
-    """Return (namespace, folder) of all registered folders, by their names."""
+    """Return (namespace, folder) of all registered folders of this group of shards, by their names."""
     found: list[tuple[str, str]] = []
-    for _ in context.each_shard():
+    for _ in context.each_shard(own=True):
         with transaction(context.database_url) as db:
             found += folders.all_names(db)
     return sorted(found)

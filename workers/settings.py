@@ -60,6 +60,9 @@ class Settings(BaseModel):
         1, ge=1, le=500, description="schemas that namespaces are spread over; the same in every process"
     )
     redis_url: str = Field("", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own")
+    brokers: str = Field(
+        "", description="Redis of each group of shards, separated by commas or spaces, the same in every process"
+    )
     redis_fsync: Literal["everysec", "always"] = Field(
         "everysec", description="how often the Redis that `ebb up` starts puts what it accepted on its disk"
     )
@@ -311,11 +314,40 @@ class Settings(BaseModel):
             )
         return self
 
+    @property
+    def broker_urls(self) -> list[str]:
+        """Return the URLs of the Redis of each group of shards."""
+        return broker.split(self.brokers) or [self.redis_url]
+
+    @property
+    def group(self) -> int:
+        """Return the number of the group of shards that this process is for."""
+        return self.broker_urls.index(self.redis_url) if self.redis_url else 0
+
+    def broker_of(self, namespace: str) -> str:
+        """Return the URL of the Redis of a namespace."""
+        return broker.of_namespace(self.broker_urls, namespace)
+
+    @model_validator(mode="after")
+    def _each_group_has_shards(self) -> Self:
+        """Validate the brokers without quoting them, since they may contain passwords."""
+        given = broker.split(self.brokers)
+        for url in given:
+            _check_broker(url, "EBB_BROKERS")
+        if given and (len({*given}) < len(given) or self.shards % len(given)):
+            raise ValueError(
+                f"EBB_BROKERS names {len(given)} servers for EBB_SHARDS={self.shards}: name each once, and give "
+                "as many shards as servers, or a multiple"
+            )
+        if given and self.redis_url and self.redis_url not in given:
+            raise ValueError("EBB_REDIS_URL is not in EBB_BROKERS; set it to that of this process's group")
+        return self
+
     @model_validator(mode="after")
     def _addresses_can_be_read(self) -> Self:
         """Validate the URLs without quoting them, since they may contain passwords."""
         if self.redis_url:
-            _check_broker(self.redis_url)
+            _check_broker(self.redis_url, "EBB_REDIS_URL")
         for name in ("database_url", "direct_database_url", "read_database_url"):
             given = getattr(self, name)
             every = split_addresses(given) if name == "read_database_url" else [given] * bool(given)
@@ -387,11 +419,11 @@ class Settings(BaseModel):
             raise SettingsError(_explain(error)) from None
 
 
-def _check_broker(given: str) -> None:
+def _check_broker(given: str, name: str) -> None:
     try:
         broker.check(given)
     except ValueError as error:
-        raise ValueError(f"EBB_REDIS_URL {error}") from None
+        raise ValueError(f"{name} {error}") from None
 
 
 def _is_read_by_libpq(given: str) -> bool:

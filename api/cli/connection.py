@@ -60,4 +60,5 @@ def _opened(kind: "type[S]", home: Path | None, namespace: str | None) -> "S":
     from workers.validation import namespace_name  # noqa: PLC0415
 
     settings = located(home)
-    return kind(settings.redis_url, namespace_name(namespace or settings.namespace))
+    name = namespace_name(namespace or settings.namespace)
+    return kind(settings.broker_of(name), name)

@@ -66,10 +66,10 @@ class Session(Client):
     def __init__(
         self, door: Door, caller: Caller, *, timeout: float | None, wait: bool = True, key: str | None = None
     ) -> None:
-        super().__init__(door.settings.redis_url, caller.namespace, deadline=timeout)
+        self._door = door.of(caller.namespace)
+        super().__init__(self._door.settings.redis_url, caller.namespace, deadline=timeout)
         self.caller = caller
         self.url = URL()
-        self._door = door
         self._waits = wait
         self._key = key
         self.task_id = str(uuid7() if key is None else uuid5(KEYED, f"{caller.namespace}\n{key}"))

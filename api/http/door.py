@@ -1,6 +1,7 @@
 """The state that all requests of one API process share, above all connections to Redis."""
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import ip_address
@@ -48,6 +49,7 @@ class Door:
     settings: Settings
     lengths: dict[str, tuple[float, int]] = field(default_factory=dict)
     known_health: tuple[float, dict[str, str]] = field(default=(float("-inf"), {}))
+    others: dict[str, "Door"] = field(default_factory=dict)
 
     @cached_property
     def turns(self) -> Turns:
@@ -76,12 +78,34 @@ class Door:
         """Return connections to the queues."""
         return open_redis(self.settings.redis_url)
 
+    def of(self, namespace: str) -> "Door":
+        """Return the door to the group of shards of a namespace."""
+        return self._at(self.settings.broker_of(namespace))
+
+    def _at(self, redis_url: str) -> "Door":
+        if redis_url == self.settings.redis_url:
+            return self
+        if redis_url not in self.others:
+            self.others[redis_url] = Door(self.settings.model_copy(update={"redis_url": redis_url}))
+        return self.others[redis_url]
+
     def look_up(self, digest: str | None) -> Found:
-        """Return the grant of the key with a digest; if Redis has lost the keys, workers publish them again.
+        """Return the grant of the key with a digest, from the own group of shards or, if its Redis is away, another.
 
         Raises:
-            UnavailableError: Redis or the workers do not answer, so no key can be checked.
+            UnavailableError: no Redis and no workers answer, so no key can be checked.
         """
+        try:
+            return self.look_up_here(digest)
+        except UnavailableError:
+            for url in self.settings.broker_urls:
+                if url != self.settings.redis_url:
+                    with suppress(UnavailableError):
+                        return self._at(url).look_up_here(digest)
+            raise
+
+    def look_up_here(self, digest: str | None) -> Found:
+        """Return the grant of the key with a digest; if Redis has lost the keys, workers publish them again."""
         try:
             found = key_ring.look_up(self.redis, digest)
             if not found.copied:
@@ -132,6 +156,8 @@ class Door:
 
     def close(self) -> None:
         """Close the connections."""
+        for other in self.others.values():
+            other.close()
         for name in ("client", "redis", "broker"):
             if name in self.__dict__:
                 self.__dict__[name].close()

@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Self
 from uuid import uuid4
 
+from kombu import pools
 from live_system import LiveSystem
 
 from workers.coordination import outbox
@@ -61,3 +63,13 @@ def swept(system: LiveSystem) -> bool:
     if left:
         system.send("memory.sweep_outbox", {})
     return not left
+
+
+def forget_connections(system: LiveSystem) -> None:
+    """Have the test ask the workers by connections of its own again: kombu keeps those to the server that is gone."""
+    control = system.__dict__.pop("control")
+    connection = control.connection_for_write()
+    control.close()
+    for group in (pools.connections, pools.producers):
+        with suppress(KeyError):
+            del group[connection]

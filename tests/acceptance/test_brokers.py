@@ -15,9 +15,8 @@ from urllib.parse import quote
 import pytest
 import redis
 import trustme
-from kombu import pools
 from live_system import LiveSystem, eventually
-from load import Load, stored, swept
+from load import Load, forget_connections, stored, swept
 
 from api.up import redis_programs, servers
 
@@ -148,16 +147,6 @@ def test_acknowledged_writes_survive_a_failover_under_load(database_url: str, gr
         assert set(found) <= {*answered.sent, *accepted.sent}
         with system.client() as client:
             assert client.recall(f"Fact {found[0]} stands in the book.")["results"][0]["id"] == found[0]
-
-
-def forget_connections(system: LiveSystem) -> None:
-    """Have the test ask the workers by connections of its own again: kombu keeps those to the server that is gone."""
-    control = system.__dict__.pop("control")
-    connection = control.connection_for_write()
-    control.close()
-    for group in (pools.connections, pools.producers):
-        with suppress(KeyError):
-            del group[connection]
 
 
 # TLS --------------------------------------------------------------------------------------------------------------

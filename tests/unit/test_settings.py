@@ -169,6 +169,29 @@ def test_an_invalid_redis_url_is_refused_without_quoting_it(url: str) -> None:
     assert url not in said.replace("redis://", "")
 
 
+def test_each_group_of_shards_has_a_broker_and_a_namespace_one_of_them() -> None:
+    given = read(EBB_SHARDS="4", EBB_BROKERS="redis://a/0, redis://b/0", EBB_REDIS_URL="redis://b/0")
+    assert given.broker_urls == ["redis://a/0", "redis://b/0"]
+    assert given.group == 1
+    assert {given.broker_of(name) for name in ("ann", "zoe")} == {*given.broker_urls}
+    assert read(EBB_REDIS_URL="redis://b/0").broker_of("ann") == "redis://b/0"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "fault"),
+    [
+        ("redis://a redis://b redis://c", "EBB_BROKERS names 3 servers for EBB_SHARDS=4: name each once"),
+        ("redis://a redis://a", "EBB_BROKERS names 2 servers for EBB_SHARDS=4: name each once"),
+        ("redis://a redis://:secret@c", "EBB_REDIS_URL is not in EBB_BROKERS"),
+        ("redis://a amqp://:secret@b", "EBB_BROKERS is no address of a Redis"),
+    ],
+)
+def test_brokers_that_fit_no_shards_are_refused_without_quoting_them(brokers: str, fault: str) -> None:
+    said = refused(EBB_SHARDS="4", EBB_BROKERS=brokers, EBB_REDIS_URL="redis://b")
+    assert said.startswith(fault)
+    assert "secret" not in said
+
+
 @pytest.mark.parametrize("url", ["redis://", "redis://:secret@[::1]:6379/3?socket_timeout=5", "rediss://u:p@host"])
 def test_every_url_that_celery_accepts_is_accepted(url: str) -> None:
     assert read(EBB_REDIS_URL=url).redis_url == url

@@ -1,7 +1,8 @@
 """API keys for the HTTP API: create, list, revoke and publish."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import get_args
@@ -12,6 +13,7 @@ from uuid_utils.compat import uuid7
 from workers.context import Context
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Grant, Scope
+from workers.coordination.redis import own_keys
 from workers.errors import InvalidInputError, NotFoundError
 from workers.storage import api_keys, namespaces
 from workers.storage.api_keys import ApiKey
@@ -54,7 +56,7 @@ def create(
     with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace)
         api_keys.add(db, tenant.id, made.id, key_ring.digest(made.key), label, wanted, now, ends)
-    publish(context)
+    publish(context, *context.settings.broker_urls)
     return made
 
 
@@ -76,20 +78,31 @@ def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
     with context.at(namespace), transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace)
         revoked = api_keys.revoke(db, tenant.id, id_, now)
-    publish(context)
+    publish(context, *context.settings.broker_urls)
     return revoked
 
 
-def publish(context: Context) -> int:
-    """Copy all keys to Redis; return how many are not revoked."""
+def publish(context: Context, *redis_urls: str) -> int:
+    """Copy all keys to Redis, or to several, of groups of shards; return how many are not revoked.
+
+    Raises:
+        RedisError: one does not answer; the others have the keys, and it gets them within a minute of its return.
+    """
     grants: dict[bytes, Grant] = {}
     with transaction(context.database_url) as locked:
         api_keys.lock(locked)
         for _ in context.each_shard():
             with transaction(context.database_url) as db:
                 grants |= {key.digest: _grant(key) for key in api_keys.every(db)}
-        key_ring.copy(context.redis, grants)
+        with ExitStack() as stack:
+            for url in redis_urls or [context.settings.redis_url]:
+                stack.callback(_copy, url, grants)
     return sum(bool(grant.scopes) for grant in grants.values())
+
+
+def _copy(redis_url: str, grants: Mapping[bytes, Grant]) -> None:
+    with own_keys(redis_url) as redis:
+        key_ring.copy(redis, grants)
 
 
 def _grant(key: ApiKey) -> Grant:

@@ -67,19 +67,19 @@ def schedule(context: Context, namespace: str) -> str | None:
     return str(whole["schedule"]) if whole else None
 
 
-def due(context: Context, now: datetime) -> list[str]:
-    """Return the namespaces with due facts, on all shards."""
+def due(context: Context, now: datetime, *, own: bool = False) -> list[str]:
+    """Return the namespaces with due facts, on all shards or those of the `own` group."""
     found = []
-    for _ in context.each_shard():
+    for _ in context.each_shard(own=own):
         with transaction(context.database_url) as db:
             found += janitors.due_namespaces(db, now)
     return sorted(found)
 
 
-def needing_maintenance(context: Context, now: datetime) -> list[str]:
-    """Return the namespaces with due or uncompared facts, on all shards."""
-    found = {*due(context, now)}
-    for _ in context.each_shard():
+def needing_maintenance(context: Context, now: datetime, *, own: bool) -> list[str]:
+    """Return the namespaces with due or uncompared facts, on all shards or those of the `own` group."""
+    found = {*due(context, now, own=own)}
+    for _ in context.each_shard(own=own):
         with transaction(context.database_url) as db:
             found.update(duplicate_pairs.uncompared_namespaces(db))
     return sorted(found)

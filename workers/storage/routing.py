@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ebb import broker
 
 if TYPE_CHECKING:
     import psycopg
@@ -61,10 +62,9 @@ def headers() -> dict[str, Place]:
 
 
 def shard_of_new(namespace: str) -> int:
-    """Return the shard for a new namespace: by a hash, so that it needs no counts and all processes agree."""
+    """Return the shard for a new namespace: by a hash, which needs no counts."""
     found = _place.get()
-    shards = 1 if found is None else found[1]
-    return int.from_bytes(sha256(namespace.encode()).digest()[:8]) % shards
+    return broker.number_of(namespace, 1 if found is None else found[1])
 
 
 HOME = "select set_config('search_path', quote_ident(%(home)s) || ', public', true)"

@@ -170,7 +170,7 @@ def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
 def notify_endings(self: Task, asked: Upkeep) -> None:
     """Send notices of facts that end soon, to the webhook and as the Celery event `memory-ending`."""
     at = write_instant(self, asked.now)
-    for notice in (notice for _ in context.each_shard() for notice in endings.notices(context, at)):
+    for notice in (notice for _ in context.each_shard(own=True) for notice in endings.notices(context, at)):
         with self.app.events.default_dispatcher() as dispatcher:
             dispatcher.send("memory-ending", **notice.document)
         endings.deliver(context, notice)

@@ -98,7 +98,7 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
         rest, done = graph.decay(context, asked, at, after=place, so_far=so_far, until=until)
         return rest
 
-    rest = walk(asked, step, until, everywhere=asked.everywhere, start=START)
+    rest = walk(asked, step, until, everywhere=asked.everywhere, start=START, own=asked.scheduled)
     answer, spent_ms = plain(done), asked.spent_ms + 1000 * (monotonic() - begun)
     if rest is not None:
         going = going_on(rest) | {"so_far": answer, "now": at.isoformat(), "spent_ms": spent_ms}

@@ -138,7 +138,7 @@ def prune_by_llm(self: Task, asked: ReviewPart) -> dict[str, Any]:
 
 
 def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
-    names = tidying.needing_maintenance(context, at)
+    names = tidying.needing_maintenance(context, at, own=bool(given.get("scheduled")))
     for name in names:
         consolidate.apply_async(kwargs=given | {"namespace": name})
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}

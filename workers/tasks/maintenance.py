@@ -78,7 +78,7 @@ def _embed_all(asked: EmbedPart) -> tuple[int, embed.Position] | None:
         return embed.embed_pending(context, place, context.now())
 
     try:
-        return walk(asked, step, time.monotonic() + WORK_SECONDS, everywhere=True, start=embed.START)
+        return walk(asked, step, time.monotonic() + WORK_SECONDS, everywhere=True, start=embed.START, own=True)
     except EmbeddingError as error:
         log.warning("facts still wait for their vectors: %s", error)
         return None
@@ -103,7 +103,7 @@ def lexemes(__: Task, ___: Params) -> None:
     """
     search_indexes.count_grown(context, context.now())
     until = time.monotonic() + WORK_SECONDS
-    for _ in context.each_shard():
+    for _ in context.each_shard(own=True):
         while time.monotonic() < until and estimate.fill(context):
             pass
         for name in estimate.grown_tenfold(context):
@@ -120,7 +120,7 @@ def estimate_again(_: Task, asked: Scoped) -> None:
 def settle_tallies(__: Task, ___: Params) -> None:
     """Add changes to the tallies, and record tallies and queue lengths for the time series."""
     now = context.now()
-    for _ in context.each_shard():
+    for _ in context.each_shard(own=True):
         counting.settle_tallies(context, now)
     queueing.record(context, now)
 
@@ -129,28 +129,28 @@ def settle_tallies(__: Task, ___: Params) -> None:
 def thin_time_series(self: Task, asked: Upkeep) -> dict[str, Any]:
     """Reduce the resolution of old time series. Idempotent."""
     at = write_instant(self, asked.now)
-    return {"removed": sum(counting.thin_time_series(context, at) for _ in context.each_shard())}
+    return {"removed": sum(counting.thin_time_series(context, at) for _ in context.each_shard(own=True))}
 
 
 @internal("memory.ann", Params, ignore_result=True, **HOURS)
 def ann(__: Task, ___: Params) -> None:
     """Build the vector indexes of large namespaces; a concurrent delivery does nothing."""
-    for _ in context.each_shard():
+    for _ in context.each_shard(own=True):
         search_indexes.index_large_namespaces(context)
 
 
 @internal("memory.rebuild_indexes", Params, **HOURS)
 def rebuild_indexes(__: Task, ___: Params) -> dict[str, Any]:
     """Rebuild bloated indexes; return their names. A concurrent delivery does nothing."""
-    rebuilt = [name for _ in context.each_shard() for name in search_indexes.rebuild_bloated_indexes(context)]
-    return {"rebuilt": rebuilt}
+    shards = context.each_shard(own=True)
+    return {"rebuilt": [name for _ in shards for name in search_indexes.rebuild_bloated_indexes(context)]}
 
 
 @internal("memory.clean", Params, ignore_result=True, **HOURS)
 def clean(__: Task, ___: Params) -> None:
     """Vacuum erased facts out of pages and indexes, and delete old ids of uses, one task at a time."""
     with signals.try_lock(context.redis, "clean", CLEAN_SECONDS) as alone:
-        for _ in context.each_shard() if alone else ():
+        for _ in context.each_shard(own=True) if alone else ():
             touching.drop_old_uses(context)
             purging.clean(context, context.now())
         if alone and settings.shards > 1:

@@ -22,22 +22,25 @@ class _Part(Protocol):
 
 
 def shards_of(asked: Reaching) -> Iterator[Place]:
-    """Yield each place that an operation reaches, and work there meanwhile: its namespace, or every shard."""
+    """Yield each place that an operation reaches, and work there meanwhile: its namespace, or every shard.
+
+    What beat or a starting worker sends reaches the shards of its group, as each group has a beat and workers.
+    """
     if asked.everywhere:
-        yield from context.each_shard()
+        yield from context.each_shard(own=getattr(asked, "scheduled", False) or getattr(asked, "startup", False))
     else:
         yield asked.namespace
 
 
 def walk(
-    asked: _Part, step: Callable[[P], P | None], until: float, *, everywhere: bool, start: P
+    asked: _Part, step: Callable[[P], P | None], until: float, *, everywhere: bool, start: P, own: bool = False
 ) -> tuple[int, P] | None:
-    """Repeat a step over all rows, of a namespace or of every shard, until the monotonic clock reaches `until`.
+    """Repeat a step over all rows until the monotonic clock reaches `until`: of a namespace, every or each `own` shard.
 
     Return the shard and the position to continue from, if any.
     """
     place: P | None = cast("P", asked.after) or start
-    for shard in context.each_shard() if everywhere else (0,):
+    for shard in context.each_shard(own=own) if everywhere else (0,):
         if shard < asked.shard:
             continue
         while place is not None and time.monotonic() < until:

@@ -55,7 +55,7 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
     door = door_of(request)
     since = (datetime.now(UTC) - timedelta(hours=door.settings.last_contexts_hours)).timestamp()
     try:
-        found = contexts.latest(door.redis, memory.namespace, since)
+        found = contexts.latest(door.of(memory.namespace).redis, memory.namespace, since)
     except AWAY as error:
         raise UnavailableError(explain(error)) from None
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]
@@ -67,7 +67,7 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
 def keys(request: Request, memory: Reading) -> HTMLResponse:
     """Show the API keys of the namespace, without their tokens, and the limits."""
     memory.caller.check("admin")
-    door = door_of(request)
+    door = door_of(request).of(memory.namespace)
     try:
         found, lane = key_ring.of_namespace(door.redis, memory.namespace), bulk.waiting(door.redis)
     except AWAY as error:

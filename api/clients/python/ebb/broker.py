@@ -10,11 +10,14 @@ The number is the database for messages; results are in the next one.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 RESULTS_AFTER = 1
+BETWEEN = re.compile(r"[,\s]+(?=[a-z+]+://)")
 SENTINEL_PORT = 26379
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
@@ -55,6 +58,21 @@ def check(redis_url: str) -> None:
         sentinels(redis_url)
     elif host is None or int(host[2] or 0) > LAST_PORT:
         raise ValueError(f"names no single host; {FORMS}")
+
+
+def split(redis_urls: str) -> list[str]:
+    """Return URLs that are separated by commas or spaces; one may name several hosts."""
+    return [one for one in BETWEEN.split(redis_urls.strip()) if one]
+
+
+def number_of(namespace: str, count: int) -> int:
+    """Return which of so many shards, or groups of shards, a new namespace is on: by a hash, so all processes agree."""
+    return int.from_bytes(sha256(namespace.encode()).digest()[:8]) % count
+
+
+def of_namespace(redis_urls: Sequence[str], namespace: str) -> str:
+    """Return the URL of the broker of a namespace's group of shards."""
+    return redis_urls[number_of(namespace, len(redis_urls))]
 
 
 def sentinels(redis_url: str) -> Sentinels | None:
