@@ -58,9 +58,11 @@ ROW = """
 """
 
 
+ON_CITUS = bool(os.environ.get("EBB_TEST_CITUS_URL"))
+
 LOCK_WAITS = (
     "select count(*) from citus_lock_waits"
-    if os.environ.get("EBB_TEST_CITUS_URL")
+    if ON_CITUS
     else "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 )
 """How many sessions wait for a lock that another one has."""

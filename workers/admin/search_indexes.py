@@ -108,13 +108,14 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
     Reads and writes are blocked during the rebuild, not during the counting.
 
     Raises:
-        SettingsError: the server has no such text search configuration; nothing was changed.
+        SettingsError: the server has no such text search configuration, or is a Citus cluster; nothing was changed.
     """
     names: list[str] = []
     for _ in context.each_shard():
         with transaction(context.database_url) as db:
             lift_limits(db)
             _check_installed(db, context.settings.language)
+            _refuse_citus(db)
             words.language(db, lock=True)
             words.choose_language(db, context.settings.language)
             words.rebuild(db)
@@ -124,6 +125,14 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
         facts += count_lexemes(context, name, now)
         on_counted(place, len(names))
     return facts
+
+
+def _refuse_citus(db: Connection) -> None:
+    if namespaces.is_on_citus(db):
+        raise SettingsError(
+            "On Citus the words of facts cannot be rebuilt. Run `ebb migrate` for another schema, start a worker there "
+            "with this EBB_LANGUAGE, and bring the facts with `ebb export` and `ebb import`."
+        )
 
 
 def _check_installed(db: Connection, name: str) -> None:

@@ -129,21 +129,19 @@ ESTIMATED = """
 
 
 # A decay curve that starts at the old estimate starts at the new one; the next pass recomputes it.
-ESTIMATE_AGAIN = """
-    with old as (
-        select id, content_salience from facts where namespace = %(namespace)s and id = any(%(ids)b)
-    ),
-    written as (
-        update facts set content_salience = new.salience
-        from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
-        where namespace = %(namespace)s and facts.id = new.id
-    )
+RESTART = """
     update activity
     set base = new.salience, due_at = case when retired or held then due_at else least(due_at, %(now)s) end
     from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
-    join old on old.id = new.id
-    where %(with_base)s and activity.namespace = %(namespace)s and activity.fact = new.id
-        and coactivations = 0 and base::real = old.content_salience
+    join facts on facts.namespace = %(namespace)s and facts.id = new.id
+    where activity.namespace = %(namespace)s and activity.fact = new.id
+        and coactivations = 0 and base::real = content_salience
+"""
+
+ESTIMATE_AGAIN = """
+    update facts set content_salience = new.salience
+    from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
+    where namespace = %(namespace)s and facts.id = new.id
 """
 
 
@@ -245,8 +243,10 @@ def estimate_again(
     db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float], now: datetime, *, with_base: bool
 ) -> None:
     """Replace estimated saliences; `with_base` also restarts the decay curves of facts that were never used."""
-    given = {"ids": list(ids), "saliences": list(saliences), "with_base": with_base, "now": now}
-    db.execute(ESTIMATE_AGAIN, given | {"namespace": namespace})
+    given = {"namespace": namespace, "ids": list(ids), "saliences": list(saliences)}
+    if with_base:
+        db.execute(RESTART, given | {"now": now})
+    db.execute(ESTIMATE_AGAIN, given)
 
 
 def sizes(db: Connection) -> tuple[float, int]:

@@ -109,8 +109,13 @@ def find_or_add(db: Connection, name: str) -> Namespace:
     return found
 
 
+def is_on_citus(db: Connection) -> bool:
+    """Return whether the database is one of a Citus cluster."""
+    return db.execute(ON_CITUS).fetchone() == (True,)
+
+
 def _add(db: Connection, name: str, shard: int) -> None:
-    if all(db.execute(question).fetchone() == (True,) for question in (ON_CITUS, ON_A_NODE)):
+    if is_on_citus(db) and db.execute(ON_A_NODE).fetchone() == (True,):
         first = 2**30 + shard * shards.IDS_OF_A_SHARD
         given = {"first": first, "last": first + shards.IDS_OF_A_SHARD - 1}
         (next_id,) = db.execute(NEXT_ID, given).fetchone() or (0,)
