@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from databases import UNSYNCED, distributed_schemas, new_database, wait_until_dropped
+from databases import CITUS_URL, UNSYNCED, database_of, distributed_schemas, new_database, wait_until_dropped
 from hypothesis import settings
 from made_up import examples
 
@@ -19,8 +19,6 @@ from api.up import servers
 
 settings.register_profile("ebb", examples(100))
 settings.load_profile("ebb")
-
-CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
 IN_MEMORY = Path("/dev/shm")
 LEAST_FREE = 4 * 1024**3
@@ -79,8 +77,8 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[Callable[[], AbstractConte
 
 
 @pytest.fixture
-def database_url(fresh: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
-    with fresh() as url:
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    with database_of(request) as url:
         yield url
 
 

@@ -1,16 +1,20 @@
 """Databases of the tests, each dropped at the end of its block."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from uuid import uuid4
 
 import psycopg
+import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.up.servers import Postgres
 from workers.errors import EbbError
+
+CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
 FOR_TESTS = {
     "fsync": "off",
@@ -45,6 +49,14 @@ def new_schema(database_url: str) -> Iterator[str]:
     yield make_conninfo(database_url, options=f"-csearch_path={name},public")
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(name)))
+
+
+def database_of(request: pytest.FixtureRequest) -> AbstractContextManager[str]:
+    """Give a new database; a test that uses the tests' PostgreSQL itself gets one there, not on the cluster."""
+    if CITUS_URL and "postgres" in request.fixturenames:
+        return new_database(request.getfixturevalue("postgres"), request.getfixturevalue("template"))
+    fresh: Callable[[], AbstractContextManager[str]] = request.getfixturevalue("fresh")
+    return fresh()
 
 
 EMPTY = """

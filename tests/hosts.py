@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 
 TOOLS = ("ip", "tc")
 PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+CABLE = Path(__file__).with_name("cable.py")
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
@@ -29,14 +31,15 @@ def missing() -> str | None:
 
 @dataclass
 class Network:
-    """Hosts on one bridge; the tests themselves are on it as well."""
+    """Hosts on one bridge, in a namespace without the machine's firewall; the tests themselves are on it as well."""
 
-    delay: str = "1ms"
-    loss: str = "0.1%"
+    delay_ms: float = 5.0
+    lost_percent: float = 0.5
     hosts: dict[str, int] = field(default_factory=dict)
     clocks: dict[str, int] = field(default_factory=dict)
-    impaired: bool = False
-    """Whether packets are delayed and lost, for which the kernel needs netem."""
+    netem: bool = False
+    """Whether the kernel delays and loses packets; else `cable.py` does."""
+    cables: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def _name(self) -> str:
@@ -47,14 +50,24 @@ class Network:
 
     def open(self) -> None:
         """Make the bridge."""
-        _run("ip", "link", "add", self._name, "type", "bridge")
+        space = self._space("bridge")
+        _run("ip", "netns", "add", space)
+        _run("ip", "-netns", space, "link", "add", "bridge", "type", "bridge")
+        _run("ip", "-netns", space, "link", "set", "bridge", "up")
+        _run("ip", "link", "add", self._name, "type", "veth", "peer", "name", f"{self._name}o")
         _run("ip", "address", "add", f"{self._address(254)}/24", "dev", self._name)
         _run("ip", "link", "set", self._name, "up")
-        self.impaired = self._can_impair()
+        self._plug_in(f"{self._name}o")
+        self.netem = self._has_netem()
 
-    def _can_impair(self) -> bool:
+    def _plug_in(self, outer: str) -> None:
+        space = self._space("bridge")
+        _run("ip", "link", "set", outer, "netns", space)
+        _run("ip", "-netns", space, "link", "set", outer, "master", "bridge", "up")
+
+    def _has_netem(self) -> bool:
         """Return whether the kernel has what delays and drops packets."""
-        tried = ["tc", *f"qdisc add dev {self._name} root netem delay {self.delay}".split()]
+        tried = ["tc", *f"qdisc add dev {self._name} root netem delay 1ms".split()]
         able = subprocess.run(tried, check=False, capture_output=True, env={"PATH": PATH}).returncode == 0
         if able:
             _run("tc", "qdisc", "delete", "dev", self._name, "root")
@@ -65,17 +78,27 @@ class Network:
         number = self.hosts[host] = len(self.hosts) + 1
         outer, inner, space = self._cable(host), f"{self._name}i{number}", self._space(host)
         _run("ip", "netns", "add", space)
-        _run("ip", "link", "add", outer, "type", "veth", "peer", "name", inner)
-        _run("ip", "link", "set", outer, "master", self._name)
-        _run("ip", "link", "set", outer, "up")
+        self._lay_cable(outer, inner)
+        self._plug_in(outer)
         _run("ip", "link", "set", inner, "netns", space)
         for command in (f"address add {self.address(host)}/24 dev {inner}", f"link set {inner} up", "link set lo up"):
             _run("ip", "-netns", space, *command.split())
-        if self.impaired:
-            impairment = f"qdisc add dev {inner} root netem delay {self.delay} loss {self.loss}"
+        if self.netem:
+            impairment = f"qdisc add dev {inner} root netem delay {self.delay_ms}ms loss {self.lost_percent}%"
             _run("ip", "netns", "exec", space, "tc", *impairment.split())
         self.clocks[host] = clock
         return self.address(host)
+
+    def _lay_cable(self, outer: str, inner: str) -> None:
+        if self.netem:
+            _run("ip", "link", "add", outer, "type", "veth", "peer", "name", inner)
+            return
+        command = [sys.executable, str(CABLE), outer, inner, str(self.delay_ms / 1000), str(self.lost_percent / 100)]
+        cable = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.cables.append(cable)
+        assert cable.stdout is not None
+        if cable.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{' '.join(command)} ended")
 
     def _cable(self, host: str) -> str:
         return f"{self._name}o{self.hosts[host]}"
@@ -96,16 +119,20 @@ class Network:
     @contextmanager
     def cut_off(self, host: str) -> Iterator[None]:
         """Have a host reach none and be reached by none while the block runs."""
-        _run("ip", "link", "set", self._cable(host), "down")
+        cable = ["ip", "-netns", self._space("bridge"), "link", "set", self._cable(host)]
+        _run(*cable, "down")
         try:
             yield
         finally:
-            _run("ip", "link", "set", self._cable(host), "up")
+            _run(*cable, "up")
 
     def close(self) -> None:
         """Remove everything; processes on the hosts have ended by then."""
-        for host in self.hosts:
+        for host in (*self.hosts, "bridge"):
             subprocess.run(["ip", "netns", "delete", self._space(host)], check=False, capture_output=True)
+        for cable in self.cables:
+            cable.kill()
+            cable.communicate()
         subprocess.run(["ip", "link", "delete", self._name], check=False, capture_output=True)
 
 

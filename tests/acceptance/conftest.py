@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 import redis
 import stand_in
-from databases import new_database
+from databases import database_of, new_database
 from live_browser import FLAGS, installed_browser
 from live_system import FOLDER, LiveSystem
 from pgbouncer import pgbouncer, pooled
@@ -99,9 +99,9 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
 
 
 @pytest.fixture(scope="module")
-def module_database(fresh: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+def module_database(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return a database for all tests of a module."""
-    with fresh() as url:
+    with database_of(request) as url:
         yield url
 
 

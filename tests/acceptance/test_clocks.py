@@ -145,7 +145,7 @@ def test_a_gap_between_passes_is_said_by_stats_doctor_and_log_until_it_is_confir
     real.send("memory.store", arguments).get()
     client.decay(dry_run=True)
     real.rows("insert into pass_clock (at) values (now()) on conflict do nothing")
-    real.rows("update pass_clock set at = clock_timestamp() - interval '40 days'")
+    real.rows("update pass_clock set at = now() - interval '40 days'")
     assert client.decay(everywhere=True)["held"] >= 1
     assert "NO PASS CAME from" in real.logs()
     stats = client.stats()

@@ -22,7 +22,8 @@ from live_system import LiveSystem, eventually
 
 from workers.core.text import digest
 
-pytestmark = pytest.mark.acceptance
+# whose files are read, even where a cluster is given
+pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("postgres")]
 
 NAME = "erasure"
 SECRET = "Zebulon pays 47110815 for the quokka at Brzeszczot."

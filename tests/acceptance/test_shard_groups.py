@@ -14,6 +14,7 @@ from load import forget_connections, swept
 
 from api.up import servers
 from workers.storage import schema
+from workers.storage.shards import schema_of
 
 pytestmark = pytest.mark.acceptance
 
@@ -72,8 +73,8 @@ def shards_of(group: Group, name: str) -> list[tuple[int]]:
 
 
 def rows_of(group: Group, shard: int, table: str) -> int:
-    schema_name = f"ebb_{shard:04}" if shard else "public"
-    ((count,),) = group.rows(f"select count(*) from {schema_name}.{table}")
+    ((home,),) = group.rows("select current_schema()")
+    ((count,),) = group.rows(f"select count(*) from {schema_of(home, shard)}.{table}")
     return int(count)
 
 
