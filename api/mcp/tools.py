@@ -61,8 +61,7 @@ TOOLS = (
     Tool(
         "recall",
         RECALL,
-        "Search memory before answering what earlier sessions may know. None if nothing fits; `deep` then counts faded "
-        "facts.",
+        "Search memory before answering what earlier sessions may know. `deep` counts faded facts that fit better.",
         f"query limit min_relevance {FILTERS} as_of known_as_of deep why",
         types=FEW,
         words={
@@ -77,7 +76,7 @@ TOOLS = (
     Tool(
         "lookup",
         LOOKUP,
-        "Facts about a person or thing by exact name, or one key of it. `cursor`: earlier `next`.",
+        "Facts about an exact name, or one key of it. `cursor`: earlier `next`.",
         "entity key as_of limit cursor",
         types=FEW,
         defaults=PAGE,
@@ -142,7 +141,7 @@ TOOLS = (
         shown=answers.stored,
     ),
     Tool("link", LINK, "Link facts: recalling one finds the other.", "source target type"),
-    Tool("relate", RELATE, "Relate entities: Mira works_on Ebb.", "source type target"),
+    Tool("relate", RELATE, "Relate entities: Mira works_on Ebb.", "source type target last_observed"),
     Tool("reinforce", REINFORCE, "Strengthen a fact that proved true.", "id"),
     Tool("used", USED, "Facts that your answer used last longer.", "ids"),
     Tool(

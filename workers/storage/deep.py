@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import numpy as np
 from pgvector import Bit
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from workers.core import tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import imports, packing
@@ -224,6 +226,8 @@ class Deep:
         own = {"namespace": self.namespace, "id": str(self.id)}
         when = {"forgotten_at": self.forgotten_at.isoformat(), "tombstone_at": None}
         fact |= own | when | {"hash": fact["hash"] or f"\\x{_identity(fact).hex()}"}
+        if state["tier"] is None:
+            state["tier"] = _tier(state, self.forgotten_at)
         state |= {"namespace": self.namespace, "fact": str(self.id), "fidelity": FINGERPRINT if self.signed else 0}
         state |= {
             "held": False,
@@ -381,7 +385,23 @@ def _packed(one: dict[str, Any]) -> bytes:
     beside = {name: one[name] for name in ("events", "links", "contradictions", "likenesses")}
     if beside["events"] == [_forgotten(fact)]:
         beside["events"] = None
-    return packing.pack(fact, one["state"], beside)
+    state = one["state"]
+    if state["tier"] == _tier(state, datetime.fromisoformat(fact["forgotten_at"])):
+        state["tier"] = None
+    return packing.pack(fact, state, beside)
+
+
+def _tier(state: packing.Columns, at: datetime) -> int:
+    """Return the tier of a fact at an instant."""
+    seen = max(datetime.fromisoformat(one) for one in (state["last_seen_at"], _pin_end(state)) if one)
+    times = np.array([state["coactivations"]])
+    strength = tiers.strength(np.array([state["base"]]), times)
+    return int(tiers.tier(tiers.curve(strength, times), np.array([(at - seen) / timedelta(days=1)]))[0])
+
+
+def _pin_end(state: packing.Columns) -> str | None:
+    pinned_until: str | None = state["pinned_until"]
+    return None if pinned_until in {None, "infinity", "-infinity"} else pinned_until
 
 
 def _identity(fact: packing.Columns) -> bytes:

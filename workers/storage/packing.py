@@ -45,10 +45,10 @@ USUAL: Columns = {
 USUAL_STATE: Columns = {
     "branch": 0, "coactivations": 0, "last_seen_at": 0, "confidence": 1, "last_confirmed_at": 0,
     "decay_class": "stable", "decay_class_source": "auto", "expires_at": None, "recall_count": 0,
-    "last_accessed_at": None, "spells": None, "confirmations": 0, "tier": 2, "stale": False, "pinned_until": None,
+    "last_accessed_at": None, "spells": None, "confirmations": 0, "tier": None, "stale": False, "pinned_until": None,
     "kept_lifetime": None, "encoded_at": None, "occurred": None, "outrun_at": None,
 }  # fmt: skip
-"""Defaults of the columns of `activity`."""
+"""Defaults of the columns of `activity`; no tier means that of the curve when the fact was forgotten."""
 
 INSTANTS = {
     "source_date", "valid_from", "valid_until", "expires_at", "superseded_at", "last_seen_at", "last_confirmed_at",
