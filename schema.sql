@@ -96,10 +96,7 @@ begin
     home := current_schema();
     select directory.shard into shard from directory where directory.name = namespace;
     if shard > 0 then
-        perform set_config(
-            'search_path',
-            quote_ident(case home when 'public' then 'ebb' else home end || to_char(shard, '"_"FM0000')) || ', public', true
-        );
+        perform set_config('search_path', quote_ident(home || to_char(shard, '"_"FM0000')) || ', public', true);
     end if;
     return next;
 end

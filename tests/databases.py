@@ -48,7 +48,12 @@ def new_schema(database_url: str) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     yield make_conninfo(database_url, options=f"-csearch_path={name},public")
     with psycopg.connect(database_url, autocommit=True) as db:
-        db.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(name)))
+        for (schema,) in db.execute(OF_A_SYSTEM, [name]).fetchall():
+            db.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
+
+
+OF_A_SYSTEM = "select nspname from pg_namespace where starts_with(nspname, %s)"
+"""The schemas of a system, those of its shards with the name of the first one and a number."""
 
 
 def database_of(request: pytest.FixtureRequest) -> AbstractContextManager[str]:
@@ -91,10 +96,13 @@ def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractConte
 
 
 def _emptied(url: str) -> bool:
-    """Delete all rows of a schema but those that it is made with; return false if it is made for another language."""
+    """Delete all rows of a schema but those that it is made with; return false if it has another language or shards."""
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("set lock_timeout = '5s'")
+        (own,) = db.execute("select current_schema()").fetchone() or ("",)
         if db.execute("select name from languages").fetchone() != ("english",):
+            return False
+        if len(db.execute(OF_A_SYSTEM, [own]).fetchall()) > 1:
             return False
         (empty,) = db.execute(EMPTY).fetchone() or ("",)
         for statement in (empty, *SEEDS):

@@ -52,11 +52,11 @@ def move(
     as_json: output.Json = False,
 ) -> None:
     """Move a namespace to another shard while it is in use; an interrupted move has moved everything or nothing."""
-    from workers.admin import shards  # noqa: PLC0415
+    from workers.admin import shard_moves  # noqa: PLC0415
     from workers.validation import namespace_name  # noqa: PLC0415
 
     with output.spinner("rows are copied …"):
-        done = shards.move(_context(home), namespace_name(namespace), shard)
+        done = shard_moves.move(_context(home), namespace_name(namespace), shard)
     if as_json:
         output.print_json(asdict(done))
     elif done.old == done.new:

@@ -86,7 +86,7 @@ def test_doctor_names_a_shard_that_is_missing_or_differs(system: LiveSystem) -> 
     system.stop()
     assert "EBB_SHARDS=3" not in system.ebb("doctor").stdout
     with psycopg.connect(system.database_url, autocommit=True) as db:
-        db.execute("alter table ebb_0001.links drop column strength")
+        db.execute("alter table public_0001.links drop column strength")
         db.execute("insert into directory values ('lost', 7)")
     said = system.ebb("doctor").stdout
     assert "shard 1: column links.strength is missing" in " ".join(said.split())

@@ -9,6 +9,7 @@ import pytest
 from memory import Memory, day
 
 from workers.admin import branches, keys, shards
+from workers.admin import shard_moves as moves
 from workers.admin.export import export
 from workers.context import Context
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
@@ -18,7 +19,7 @@ from workers.storage import routing, schema, shard_moves
 from workers.storage.connection import close_pools, transaction
 
 SHARDS = 3
-STEPS = ("copied", "caught up", "switched")
+STEPS = ("copied", "caught up", "shown", "switched")
 
 
 class KilledError(Exception):
@@ -84,14 +85,14 @@ def test_a_move_keeps_everything(sharded: Memory) -> None:
     before, counted = contents(sharded), counts(sharded)
     key = keys.create(sharded.context, "ann", ["read"], None, day(0))
     for new in (0, 1, 2, 0):
-        done = shards.move(sharded.context, "ann", new)
+        done = moves.move(sharded.context, "ann", new)
         assert (done.new, done.old == new) == (new, False)
         assert contents(sharded) == before
         assert counts(sharded) == counted
         assert sound(sharded)
         assert [one.id for one in keys.of_namespace(sharded.context, "ann")] == [key.id]
     assert [one.namespaces for one in shards.listed(sharded.context)] == [2, 1, 1]
-    assert shards.move(sharded.context, "ann", 0).rows == 0
+    assert moves.move(sharded.context, "ann", 0).rows == 0
     with sharded.context.at("ann"):
         sharded.relate("Bob", "Eve", namespace="ann")
         assert sharded.ids("bicycle number 7", namespace="ann")
@@ -114,7 +115,7 @@ def test_what_changes_while_rows_are_copied_is_moved_too(sharded: Memory) -> Non
             sharded.relate("Ann", "Bob", at=70, namespace="ann")
         expected.append(contents(sharded))
 
-    shards.move(sharded.context, "ann", 1, meanwhile)
+    moves.move(sharded.context, "ann", 1, meanwhile)
     assert contents(sharded) == expected[0]
     assert sound(sharded)
 
@@ -124,11 +125,11 @@ def test_a_killed_move_has_moved_everything_or_nothing(sharded: Memory, step: st
     fill(sharded)
     before, counted = contents(sharded), counts(sharded)
     with pytest.raises(KilledError):
-        shards.move(sharded.context, "ann", 1, killed_at(step))
+        moves.move(sharded.context, "ann", 1, killed_at(step))
     assert contents(sharded) == before
     with sharded.context.at("ann"):
         sharded.store("Ann rings.", at=70, namespace="ann")
-    done = shards.move(sharded.context, "ann", 1)
+    done = moves.move(sharded.context, "ann", 1)
     assert done.old == (1 if step == "switched" else routing_of("ann"))
     assert len(contents(sharded)) == len(before) + 1
     assert counts(sharded)["facts"] == counted["facts"] + 1
@@ -139,9 +140,9 @@ def test_a_killed_move_has_moved_everything_or_nothing(sharded: Memory, step: st
 def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) -> None:
     fill(sharded)
     with pytest.raises(KilledError):
-        shards.move(sharded.context, "ann", 1, killed_at("switched"))
-    assert shards.finish(sharded.context) == 1
-    assert shards.finish(sharded.context) == 0
+        moves.move(sharded.context, "ann", 1, killed_at("switched"))
+    assert moves.finish(sharded.context) == 1
+    assert moves.finish(sharded.context) == 0
     for number in (0, 2):
         with sharded.context.at(number), transaction(sharded.context.database_url) as db:
             assert db.execute("select count(*) from facts where text like 'Ann%'").fetchone() == (0,)
@@ -171,7 +172,7 @@ def test_writes_and_reads_go_on_during_moves(sharded: Memory) -> None:
                 reached = len(stored)
                 while len(stored) < reached + 3 and not any(task.done() for task in tasks):
                     Event().wait(0.01)
-                assert shards.move(sharded.context, "ann", new).new == new
+                assert moves.move(sharded.context, "ann", new).new == new
         finally:
             over.set()
         for task in tasks:
@@ -188,24 +189,24 @@ def test_two_moves_at_once_are_refused(sharded: Memory) -> None:
     def meanwhile(step: str) -> None:
         if step == "copied":
             with pytest.raises(UnavailableError, match="another move"):
-                shards.move(sharded.context, "ann", 0)
+                moves.move(sharded.context, "ann", 0)
 
-    assert shards.move(sharded.context, "ann", 1, meanwhile).new == 1
+    assert moves.move(sharded.context, "ann", 1, meanwhile).new == 1
 
 
 def test_what_cannot_be_moved_is_refused(sharded: Memory) -> None:
     fill(sharded)
     context = sharded.context
     with pytest.raises(NotFoundError, match="there is no 'nobody'"):
-        shards.move(context, "nobody", 1)
+        moves.move(context, "nobody", 1)
     with pytest.raises(InvalidInputError, match="there is no shard 3; EBB_SHARDS=3 has 0 to 2"):
-        shards.move(context, "ann", 3)
+        moves.move(context, "ann", 3)
     with context.at("ann"):
         made = branches.begin(context, "ann", 30)
     with pytest.raises(InvalidInputError, match="'ann' has branches"):
-        shards.move(context, "ann", 1)
+        moves.move(context, "ann", 1)
     with pytest.raises(InvalidInputError, match="is a branch, and branches stay with their original"):
-        shards.move(context, made.name, 1)
+        moves.move(context, made.name, 1)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_a_shard_of_another_language_or_embedder_is_refused(sharded: Memory, oth
     with routing.at(new, SHARDS), transaction(sharded.context.database_url) as db:
         db.execute(other)
     with pytest.raises(InvalidInputError, match="has another language or embedder: start a worker"):
-        shards.move(sharded.context, "ann", new)
+        moves.move(sharded.context, "ann", new)
     assert len(contents(sharded)) > 1
 
 

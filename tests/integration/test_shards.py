@@ -8,9 +8,11 @@ from uuid import uuid4
 import psycopg
 import pytest
 from memory import Memory, day
+from psycopg.conninfo import make_conninfo
 
 from workers.admin import branches, keys, system
 from workers.admin.export import export
+from workers.admin.shards import listed
 from workers.context import Context
 from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, SchemaError, SettingsError
@@ -105,10 +107,10 @@ def test_fewer_shards_than_hold_namespaces_are_refused(sharded: Memory) -> None:
 
 def test_a_shard_that_lacks_its_schema_or_has_another_version_is_refused(sharded: Memory) -> None:
     url = sharded.context.database_url
-    with pytest.raises(SchemaError, match=r"Shard 3: The database has no schema ebb_0003, .*: run `ebb migrate`"):
+    with pytest.raises(SchemaError, match=r"Shard 3: The database has no schema public_0003, .*: run `ebb migrate`"):
         schema.verify_at(url, 4)
     with connect(url, autocommit=True) as db:
-        db.execute("update ebb_0002.schema_migrations set number = 12")
+        db.execute("update public_0002.schema_migrations set number = 12")
     with pytest.raises(SchemaError, match="Shard 2: The database has schema 12, this version of Ebb needs schema"):
         schema.verify_at(url, SHARDS)
 
@@ -204,6 +206,80 @@ def test_a_branch_leaves_a_namespace_of_its_name_on_another_shard_alone(sharded:
     assert directory(sharded)[name] == there
     with at(name):
         assert sharded.ask("branch?", namespace=name, min_relevance=0).results
+
+
+def test_two_systems_in_one_database_have_shards_of_their_own(sharded: Memory) -> None:
+    other = sharded.having(database_url=make_conninfo(sharded.context.database_url, options="-csearch_path=ebb,public"))
+    schema.apply(other.context.database_url, count=SHARDS)
+    for _ in other.context.each_shard():
+        check_embedder(other.context)
+    fill(sharded)
+    for name in NAMES:
+        with at(name):
+            other.store(f"{name} has a boat.", namespace=name)
+    for memory, what in ((sharded, "bicycle"), (other, "boat")):
+        for name in NAMES:
+            with at(name):
+                texts = [one.text for one in memory.ask("Who has a bicycle or a boat?", namespace=name).results]
+            assert texts
+            assert not any(word in text for text in texts for word in {"bicycle", "boat"} - {what})
+        assert sum(one.namespaces for one in listed(memory.context)) == len(NAMES)
+    assert [one.schema for one in listed(other.context)] == ["ebb", "ebb_0001", "ebb_0002"]
+
+
+AS_BEFORE = """
+    select format('alter schema %I rename to %I', 'public' || shard, 'ebb' || shard)
+    from unnest(array['_0001', '_0002']) as shards (shard)
+    union all
+    select format('alter function %s set search_path to %I, public',
+        replace(pg_proc.oid::regprocedure::text, 'public_', 'ebb_'), replace(nspname, 'public_', 'ebb_'))
+    from pg_proc join pg_namespace on pg_namespace.oid = pronamespace
+    where nspname in ('public_0001', 'public_0002') and proconfig::text like '%search_path=%'
+    union all
+    select 'update ' || path || '.schema_migrations set number = 31'
+    from unnest(array['public', 'ebb_0001', 'ebb_0002']) as paths (path)
+"""
+
+
+def as_before(memory: Memory) -> None:
+    """Bring the shards of a system in `public` back to the names that they had."""
+    with connect(memory.context.database_url, autocommit=True) as db:
+        for (statement,) in db.execute(AS_BEFORE).fetchall():
+            db.execute(statement)
+
+
+def test_a_migration_renames_shards_to_those_of_their_home(sharded: Memory) -> None:
+    fill(sharded)
+    as_before(sharded)
+    close_pools()
+    assert schema.apply(sharded.context.database_url, count=SHARDS) == [32]
+    schema.verify_at(sharded.context.database_url, SHARDS)
+    assert [one.schema for one in listed(sharded.context)] == ["public", "public_0001", "public_0002"]
+    for name in NAMES:
+        with at(name):
+            assert [one.text for one in sharded.ask("red bicycle", namespace=name, limit=1).results] == [
+                f"{name} has a red bicycle."
+            ]
+            sharded.store(f"{name} has a boat.", namespace=name)
+    assert all(sharded.examine() == {} for _ in sharded.context.each_shard())
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_migration_leaves_shards_that_may_be_those_of_another_system(sharded: Memory, both: bool) -> None:
+    if both:
+        fill(sharded)
+    other = make_conninfo(sharded.context.database_url, options="-csearch_path=ebb,public")
+    schema.apply(other)
+    with connect(other, autocommit=True) as db:
+        db.execute("insert into directory values ('ann', 1)")
+    as_before(sharded)
+    if both:
+        with pytest.raises(SchemaError, match="public and ebb share their shards: move all namespaces of one"):
+            schema.apply(sharded.context.database_url, count=SHARDS)
+    else:
+        schema.apply(sharded.context.database_url, count=SHARDS)
+        schema.apply(other, count=SHARDS)
+        schema.verify_at(other, SHARDS)
 
 
 def test_with_one_shard_no_statement_is_added(memory: Memory) -> None:

@@ -19,11 +19,7 @@ HEADER = "ebb_place"
 # Not `route`, which an older schema lacks.
 BY_NUMBER = """
     select current_schema() as home, shard, case when shard > 0 then set_config(
-        'search_path',
-        quote_ident(
-            case current_schema() when 'public' then 'ebb' else current_schema() end || to_char(shard, '"_"FM0000')
-        ) || ', public',
-        %(local)s
+        'search_path', quote_ident(current_schema() || to_char(shard, '"_"FM0000')) || ', public', %(local)s
     ) end
     from (values (%(place)s::int)) as one (shard)
 """

@@ -1,7 +1,11 @@
-"""Moves of a namespace to another shard: its rows are copied, then those that changed meanwhile."""
+"""Moves of a namespace to another shard: its rows are copied, then those that changed meanwhile.
 
-from collections.abc import Mapping
+The shards may be on different nodes of Citus, so no statement names two of them: rows pass through the client.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg import sql
 from psycopg.rows import class_row
@@ -15,67 +19,96 @@ MOVED = (
 )  # fmt: skip
 """Tables with rows of a namespace, those before which others refer to; triggers of the new shard count the tallies."""
 
+COMING = " (moving)"
+"""What the name of the new rows' namespace ends with until it is complete; no other name contains a blank."""
+
 LEFT = " (moved)"
-"""What the name of the old rows' namespace ends with; no other name contains a blank."""
+"""What the name of the old rows' namespace ends with."""
 
 OF_NAMESPACE = "namespace = %(id)s"
-OF_ITS_RUNS = "run in (select id from {source}.decay_runs where namespace = %(id)s)"
+OF_ITS_RUNS = "run in (select id from {schema}.decay_runs where namespace = %(id)s)"
 WHERE = {
     "namespaces": "id = %(id)s", "decay_parts": OF_ITS_RUNS, "decay_allowances": f"{OF_NAMESPACE} and {OF_ITS_RUNS}",
 }  # fmt: skip
 
-# This table has no primary key; its rows are replaced.
-WITHOUT_KEY = {"deep": ("namespace", "id")}
-
 # A live fact may have the hash of one that was live before, which must be written first.
 ORDER = {"facts": "order by forgotten_at is null and superseded_at is null"}
 
-COLUMNS = """
-    select attname, attname = any (array(
-        select attname from pg_index join pg_attribute on attrelid = indrelid and attnum = any(indkey)
-        where indrelid = %(table)s::text::regclass and indisprimary
-    ))
-    from pg_attribute
-    where attrelid = %(table)s::text::regclass and attnum > 0 and not attisdropped and attgenerated = ''
-    order by attnum
+TABLES = """
+    select relname as name, array_agg(attname::text order by attnum) as columns,
+        array_agg(attname::text order by attnum) filter (where is_key) as keys,
+        array_agg(format_type(atttypid, null) order by attnum) filter (where is_key) as types,
+        bool_or(is_primary) as unique
+    from (
+        select relname, attname, attnum, atttypid, is_primary, is_primary or (relname = 'deep' and attname = any (
+            '{namespace,id}'
+        )) as is_key
+        from pg_class
+        join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped and attgenerated = ''
+        cross join lateral (
+            select exists (
+                select from pg_index where indrelid = attrelid and indisprimary and attnum = any (indkey)
+            ) as is_primary
+        ) as own
+        where relnamespace = %(schema)s::text::regnamespace and relname = any (%(names)s::text[])
+    ) as attributes
+    group by relname
+    order by array_position(%(names)s::text[], relname::text)
 """
 
-# Transactions that were running then have no smaller ids, nor have their savepoints.
-HORIZON = "select pg_snapshot_xmin(pg_current_snapshot())::text"
+# Transactions that were running then have no smaller ids, nor have their savepoints. Citus runs this on the shard's
+# node, and a shard that is moved to another one has ids of that.
+HORIZON = """
+    select (pg_control_system()).system_identifier, pg_snapshot_xmin(pg_current_snapshot())::text
+    from {source}.languages
+"""
 
-CHANGED = "age(old.xmin) <= age(xid(%(since)s::text::xid8))"
+COPY_FROM = "copy (select {selected} from {schema}.{table} where {where}) to stdout (format binary)"
+COPY_TO = "copy {schema}.{table} ({columns}) from stdin (format binary)"
 
-COPY_FROM = "copy (select {columns} from {source}.{table} where {where}) to stdout (format binary)"
-COPY_TO = "copy {target}.{table} ({columns}) from stdin (format binary)"
+DIGEST = """
+    select {name} as name, array[count(*), coalesce(sum(hash_record_extended(row({keys}), 0)), 0)] as digest,
+        {rows} as rows
+    from {schema}.{table} as old where {where}
+"""
+CHANGED = "(jsonb_agg(old) filter (where age(old.xmin) <= age(xid(%(since)s::text::xid8))))::text"
 
-INSERT_CHANGED = """
-    insert into {target}.{table} ({columns}) overriding system value
-    select {columns} from {source}.{table} as old where {where} and {changed} {order}
+UPSERT = """
+    insert into {schema}.{table} ({columns}) overriding system value
+    select {selected} from jsonb_populate_recordset(null::{schema}.{table}, %(rows)s::jsonb) {order}
     {conflict}
 """
 
-UPSERT = "on conflict ({keys}) do update set {given}"
-SKIP = "on conflict ({keys}) do nothing"
+DELETE_CHANGED = """
+    delete from {schema}.{table} as mine
+    where {where} and exists (
+        select from jsonb_populate_recordset(null::{schema}.{table}, %(rows)s::jsonb) as old where {same}
+    )
+"""
+
+KEYS = "select {arrays} from {schema}.{table} where {where}"
 
 DELETE_VANISHED = """
-    delete from {target}.{table} as mine
-    where {where} and not exists (select from {source}.{table} as old where {same})
+    delete from {schema}.{table} as mine
+    where {where} and not exists (select from unnest({arrays}) as old ({keys}) where {same})
 """
 
-DELETE_CHANGED = """
-    delete from {target}.{table} as mine
-    where {where} and exists (select from {source}.{table} as old where {same} and {changed})
-"""
+DELETE = "delete from {schema}.{table} where {where}"
 
-ADVANCE = """
-    select setval(sequence, greatest(
-        (select coalesce(max(id), 1) from {target}.{table} where {where}), nextval(sequence)
-    ))
-    from pg_get_serial_sequence(%(table)s, 'id') as sequence
-"""
+ACTING = ("api_keys", "folders")
+"""Tables whose rows act on their own."""
 
 COUNTED = ("events", "relations")
 """Tables with ids of a sequence, which must not give them out again."""
+
+# Each node of Citus has a range of ids, which begins with the number of its group in the upper 16 bits.
+HIGHEST = "select coalesce(max(id & (1::bigint << 48) - 1), 0) from {schema}.{table} where {where}"
+ADVANCE = """
+    select setval(sequence, greatest(nextval(sequence), {base} + {highest}))
+    from pg_get_serial_sequence({table}, 'id') as sequence
+"""
+BASE = "((select groupid::bigint from pg_dist_local_group) << 48)"
+ON_ALL_NODES = "select success, result from run_command_on_all_nodes(%(command)s)"
 
 SWITCH = """
     insert into {home}.directory (name, shard) values (%(name)s, %(shard)s)
@@ -93,22 +126,20 @@ LOCK = "select pg_advisory_xact_lock(hashtextextended(%(place)s, 15)) from {home
 DELETING = 0x0EBB + 5
 """Advisory lock of a move, and of the deletion of what moves left, which must not meet a namespace that moves back."""
 
+# From a table, so that all nodes of Citus use the same lock.
+TRY_HOLD = "select pg_try_advisory_xact_lock(%(lock)s) from languages"
+
 # Of a German shard, words would be stemmed again, in English; without an embedder, facts are found by words only.
-UNLIKE = """
-    select (select name from {source}.languages) is distinct from (select name from {target}.languages)
-        or (select (name, dims, signature_seed) from {source}.embedders)
-            is distinct from (select (name, dims, signature_seed) from {target}.embedders)
+KIND = """
+    select (select name from {schema}.languages), (select (name, dims, signature_seed)::text from {schema}.embedders)
 """
 
-RENAME = """
-    update {source}.namespaces set name = %(left)s, branch_of = %(left)s, branched_at = statement_timestamp()
-    where id = %(id)s
+SHOW = "update {target}.namespaces set name = %(name)s where id = %(id)s"
+
+HIDE = """
+    update {schema}.namespaces set name = %(left)s, branch_of = %(left)s, branched_at = statement_timestamp()
+    where name = %(name)s
 """
-
-
-def try_hold(db: Connection) -> bool:
-    """Keep off moves and deletions of what moves left until the commit, unless one is at work."""
-    return db.execute("select pg_try_advisory_xact_lock(%s)", [DELETING]).fetchone() == (True,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +150,17 @@ class Moving:
     name: str
     is_branch: bool
     has_branches: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with rows of a namespace: its columns, and those that identify a row, by a `unique` index or not."""
+
+    name: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+    types: Sequence[str]
+    unique: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +175,43 @@ class Way:
         """Return them as parts of statements."""
         return {name: sql.Identifier(getattr(self, name)) for name in ("home", "source", "target")}
 
+    def schemas(self, schema: str) -> dict[str, sql.Identifier]:
+        """Return the parts of a statement about one of them, its `schema`."""
+        return self.names() | {"schema": sql.Identifier(schema)}
 
-def unlike(db: Connection, way: Way) -> bool:
-    """Return whether the shards differ in their language or embedder."""
-    return db.execute(sql.SQL(UNLIKE).format(**way.names())).fetchone() == (True,)
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move under way: the namespace and the tables with its rows."""
+
+    way: Way
+    namespace: Moving
+    tables: Sequence[Table]
+    on_citus: bool
+
+    @property
+    def given(self) -> dict[str, object]:
+        """Return the parameters of all its statements."""
+        return {"id": self.namespace.id, "coming": self.namespace.name + COMING}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The rows of a table of one namespace: a digest of their keys, and the rows since a horizon as JSON, if any."""
+
+    name: str
+    digest: list[object]
+    rows: str | None
+
+
+def try_hold(db: Connection) -> bool:
+    """Keep off moves and deletions of what moves left until the commit, unless one is at work."""
+    return db.execute(TRY_HOLD, {"lock": DELETING}).fetchone() == (True,)
+
+
+def kind(db: Connection, way: Way, schema: str) -> object:
+    """Return the language and the embedder of a shard."""
+    return db.execute(sql.SQL(KIND).format(**way.schemas(schema))).fetchone()
 
 
 def find(db: Connection, way: Way, name: str) -> Moving | None:
@@ -145,27 +220,29 @@ def find(db: Connection, way: Way, name: str) -> Moving | None:
         return cursor.execute(sql.SQL(FIND).format(**way.names()), {"name": name}).fetchone()
 
 
-def switch(db: Connection, way: Way, name: str, shard: int) -> None:
-    """Write the new shard to the directory, for all others from the commit on; another move waits for that."""
-    db.execute(sql.SQL(SWITCH).format(**way.names()), {"name": name, "shard": shard})
+def tables(db: Connection, way: Way) -> list[Table]:
+    """Return the tables with rows of a namespace, in the order in which rows are added."""
+    with db.cursor(row_factory=class_row(Table)) as cursor:
+        return cursor.execute(
+            TABLES, {"schema": sql.Identifier(way.target).as_string(db), "names": list(MOVED)}
+        ).fetchall()
 
 
-def horizon(db: Connection) -> str:
-    """Return a transaction id such that all rows that the snapshot does not see have this one or a later one."""
-    row = db.execute(HORIZON).fetchone()
-    return str(row[0]) if row else "3"
+def horizon(db: Connection, way: Way) -> tuple[int, str]:
+    """Return the server of the old shard, and a transaction id: rows that the snapshot does not see have no earlier."""
+    server, since = db.execute(sql.SQL(HORIZON).format(**way.names())).fetchone() or (0, "3")
+    return int(server), str(since)
 
 
-def copy(seen: Connection, db: Connection, way: Way, id_: int) -> int:
+def copy(seen: Connection, db: Connection, move: Move) -> int:
     """Copy all rows of a namespace that a second connection sees in its snapshot; return how many."""
     rows = 0
-    for table in MOVED:
-        columns = sql.SQL(", ").join(sql.Identifier(name) for name in _columns(db, way, table))
-        reading = _statement(COPY_FROM, way, table, columns=columns)
+    for table in move.tables:
+        reading = _statement(COPY_FROM, move, table, move.way.source)
         written = db.cursor()
         with (
-            seen.cursor().copy(reading, {"id": id_}) as given,
-            written.copy(_statement(COPY_TO, way, table, columns=columns)) as taken,
+            seen.cursor().copy(reading, move.given) as given,
+            written.copy(_statement(COPY_TO, move, table, move.way.target)) as taken,
         ):
             for block in given:
                 taken.write(block)
@@ -173,19 +250,57 @@ def copy(seen: Connection, db: Connection, way: Way, id_: int) -> int:
     return rows
 
 
-def catch_up(db: Connection, way: Way, id_: int, since: str) -> int:
-    """Copy the rows of a namespace written since a horizon, and delete those that are gone; return how many."""
-    given, changed = {"id": id_, "since": since}, 0
-    for table in reversed(MOVED):
-        changed += db.execute(_delete(db, way, table, DELETE_VANISHED), given).rowcount
-    for table in MOVED:
-        if table in WITHOUT_KEY:
-            db.execute(_delete(db, way, table, DELETE_CHANGED), given)
-        changed += db.execute(_insert(db, way, table), given).rowcount
-    for table in COUNTED:
-        named = f"{way.target}.{table}"
-        db.execute(_statement(ADVANCE, way, table), given | {"table": sql.Identifier(*named.split(".")).as_string(db)})
-    return changed
+def changes(db: Connection, move: Move, since: str) -> list[Content]:
+    """Return the contents of all tables of the old shard, with the rows since a horizon, by one statement."""
+    return _contents(db, move, move.way.source, CHANGED, move.given | {"since": since})
+
+
+def write(db: Connection, move: Move, changed: Sequence[Content], limit: Callable[[], None]) -> int:
+    """Write changed rows to the new shard, with a call of `limit` before each table; return how many."""
+    written = 0
+    found = {one.name: one.rows for one in changed}
+    for table in move.tables:
+        if rows := found[table.name]:
+            limit()
+            given = move.given | {"rows": rows}
+            if not table.unique:
+                db.execute(_statement(DELETE_CHANGED, move, table, move.way.target), given)
+            written += db.execute(_statement(UPSERT, move, table, move.way.target), given).rowcount
+    return written
+
+
+def unequal(db: Connection, move: Move, wanted: Sequence[Content]) -> list[Table]:
+    """Return the tables whose rows on the new shard are others than these."""
+    digests = {one.name: one.digest for one in _contents(db, move, move.way.target, "null::text", move.given)}
+    others = {one.name for one in wanted if one.digest != digests[one.name]}
+    return [table for table in move.tables if table.name in others]
+
+
+def delete_vanished(
+    seen: Connection, db: Connection, move: Move, among: Iterable[Table], limit: Callable[[], None]
+) -> None:
+    """Delete the rows of the new shard that the old one does not have any more."""
+    for table in reversed(list(among)):
+        limit()
+        reading = [sql.SQL("array_agg({})::text").format(sql.Identifier(name)) for name in table.keys]
+        found = seen.execute(_statement(KEYS, move, table, move.way.source, arrays=_listed(reading)), move.given)
+        keys = {f"key_{place}": key for place, key in enumerate(found.fetchone() or ())}
+        given = [sql.SQL(f"%(key_{place})s::{type_}[]") for place, type_ in enumerate(table.types)]
+        db.execute(_statement(DELETE_VANISHED, move, table, move.way.target, arrays=_listed(given)), move.given | keys)
+
+
+def advance(db: Connection, move: Move) -> None:
+    """Have the sequences of the new shard give no id that a moved row has."""
+    for table in move.tables:
+        if table.name in COUNTED:
+            (highest,) = db.execute(_statement(HIGHEST, move, table, move.way.target), move.given).fetchone() or (0,)
+            named = sql.Literal(sql.Identifier(move.way.target, table.name).as_string(db))
+            base = sql.SQL(BASE if move.on_citus else "0")
+            command = sql.SQL(ADVANCE).format(base=base, highest=sql.Literal(highest), table=named)
+            if move.on_citus:
+                db.execute(ON_ALL_NODES, {"command": command.as_string(db)})
+            else:
+                db.execute(command)
 
 
 def lock(db: Connection, way: Way, place: routing.Place) -> None:
@@ -193,44 +308,68 @@ def lock(db: Connection, way: Way, place: routing.Place) -> None:
     db.execute(sql.SQL(LOCK).format(**way.names()), {"place": routing.lock_name(place)})
 
 
-def leave(db: Connection, way: Way, moving: Moving) -> None:
+def show(db: Connection, move: Move) -> None:
+    """Give the new rows' namespace its name."""
+    db.execute(sql.SQL(SHOW).format(**move.way.names()), {"id": move.namespace.id, "name": move.namespace.name})
+
+
+def switch(db: Connection, move: Move, shard: int) -> None:
+    """Write the new shard to the directory, for all others from the commit on."""
+    db.execute(sql.SQL(SWITCH).format(**move.way.names()), {"name": move.namespace.name, "shard": shard})
+
+
+def leave(db: Connection, move: Move) -> None:
     """Hide the old rows, and delete those that would act on their own."""
-    db.execute(sql.SQL(RENAME).format(**way.names()), {"id": moving.id, "left": moving.name + LEFT})
-    for table in ("api_keys", "folders"):
-        db.execute(_statement("delete from {source}.{table} where {where}", way, table), {"id": moving.id})
+    hide(db, move.namespace.name, move.way.source)
+    for table in move.tables:
+        if table.name in ACTING:
+            db.execute(_statement(DELETE, move, table, move.way.source), move.given)
 
 
-def _insert(db: Connection, way: Way, table: str) -> sql.Composed:
-    columns = _columns(db, way, table)
-    keys = [sql.Identifier(name) for name, is_key in columns.items() if is_key]
-    others = [sql.Identifier(name) for name, is_key in columns.items() if not is_key]
-    conflict: sql.Composable = sql.SQL("")
-    if keys:
-        given = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in others)
-        conflict = sql.SQL(UPSERT if others else SKIP).format(keys=sql.SQL(", ").join(keys), given=given)
-    return _statement(
-        INSERT_CHANGED,
-        way,
-        table,
-        columns=sql.SQL(", ").join(sql.Identifier(name) for name in columns),
-        changed=sql.SQL(CHANGED),
-        order=sql.SQL(ORDER.get(table, "")),
-        conflict=conflict,
-    )
+def hide(db: Connection, name: str, schema: str) -> None:
+    """Give a namespace of a shard the name of one whose rows were moved."""
+    db.execute(sql.SQL(HIDE).format(schema=sql.Identifier(schema)), {"name": name, "left": name + LEFT})
 
 
-def _delete(db: Connection, way: Way, table: str, statement: str) -> sql.Composed:
-    keys = WITHOUT_KEY.get(table) or [name for name, is_key in _columns(db, way, table).items() if is_key]
-    same = sql.SQL(" and ").join(sql.SQL("old.{0} = mine.{0}").format(sql.Identifier(name)) for name in keys)
-    return _statement(statement, way, table, same=same, changed=sql.SQL(CHANGED))
+def _contents(db: Connection, move: Move, schema: str, rows: LiteralString, given: dict[str, object]) -> list[Content]:
+    each = [
+        _statement(DIGEST, move, table, schema, name=sql.Literal(table.name), rows=sql.SQL(rows))
+        for table in move.tables
+    ]
+    with db.cursor(row_factory=class_row(Content)) as cursor:
+        return cursor.execute(sql.SQL(" union all ").join(each), given).fetchall()
 
 
-def _columns(db: Connection, way: Way, table: str) -> Mapping[str, bool]:
-    """Return whether each column that a copy writes belongs to the primary key."""
-    named = sql.Identifier(way.target, table).as_string(db)
-    return dict(db.execute(COLUMNS, {"table": named}).fetchall())
+def _statement(
+    statement: LiteralString, move: Move, table: Table, schema: str, **parts: sql.Composable
+) -> sql.Composed:
+    names = move.way.schemas(schema)
+    keys = [sql.Identifier(name) for name in table.keys]
+    own = {
+        "table": sql.Identifier(table.name),
+        "where": sql.SQL(WHERE.get(table.name, OF_NAMESPACE)).format(**names),
+        "columns": _listed(sql.Identifier(name) for name in table.columns),
+        "selected": _listed(_selected(table, name) for name in table.columns),
+        "order": sql.SQL(ORDER.get(table.name, "")),
+        "keys": _listed(keys),
+        "same": sql.SQL(" and ").join(sql.SQL("old.{0} = mine.{0}").format(key) for key in keys),
+        "conflict": _conflict(table) if table.unique else sql.SQL(""),
+    }
+    return sql.SQL(statement).format(**(names | own | parts))
 
 
-def _statement(statement: str, way: Way, table: str, **parts: sql.Composable) -> sql.Composed:
-    where = sql.SQL(WHERE.get(table, OF_NAMESPACE)).format(**way.names())
-    return sql.SQL(statement).format(**way.names(), table=sql.Identifier(table), where=where, **parts)
+def _selected(table: Table, column: str) -> sql.Composable:
+    """Return what is written to a column: the namespace has another name until it is complete."""
+    renamed = (table.name, column) == ("namespaces", "name")
+    return sql.SQL("%(coming)s::text") if renamed else sql.Identifier(column)
+
+
+def _conflict(table: Table) -> sql.Composed:
+    others = [sql.Identifier(name) for name in table.columns if name not in table.keys]
+    given = _listed(sql.SQL("{0} = excluded.{0}").format(name) for name in others)
+    action = sql.SQL("update set {}").format(given) if others else sql.SQL("nothing")
+    return sql.SQL("on conflict ({}) do {}").format(_listed(sql.Identifier(name) for name in table.keys), action)
+
+
+def _listed(parts: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL(", ").join(parts)

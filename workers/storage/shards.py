@@ -22,11 +22,11 @@ ADD_BRANCH = """
 
 IS_HERE = "select exists (select from {home}.directory where name = %(name)s and shard = %(shard)s)"
 
-WHERE = "select current_schema(), coalesce((select shard from directory where name = %(name)s), 0)"
+WHERE = "select shard from directory where name = %(name)s"
 
 NUMBERS = """
     select coalesce(max(right(nspname, 4)::int), 0) + 1 from pg_namespace
-    where nspname ~ ('^' || case current_schema() when 'public' then 'ebb' else current_schema() end || '_[0-9]{4}$')
+    where left(nspname, -5) = current_schema() and right(nspname, 5) ~ '^_[0-9]{4}$'
 """
 
 MEASURE = """
@@ -50,6 +50,8 @@ IDS_OF_A_SHARD = 2**21
 
 NUMBER = "select setval(pg_get_serial_sequence('namespaces', 'id'), %(first)s, false)"
 
+DIRECTORY = "select name, shard from directory"
+
 HIGHEST = "select name, shard from directory order by shard desc limit 1"
 
 
@@ -66,13 +68,23 @@ class Shard:
 
 def schema_of(home: str, shard: int) -> str:
     """Return the schema of a shard."""
-    return f"{'ebb' if home == 'public' else home}_{shard:04}" if shard else home
+    return f"{home}_{shard:04}" if shard else home
 
 
 def where(db: Connection, namespace: str) -> tuple[str, int]:
     """Return the schema of the first shard, and the shard of a namespace, on a connection that is not routed."""
-    home, shard = db.execute(WHERE, {"name": namespace}).fetchone() or ("", 0)
-    return str(home), int(shard)
+    return home(db), number(db, WHERE, {"name": namespace})
+
+
+def home(db: Connection) -> str:
+    """Return the schema of the first shard, on a connection that is not routed."""
+    row = db.execute("select current_schema()").fetchone()
+    return str(row[0]) if row else ""
+
+
+def directory(db: Connection) -> dict[str, int]:
+    """Return the shard of each namespace in the directory, on a connection that is not routed."""
+    return dict(db.execute(DIRECTORY).fetchall())
 
 
 def next_number(db: Connection) -> int:

@@ -10,9 +10,8 @@ from ebb.contract import admin, decay
 from ebb.contract.operation import Params, Scoped
 from ebb.contract.values import Count, Flag, Name
 
-from workers.admin import doctor, search_indexes
+from workers.admin import doctor, search_indexes, shard_moves
 from workers.admin import purge as purging
-from workers.admin import shards as moving
 from workers.admin import stats as counting
 from workers.admin import system as queueing
 from workers.celery import settings
@@ -154,7 +153,7 @@ def clean(__: Task, ___: Params) -> None:
             touching.drop_old_uses(context)
             purging.clean(context, context.now())
         if alone and settings.shards > 1:
-            moving.finish(context)
+            shard_moves.finish(context)
 
 
 @task_of(decay.PURGE, PurgePart)

@@ -1,0 +1,283 @@
+"""Moves of a namespace to another shard while it is in use."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from workers.admin import branches as branching
+from workers.admin import keys
+from workers.context import Context
+from workers.coordination import signals
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
+from workers.storage import branches, namespaces, routing, shard_moves, shards
+from workers.storage.connection import Connection, connect, lift_limits, snapshot, transaction
+from workers.storage.shard_moves import Content, Move, Moving, Way
+
+LOCK_MS = 300
+"""Longest wait for writes that are under way; new ones wait meanwhile, so a longer one is tried again."""
+
+HELD_MS = 800
+"""When writes have waited for this long, they go on, and the move tries again."""
+
+ROWS_PER_MS = 100
+"""Writes to larger namespaces may wait longer: a second for each 100,000 rows."""
+
+OTHER_MOVE = "namespace: another move, or the deletion of what one left, is at work; try again."
+OTHER_NODE = "namespace: its shard was moved to another node meanwhile; nothing was moved, try again."
+
+TRIES = 200
+PAUSE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The result of a move: the shards, the number of copied rows, and for how long writes were held."""
+
+    namespace: str
+    old: int
+    new: int
+    rows: int = 0
+    held_ms: float = 0.0
+
+
+class _TooLongError(Exception):
+    """Writes were held for as long as they may be."""
+
+
+def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None] = lambda _: None) -> Moved:
+    """Move a namespace to another shard; reads go on, and writes wait while the last changes are copied.
+
+    An interrupted move has moved everything or nothing. In one database all of it is one transaction but for the
+    deletion of the old rows. On Citus the new rows are committed, then the directory, then the old rows are hidden; a
+    later call or a cleaning deletes those that the directory does not name. `meanwhile` is called after each step.
+
+    Raises:
+        NotFoundError: there is no such namespace.
+        InvalidInputError: there is no such shard, or the namespace is a branch or has branches.
+        UnavailableError: another process moves it, or writes to it did not pause.
+    """
+    count = context.settings.shards
+    if not 0 <= new < count:
+        raise InvalidInputError(
+            f"shard: there is no shard {new}; EBB_SHARDS={count} has 0 to {count - 1}. Add one with `ebb shards add`."
+        )
+    finish(context)
+    with routing.at(0, 1):
+        found = _move(context.direct_database_url, namespace, new, meanwhile)
+    if found.old != new:
+        finish(context)
+        keys.publish(context)
+        signals.mark_grown(context.redis, namespace)
+    return found
+
+
+def finish(context: Context) -> int:
+    """Delete the old rows of moved namespaces, unless another caller does; return of how many namespaces."""
+    with routing.at(0, 1), connect(context.direct_database_url) as locked:
+        _unlimited(locked)
+        if not shard_moves.try_hold(locked):
+            return 0
+        if namespaces.is_on_citus(locked):
+            with routing.at(0, 1), connect(context.direct_database_url) as db:
+                _hide_second(context, db)
+        return _delete_left(context)
+
+
+def _hide_second(context: Context, db: Connection) -> None:
+    """Hide rows of namespaces that have others on the shard that the directory names."""
+    names: dict[int, set[str]] = {}
+    for number in context.each_shard():
+        with transaction(context.database_url) as own:
+            names[number] = set(namespaces.all_names(own))
+    home, directory = shards.home(db), shards.directory(db)
+    for number, found in names.items():
+        for name in found:
+            right = directory.get(name, 0)
+            if right != number and name in names.get(right, ()):
+                shard_moves.hide(db, name, shards.schema_of(home, number))
+
+
+def _delete_left(context: Context) -> int:
+    left = 0
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            found = [one for one in branches.listed(db, None) if one.name.endswith(shard_moves.LEFT)]
+        for one in found:
+            while branching.drop_facts(context, one):
+                pass
+            branching.drop(context, one)
+        left += len(found)
+    return left
+
+
+def _move(url: str, namespace: str, new: int, meanwhile: Callable[[str], None]) -> Moved:
+    with connect(url) as db:
+        with db.transaction():
+            _unlimited(db)
+            if not shard_moves.try_hold(db):
+                raise UnavailableError(
+                    "namespace: another move, or the deletion of what one left, is at work; try again."
+                )
+            home, old = shards.where(db, namespace)
+            way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))
+            moving = _find(db, way, namespace)
+            if old == new:
+                return Moved(namespace, old, new)
+            _check(db, way, moving, new)
+            move = Move(way, moving, shard_moves.tables(db, way), namespaces.is_on_citus(db))
+            with _written(url, db, apart=move.on_citus) as target:
+                rows, began = _Mover(url, db, target, move, old, new).run(meanwhile)
+            meanwhile("shown")
+        held_ms = round((time.monotonic() - began) * 1000, 1)
+        meanwhile("switched")
+        if move.on_citus:
+            with db.transaction():
+                shard_moves.leave(db, move)
+    return Moved(namespace, old, new, rows, held_ms)
+
+
+@contextmanager
+def _written(url: str, db: Connection, *, apart: bool) -> Iterator[Connection]:
+    """Yield the connection that writes to the new shard, committed at the end: on Citus one for its node alone."""
+    if not apart:
+        yield db
+        return
+    with connect(url) as own, own.transaction():
+        _unlimited(own)
+        yield own
+
+
+def _unlimited(db: Connection) -> None:
+    lift_limits(db)
+    db.execute("set local idle_in_transaction_session_timeout = 0")
+
+
+def _find(db: Connection, way: Way, namespace: str) -> Moving:
+    moving = shard_moves.find(db, way, namespace)
+    if moving is None:
+        raise NotFoundError(f"namespace: there is no {namespace!r}; `ebb shards` lists what is on which shard.")
+    return moving
+
+
+def _check(db: Connection, way: Way, moving: Moving, new: int) -> None:
+    if moving.is_branch or moving.has_branches:
+        which = "is a branch" if moving.is_branch else "has branches"
+        raise InvalidInputError(
+            f"namespace: {moving.name!r} {which}, and branches stay with their original: drop them with "
+            "`ebb branch --drop` first."
+        )
+    if shard_moves.kind(db, way, way.source) != shard_moves.kind(db, way, way.target):
+        raise InvalidInputError(
+            f"shard: shard {new} has another language or embedder: start a worker with EBB_SHARDS={new + 1} or more, "
+            "which sets them, and try again."
+        )
+
+
+TRY_AGAIN = (
+    psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.UniqueViolation, _TooLongError,
+)  # fmt: skip
+"""A row may violate a unique index until an older one is deleted, which is done while writes are not held."""
+
+
+@dataclass(slots=True)
+class _Mover:
+    """A move whose transaction began: connections to the first shard and to the new one."""
+
+    url: str
+    db: Connection
+    target: Connection
+    move: Move
+    old: int
+    new: int
+    since: tuple[int, str] = (0, "")
+
+    def run(self, meanwhile: Callable[[str], None]) -> tuple[int, float]:
+        """Copy, catch up, and switch; return the number of rows, and from when writes were held."""
+        with snapshot(self.url) as seen:
+            self.since = shard_moves.horizon(seen, self.move.way)
+            rows = shard_moves.copy(seen, self.target, self.move)
+        shard_moves.advance(self.target, self.move)
+        meanwhile("copied")
+        for _ in range(TRIES):
+            rows += self._catch_up()
+            if began := self._switch(rows):
+                meanwhile("caught up")
+                return rows, began
+            time.sleep(PAUSE_SECONDS)
+        raise UnavailableError(
+            f"namespace: writes to {self.move.namespace.name!r} did not pause for {LOCK_MS} ms, or what they changed "
+            f"could not be copied in {HELD_MS} ms; nothing was moved."
+        )
+
+    def _catch_up(self) -> int:
+        """Copy what changed until now, while writes go on."""
+        with snapshot(self.url) as seen:
+            since = shard_moves.horizon(seen, self.move.way)
+            if since[0] != self.since[0]:
+                raise UnavailableError(OTHER_NODE)
+            shard_moves.delete_vanished(seen, self.target, self.move, self.move.tables, lambda: None)
+            rows = self._copy_changes(seen, lambda: None)[1]
+        self.since = since
+        return rows
+
+    def _switch(self, rows: int) -> float | None:
+        """Hold writes, copy the rest, and switch; return when that began, or None if it took too long."""
+        began = time.monotonic()
+        until = began + max(HELD_MS, rows / ROWS_PER_MS) / 1000
+        try:
+            with self.target.transaction(), self.db.transaction():
+                self._lock()
+                self._copy_rest(lambda: _limit(until, self.db, self.target))
+        except (
+            psycopg.errors.LockNotAvailable,
+            psycopg.errors.QueryCanceled,
+            psycopg.errors.UniqueViolation,
+            _TooLongError,
+        ):
+            return None
+        return began
+
+    def _lock(self) -> None:
+        """Take the locks that all transactions on the namespace or its shard share."""
+        self.db.execute("select set_config('lock_timeout', %s, true)", [str(LOCK_MS)])
+        for place in (self.old, self.move.namespace.name):
+            shard_moves.lock(self.db, self.move.way, place)
+
+    def _copy_rest(self, limit: Callable[[], None]) -> None:
+        limit()
+        _check(self.db, self.move.way, _find(self.db, self.move.way, self.move.namespace.name), self.new)
+        if self.move.on_citus and shard_moves.horizon(self.db, self.move.way)[0] != self.since[0]:
+            raise UnavailableError(OTHER_NODE)
+        wanted, _ = self._copy_changes(self.db, limit)
+        limit()
+        if unequal := shard_moves.unequal(self.target, self.move, wanted):
+            shard_moves.delete_vanished(self.db, self.target, self.move, unequal, limit)
+        limit()
+        shard_moves.show(self.target, self.move)
+        shard_moves.switch(self.db, self.move, self.new)
+        if not self.move.on_citus:
+            shard_moves.leave(self.db, self.move)
+            # What is lost with this commit was never seen, as a later one that waits for the disk waits for this too.
+            self.db.execute("set local synchronous_commit = off")
+        limit()
+        lift_limits(self.target)
+        lift_limits(self.db)
+
+    def _copy_changes(self, reader: Connection, limit: Callable[[], None]) -> tuple[list[Content], int]:
+        changed = shard_moves.changes(reader, self.move, self.since[1])
+        rows = shard_moves.write(self.target, self.move, changed, limit)
+        if any(one.rows for one in changed if one.name in shard_moves.COUNTED):
+            shard_moves.advance(self.target, self.move)
+        return changed, rows
+
+
+def _limit(until: float, *connections: Connection) -> None:
+    """Let the next statements take until an instant of the monotonic clock; raise `_TooLongError` if that is past."""
+    left = round((until - time.monotonic()) * 1000)
+    if left <= 0:
+        raise _TooLongError
+    for db in set(connections):
+        db.execute("select set_config('statement_timeout', %s, true)", [str(left)])
