@@ -236,7 +236,7 @@ AS_BEFORE = """
     from pg_proc join pg_namespace on pg_namespace.oid = pronamespace
     where nspname in ('public_0001', 'public_0002') and proconfig::text like '%search_path=%'
     union all
-    select 'update ' || path || '.schema_migrations set number = 31'
+    select 'update ' || path || '.schema_migrations set number = 32'
     from unnest(array['public', 'ebb_0001', 'ebb_0002']) as paths (path)
 """
 
@@ -252,7 +252,7 @@ def test_a_migration_renames_shards_to_those_of_their_home(sharded: Memory) -> N
     fill(sharded)
     as_before(sharded)
     close_pools()
-    assert schema.apply(sharded.context.database_url, count=SHARDS) == [32]
+    assert schema.apply(sharded.context.database_url, count=SHARDS) == [33]
     schema.verify_at(sharded.context.database_url, SHARDS)
     assert [one.schema for one in listed(sharded.context)] == ["public", "public_0001", "public_0002"]
     for name in NAMES:
