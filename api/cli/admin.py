@@ -49,7 +49,10 @@ def purge(call: Call) -> None:
         output.print_json(done)
         return
     count, would = (done["left"], "would be ") if dry_run else (done["purged"], "")
-    output.console().print(f"{count} facts {would}erased that were forgotten before {done['forgotten_before']}")
+    before = [
+        f"{what} before {at}" for what in ("forgotten", "superseded", "ended") if (at := done.get(f"{what}_before"))
+    ]
+    output.console().print(f"{count} facts {would}erased that were {', or '.join(before)}")
     if done["sunk"]:
         output.console().print(f"{done['sunk']} facts that decay ended were moved to deep memory")
     for one in left:

@@ -193,9 +193,15 @@ def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) 
         erased, sunk = erased + batch.facts, sunk + sinking
         if not batch.facts and not sinking:
             break
-    left, before = purging.waiting(context, at, asked.scope), purging.requested_before(context, at)
-    ended = None if context.settings.deep_days is None else shown(purging.deep_before(context, at))
-    return {"purged": erased, "left": left, "forgotten_before": shown(before), "sunk": sunk, "ended_before": ended}
+    given = context.settings
+    return {
+        "purged": erased,
+        "left": purging.waiting(context, at, asked.scope),
+        "forgotten_before": shown(purging.requested_before(context, at)),
+        "superseded_before": None if given.history_days is None else shown(purging.history_before(context, at)),
+        "ended_before": None if given.deep_days is None else shown(purging.deep_before(context, at)),
+        "sunk": sunk,
+    }
 
 
 @task_of(admin.DOCTOR, ExaminePart)

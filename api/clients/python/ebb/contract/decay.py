@@ -215,13 +215,15 @@ class Decided(Answer):
 class Purged(Answer):
     """The numbers of facts that were erased, moved to deep memory, and left to be erased.
 
-    They were forgotten on request before one instant, or ended before the other, if facts in deep memory are erased.
+    They were forgotten on request before one instant, superseded or retracted before another, if such facts are erased,
+    or ended before the last, if facts in deep memory are.
     """
 
     purged: int
     left: int
     forgotten_before: datetime
     sunk: int | None = None
+    superseded_before: datetime | None = None
     ended_before: datetime | None = None
 
 
