@@ -5,7 +5,8 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import partial
 from pathlib import Path
 
@@ -29,12 +30,19 @@ LEAST_FREE = 4 * 1024**3
 def server_folder() -> Iterator[Path]:
     """Return a folder with a path short enough for Unix sockets, unlike pytest's own.
 
-    It is in memory if there is room: copying and dropping a database creates and removes 400 files.
+    It is in memory if there is room: copying and dropping a database creates and removes 400 files. The folders of runs
+    that were killed are removed, upon which a server that is left of them ends by itself.
     """
+    for killed in IN_MEMORY.glob("ebb-*/lock"):
+        with killed.open() as lock, suppress(BlockingIOError):
+            flock(lock, LOCK_EX | LOCK_NB)
+            shutil.rmtree(killed.parent, ignore_errors=True)
     in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > LEAST_FREE
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir=IN_MEMORY if in_memory else "/tmp"))
-    yield folder
-    shutil.rmtree(folder)
+    with (folder / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        yield folder
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
