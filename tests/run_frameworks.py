@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".frameworks"
+PROGRAMS = ROOT / "tests" / "acceptance" / "test_programs_of_the_manual.py"
 WITHOUT_FRAMEWORK = ("celery", "langgraph")
 """Extras that Ebb itself is tested with."""
 
@@ -29,12 +30,14 @@ def tests_of(extra: str) -> Path:
 
 
 def run(extra: str, needs: list[str]) -> int:
-    """Install a framework and run its tests; return the exit status."""
+    """Install a framework, and run its tests and the program of its page; return the exit status."""
     folder = FOLDER / extra
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", str(folder), *needs]
     subprocess.run(pip, check=True)
-    pytest = [sys.executable, "-m", "pytest", str(tests_of(extra))]
-    return subprocess.run(pytest, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(folder)}, check=False).returncode
+    environment = os.environ | {"PYTHONPATH": str(folder), "EBB_TEST_FRAMEWORK": extra}
+    chosen = f"{tests_of(extra).stem} or frameworks/{extra}"
+    pytest = [sys.executable, "-m", "pytest", str(tests_of(extra)), str(PROGRAMS), "-k", chosen]
+    return subprocess.run(pytest, cwd=ROOT, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -49,10 +49,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_framework_has_an_extra_tests_and_a_page() -> None:
-    page = (ROOT / "api" / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    docs = ROOT / "api" / "docs"
+    index = (docs / "frameworks.md").read_text(encoding="utf-8")
     tried = {path.stem for path in (ROOT / "tests" / "acceptance").glob("test_framework_*.py")}
     assert {run_frameworks.tests_of(extra).stem for extra in run_frameworks.extras()} == tried
-    assert all(f"| `{extra}` |" in page for extra in run_frameworks.extras())
+    for extra in run_frameworks.extras():
+        assert f"(frameworks/{extra}.md) | `{extra}` |" in index
+        assert f"`ebb-memory[{extra}]`" in (docs / "frameworks" / f"{extra}.md").read_text(encoding="utf-8")
 
 
 def test_the_library_names_its_version() -> None:
