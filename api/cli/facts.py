@@ -25,7 +25,9 @@ YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without a
 SELECTION = ("since", "until", "reason", "run")
 SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; all given ones replace those it has.")]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tags", "--tag", help="Topics, with commas between; they replace those it has.")
+]
 Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_class: by its words again.")]
 
 
@@ -92,7 +94,8 @@ def _short(text: str) -> str:
 
 
 def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
-    changes = given | dict.fromkeys(given.get("clear") or [])
+    tags = [tag for listed in given.get("tags") or [] for tag in listed.split(",")]
+    changes = given | {"tags": tags} | dict.fromkeys(given.get("clear") or [])
     return memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
 
 
