@@ -30,6 +30,11 @@ CALL = {"function": {"name": "search", "arguments": '{"q": "tea"}'}, "type": "fu
         ),
         ({"type": "function_call", "name": "search", "arguments": "{}"}, "tool", "search({})"),
         ({"type": "function_call_output", "output": "Sencha"}, "tool", "Sencha"),
+        ({"role": "model", "parts": [{"functionCall": {"name": "tea", "args": {"q": 1}}}]}, "tool", 'tea({"q": 1})'),
+        (
+            {"role": "user", "parts": [{"functionResponse": {"name": "tea", "response": {"is": "Sencha"}}}]},
+            "tool", '{"is": "Sencha"}',
+        ),
         (
             {"role": "user", "content": "<memory-context>\n[fact] Old\n</memory-context>\n\nWhere is it?"},
             "user", "Where is it?",

@@ -113,11 +113,16 @@ def _tool(part: Mapping[str, Any]) -> str:
     """Return a tool call as `name(arguments)`, a result as its text, and anything else as an empty string."""
     if part.get("type") in RESULTS:
         return _plain(part.get("content") or part.get("output"))
-    call = part["function"] if isinstance(part.get("function"), Mapping) else part
-    if call is part and part.get("type") not in CALLS:
-        return ""
-    arguments = call.get("arguments", call.get("input"))
-    return f"{call.get('name', 'tool')}({_plain(arguments)})"
+    if isinstance(result := _first(part, "functionResponse", "function_response"), Mapping):
+        return _plain(result.get("response"))
+    called = _first(part, "function", "functionCall", "function_call")
+    call = called if isinstance(called, Mapping) else part if part.get("type") in CALLS else {}
+    return f"{call.get('name', 'tool')}({_plain(_first(call, 'arguments', 'args', 'input'))})" if call else ""
+
+
+def _first(given: Mapping[str, Any], *names: str) -> Any:
+    """Return the first value under these names, None if there is none."""
+    return next((given[name] for name in names if given.get(name) is not None), None)
 
 
 def _plain(value: Any) -> str:
