@@ -55,12 +55,14 @@ def test_a_fact_is_stored_recalled_used_changed_forgotten_and_restored(memory: M
     assert memory.edit(stored.id, importance=0.9, tags=None).changed == ["tags", "importance"]
     assert memory.pin(stored.id, until=datetime.now(UTC) + timedelta(days=9)).pinned
     assert not memory.pin(stored.id, off=True).pinned
-    assert memory.forget([str(stored.id)]).results[0]["action"] == "forgotten"
+    assert memory.forget([str(stored.id)]).results[0].action == "forgotten"
     assert [one.id for one in memory.forgotten().facts] == [stored.id]
     assert memory.forgotten(asked=False).facts == []
     assert memory.restore([stored.id]).results is not None
     assert memory.history(stored.id).events[0].what == "stored"
-    assert TEXT in memory.context("Where is the key?", format="short").context
+    injected = memory.context("Where is the key?", format="short")
+    assert TEXT in injected.context
+    assert [one.line for one in injected.facts] == [TEXT]
 
 
 def test_many_facts_are_stored_at_once_from_objects_and_dictionaries(memory: Memory) -> None:

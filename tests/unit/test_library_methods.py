@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import pytest
 from ebb.contract.operation import Operation, operations
+from ebb.contract.retention import Forgot
 from ebb.methods import Method, Operations
 
 from api.http.app import make_app
@@ -35,3 +37,22 @@ def not_taken(operation: Operation, document: dict[str, Any]) -> list[str]:
         name = schema.get("$ref") or schema["anyOf"][0]["$ref"]
         taken |= document["components"]["schemas"][name.rpartition("/")[2]]["properties"].keys()
     return [one for one in operation.over_http if operation.spelled.get(one, one) not in taken]
+
+
+def test_no_list_in_an_answer_has_plain_dictionaries() -> None:
+    plain = [
+        (one.name, name)
+        for one in operations().values()
+        for name, field in one.answer.model_fields.items()
+        if "list[dict" in str(field.annotation)
+    ]
+
+    assert plain == []
+
+
+def test_an_entry_of_an_answer_has_attributes_and_is_a_dictionary() -> None:
+    (entry,) = Forgot.model_validate({"results": [{"id": "1", "action": "forgotten"}]}).results
+
+    assert (entry.action, entry["action"]) == ("forgotten", "forgotten")
+    with pytest.raises(AttributeError, match="no 'reason'; it has id, action"):
+        _ = entry.reason

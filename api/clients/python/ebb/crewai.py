@@ -50,7 +50,7 @@ class EbbCrewMemory(CrewMemory):
 
     def forget(self, record_ids: list[str] | None = None, **_: Any) -> int:
         """Forget records by their ids; return how many."""
-        return sum(one["action"] == "forgotten" for one in self.ebb.forget(record_ids or []).results)
+        return sum(one.action == "forgotten" for one in self.ebb.forget(record_ids or []).results)
 
     def drain_writes(self) -> None:
         """Do nothing, as writes are synchronous."""

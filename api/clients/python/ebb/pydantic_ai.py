@@ -51,6 +51,6 @@ def memory_tools(memory: Memory | AsyncMemory, *, limit: int = 10) -> FunctionTo
         Args:
             id: the fact's id, as `recall` returned it.
         """
-        return str((await ask(memory.forget, [id])).results[0]["action"])
+        return str((await ask(memory.forget, [id])).results[0].action)
 
     return FunctionToolset([recall, remember, forget], instructions=INSTRUCTIONS, id="ebb")

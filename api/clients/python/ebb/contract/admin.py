@@ -13,6 +13,7 @@ from ebb.contract.operation import (
     Operation,
     Params,
     Reaching,
+    Row,
     Scoped,
     Timed,
 )
@@ -124,7 +125,7 @@ class Branched(Answer):
 class Branches(Answer):
     """The branches of the namespace, and their number."""
 
-    branches: list[dict[str, Any]]
+    branches: list[Row]
     total: int
 
 
@@ -155,7 +156,7 @@ class SystemTimeSeries(Answer):
 class Imported(Answer):
     """The outcome or error of each record, in order."""
 
-    results: list[dict[str, Any]]
+    results: list[Row]
 
 
 DAYS = {"older": "days"}

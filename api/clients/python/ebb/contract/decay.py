@@ -1,7 +1,7 @@
 """Operations of decay: passes, prunes, near-duplicates, the janitor, held facts, purge."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import ConfigDict, Field
@@ -15,6 +15,7 @@ from ebb.contract.operation import (
     Operation,
     Page,
     Reaching,
+    Row,
     Scoped,
     Timed,
 )
@@ -176,7 +177,7 @@ class Backfilled(Answer):
 class Runs(Answer):
     """Passes, newest first; `next` is the `before` of the next page."""
 
-    runs: list[dict[str, Any]]
+    runs: list[Row]
     next: datetime | None
 
 
@@ -187,7 +188,7 @@ class Consolidated(Answer):
     merged: int
     total: int
     facts: int
-    groups: list[dict[str, Any]]
+    groups: list[Row]
 
 
 class Janitor(Answer):
@@ -200,7 +201,7 @@ class Janitor(Answer):
 class HeldFacts(Page):
     """Facts that have ended but stay visible, by the time when they ended."""
 
-    held: list[dict[str, Any]]
+    held: list[Row]
     total: int
 
 

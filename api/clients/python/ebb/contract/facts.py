@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, StrictBool
 
-from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, STORE_SECONDS, Answer, Operation, Params, Timed
+from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, STORE_SECONDS, Answer, Operation, Params, Row, Timed
 from ebb.contract.values import (
     MOST_FACTS,
     ClassSource,
@@ -169,7 +169,7 @@ class Stored(Lives):
 class StoredMany(Answer):
     """The outcome or error of each fact, in order."""
 
-    results: list[dict[str, Any]]
+    results: list[Row]
 
 
 class Edited(Lives):

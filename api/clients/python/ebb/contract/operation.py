@@ -13,7 +13,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
 
 from ebb.contract.values import Flag, Instant, Namespace, one_or_all, whole_days
 
@@ -68,6 +69,26 @@ class Answer(BaseModel):
     """The answer of a task as JSON; newer workers may add fields."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
+
+
+class Row(dict[str, Any]):
+    """An entry of an answer, with its fields as attributes too; of what is not said of it there is none."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a field.
+
+        Raises:
+            AttributeError: the entry has no such field.
+        """
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"this entry has no {name!r}; it has {', '.join(self)}") from None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of an object, which becomes an entry."""
+        return no_info_after_validator_function(cls, handler(dict[str, Any]))
 
 
 class Accepted(Answer):

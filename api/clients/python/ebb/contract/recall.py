@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Page, Params, Scoped, Timed
+from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Page, Params, Row, Scoped, Timed
 from ebb.contract.values import (
     MOST_NAMESPACES,
     MOST_QUESTIONS,
@@ -231,7 +231,7 @@ class Recalled(Answer):
 class RecalledMany(Answer):
     """The results or the `error` of each question, in order."""
 
-    answers: list[dict[str, Any]]
+    answers: list[Row]
 
 
 class Known(Answer):
@@ -260,6 +260,7 @@ class Injected(Answer):
 
     context: str
     tokens: int
+    facts: list[Row] = Field(default_factory=list, description="the facts in the block, with the line of each")
     by_meaning: bool | None = Field(None, description=BY_MEANING)
     deep: int | None = Field(None, description=DEEP)
 

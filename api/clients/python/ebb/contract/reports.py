@@ -1,12 +1,22 @@
 """Operations that report: facts and their curves, statistics, forecasts, timelines and contradictions."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID, STORE_SECONDS, Answer, Operation, Page, Params, Timed
+from ebb.contract.operation import (
+    EXAMPLE_ID,
+    EXAMPLE_OTHER_ID,
+    STORE_SECONDS,
+    Answer,
+    Operation,
+    Page,
+    Params,
+    Row,
+    Timed,
+)
 from ebb.contract.recall import Filters
 from ebb.contract.values import (
     MOST_FACTS,
@@ -198,7 +208,7 @@ class Forecast(Answer):
     settings, `unchanged` has what would come of those that hold.
     """
 
-    days: list[dict[str, Any]]
+    days: list[Row]
     totals: Totals | None = None
     unchanged: Totals | None = None
     ending: list[EndingFact] | None = None
@@ -229,8 +239,8 @@ class Curve(Answer):
 class Neighbours(Answer):
     """The facts linked with one, the links among all, and the total number of linked facts."""
 
-    facts: list[dict[str, Any]]
-    links: list[dict[str, Any]]
+    facts: list[Row]
+    links: list[Row]
     total: int
 
 
@@ -264,7 +274,7 @@ class Timeline(Page):
 class Contradictions(Page):
     """Pairs of facts that have different values for the same entity and key."""
 
-    contradictions: list[dict[str, Any]]
+    contradictions: list[Row]
     total: int
 
 

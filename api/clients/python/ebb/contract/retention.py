@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, model_validator
 
-from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Scoped, Timed
+from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Row, Scoped, Timed
 from ebb.contract.values import (
     MOST_FACTS,
     Cursor,
@@ -186,7 +186,7 @@ class Outcome(Answer):
 class Forgot(Answer):
     """The outcome of each fact, in order; for a subject, of the first hundred, with a receipt."""
 
-    results: list[dict[str, Any]]
+    results: list[Row]
     matching: Annotated[int | None, Field(description="how many facts fitted the subject")] = None
     done: Annotated[int | None, Field(description="how many of them were forgotten or erased")] = None
     left: Annotated[bool | None, Field(description="whether time ran out before the last of them; ask again")] = None
@@ -197,14 +197,14 @@ class Forgot(Answer):
 class Restored(Answer):
     """The outcome of each id, or the numbers of outcomes of the matching facts."""
 
-    results: list[dict[str, Any]] | None = None
+    results: list[Row] | None = None
     matching: int | None = None
     restored: int | None = None
     pinned: Annotated[
         int | None, Field(description="those restored for the second time, which do not end by themselves")
     ] = None
     refused: int | None = None
-    errors: list[dict[str, Any]] | None = None
+    errors: list[Row] | None = None
 
 
 class ForgottenFact(Answer):
