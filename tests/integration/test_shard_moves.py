@@ -12,14 +12,16 @@ from workers.admin import branches, keys, shards
 from workers.admin import shard_moves as moves
 from workers.admin.export import export
 from workers.context import Context
+from workers.decay import janitor
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
+from workers.memory import facts
 from workers.memory.embed import check_embedder
 from workers.storage import branches as tables
-from workers.storage import routing, schema, shard_moves
+from workers.storage import namespaces, routing, schema, shard_moves, words
 from workers.storage.connection import close_pools, transaction
 
 SHARDS = 3
-STEPS = ("copied", "caught up", "shown", "switched")
+STEPS = ("copied", "caught up", "shown", "switched", "left")
 
 
 class KilledError(Exception):
@@ -58,7 +60,7 @@ def routing_of(name: str) -> int:
         return routing.shard_of_new(name)
 
 
-def contents(memory: Memory, name: str = "ann") -> list[str]:
+def contents(memory: Memory, name: str | None = "ann") -> list[str]:
     return sorted(str(one) for one in export(memory.context, name, day(70)))
 
 
@@ -130,7 +132,7 @@ def test_a_killed_move_has_moved_everything_or_nothing(sharded: Memory, step: st
     with sharded.context.at("ann"):
         sharded.store("Ann rings.", at=70, namespace="ann")
     done = moves.move(sharded.context, "ann", 1)
-    assert done.old == (1 if step == "switched" else routing_of("ann"))
+    assert done.old == (1 if step in {"switched", "left"} else routing_of("ann"))
     assert len(contents(sharded)) == len(before) + 1
     assert counts(sharded)["facts"] == counted["facts"] + 1
     assert sound(sharded)
@@ -140,7 +142,22 @@ def test_a_killed_move_has_moved_everything_or_nothing(sharded: Memory, step: st
 def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) -> None:
     fill(sharded)
     with pytest.raises(KilledError):
-        moves.move(sharded.context, "ann", 1, killed_at("switched"))
+        moves.move(sharded.context, "ann", 1, killed_at("left"))
+    context = sharded.context
+    with context.at(routing_of("ann")), transaction(context.database_url) as db:
+        assert db.execute("select count(*) from namespaces where name = 'ann (moved)'").fetchone() == (1,)
+    assert len(contents(sharded, None)) == len({*contents(sharded, None)})
+    assert [one for one in contents(sharded, None) if "(moved)" in one] == []
+    seen = [
+        facts.namespaces(context, "", 100),
+        janitor.due(context, day(900)),
+        janitor.needing_maintenance(context, day(900), own=False),
+    ]
+    for _ in context.each_shard():
+        with transaction(context.database_url) as db:
+            seen += [namespaces.all_names(db), words.grown_tenfold(db)]
+    assert not [name for names in seen for name in names if " " in name]
+    assert branches.listed(context, None) == []
     assert moves.finish(sharded.context) == 1
     assert moves.finish(sharded.context) == 0
     for number in (0, 2):

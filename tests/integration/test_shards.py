@@ -282,6 +282,13 @@ def test_a_migration_leaves_shards_that_may_be_those_of_another_system(sharded: 
         schema.verify_at(other, SHARDS)
 
 
+def test_a_session_without_transactions_stays_on_the_shard_of_a_namespace(sharded: Memory) -> None:
+    fill(sharded)
+    for name, shard in directory(sharded).items():
+        with at(name), connect(sharded.context.database_url, autocommit=True) as db:
+            assert db.execute("select current_schema()").fetchone() == (shards.schema_of("public", shard),)
+
+
 def test_with_one_shard_no_statement_is_added(memory: Memory) -> None:
     with routing.at("ann", 1):
         assert routing.current() is None

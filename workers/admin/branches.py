@@ -89,7 +89,7 @@ def listed(context: Context, original: str | None) -> list[Branch]:
     for _ in context.each_shard() if original is None else [0]:
         with transaction(context.database_url) as db:
             found += branches.listed(db, original)
-    return sorted(found, key=lambda one: one.name)
+    return sorted((one for one in found if " " not in one.name), key=lambda one: one.name)
 
 
 def to_drop(context: Context, name: str, days: int | None) -> list[Branch]:

@@ -136,6 +136,7 @@ def _move(url: str, namespace: str, new: int, meanwhile: Callable[[str], None]) 
         if move.on_citus:
             with db.transaction():
                 shard_moves.leave(db, move)
+        meanwhile("left")
     return Moved(namespace, old, new, rows, held_ms)
 
 

@@ -205,7 +205,7 @@ COUNT_SELECTED = """
 EXPORT = """
     select deep.namespace, deep.id, forgotten_at, body, signature is not null as signed
     from deep join namespaces on namespaces.id = deep.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where %(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s
     order by deep.namespace, deep.id
 """
 

@@ -107,6 +107,7 @@ UNCOMPARED_NAMESPACES = """
         from waiting where waiting.namespace is not null
     )
     select name from waiting join namespaces on namespaces.id = waiting.namespace
+    where position(' ' in name) = 0
     order by name
 """
 

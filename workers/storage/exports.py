@@ -34,7 +34,7 @@ ROWS = """
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
-    where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
         and (%(ids)s::uuid[] is null or facts.id = any(%(ids)s))
         and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not has_ended(
             row(activity.*)::activity, (select outlook_of(id, %(seen_at)s) from namespaces where name = %(namespace)s),
@@ -48,7 +48,7 @@ DEEP_ROWS = deep.UNPACKED + ROWS
 WITHOUT_ACTIVITY = """
     select count(*) from facts
     join namespaces on namespaces.id = facts.namespace
-    where (%(namespace)s::text is null or namespaces.name = %(namespace)s)
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
         and not exists (select from activity where activity.namespace = facts.namespace and activity.fact = facts.id)
 """
 
@@ -97,28 +97,28 @@ def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) ->
 LINKS = """
     select namespaces.name as namespace, source, target, type, strength, links.created_at
     from links join namespaces on namespaces.id = links.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
     order by links.namespace, source, target, type
 """
 
 CONTRADICTIONS = """
     select namespaces.name as namespace, fact, other, found_at, accepted_at
     from contradictions join namespaces on namespaces.id = contradictions.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
     order by contradictions.namespace, fact, other
 """
 
 LIKENESSES = """
     select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
     from likenesses join namespaces on namespaces.id = likenesses.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
     order by likenesses.namespace, fact, other
 """
 
 DOCUMENTS = """
     select namespaces.name as namespace, path, folder, digest::text as digest, read_at
     from documents join namespaces on namespaces.id = documents.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
     order by documents.namespace, path
 """
 
@@ -126,21 +126,21 @@ RELATIONS = """
     select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
         relations.created_at
     from relations join namespaces on namespaces.id = relations.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
     order by relations.namespace, source, target, type
 """
 
 DELETION_REQUESTS = """
     select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
     from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
-    where %(namespace)s::text is null or namespaces.name = %(namespace)s
+    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
     order by forgotten_hashes.namespace, digest
 """
 
 # Only namespaces with settings, turns or deletion requests.
 OWN = """
     select name as namespace, salt, turns, settings from namespaces
-    where (%(namespace)s::text is null or name = %(namespace)s)
+    where (%(namespace)s::text is null and position(' ' in name) = 0 or name = %(namespace)s)
         and (
             settings <> '{}'
             or turns > 0

@@ -61,6 +61,7 @@ DUE_NAMESPACES = """
         ) as of_segment
     )
     select name from due join namespaces on namespaces.id = due.namespace
+    where position(' ' in name) = 0
     order by name
 """
 

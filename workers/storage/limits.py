@@ -136,7 +136,7 @@ COUNT_HELD = "select count(*) from activity where namespace = %(namespace)s and 
 HELD_BY_NAMESPACE = """
     select name, count(*) from activity
     join namespaces on namespaces.id = namespace
-    where held and not retired
+    where held and not retired and position(' ' in name) = 0
     group by name
     order by name
 """

@@ -49,11 +49,12 @@ RELEASE = """
     where (held_since is not null or gap_until is not null) and (%(namespace)s::int is null or id = %(namespace)s)
 """
 
-ALL_NAMES = "select name from namespaces order by id"
+# A name with a blank is that of rows that a move to another shard left; they are to be deleted.
+ALL_NAMES = "select name from namespaces where position(' ' in name) = 0 order by id"
 
 BEGINNING = """
     select name from namespaces
-    where starts_with(name, %(prefix)s)
+    where starts_with(name, %(prefix)s) and position(' ' in name) = 0
     order by name
     limit %(limit)s
 """

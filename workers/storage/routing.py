@@ -99,6 +99,12 @@ def begin(db: "psycopg.Connection[Any]", *, share: bool) -> "psycopg.Cursor[Any]
 
 
 def send(db: "psycopg.Connection[Any]", place: Place, *, local: bool = True) -> "psycopg.Cursor[Any]":
-    """Set the search path for a place, from that of the first shard; its row is (first schema, shard or None, path)."""
+    """Set the search path for a place, from that of the first shard; its row is (first schema, shard or None, path).
+
+    One that is not `local` stays for the session.
+    """
+    if isinstance(place, str) and not local:
+        row = db.execute(BY_NAMESPACE, {"place": place}).fetchone()
+        place = (row and row[1]) or 0
     statement = BY_NAMESPACE if isinstance(place, str) else BY_NUMBER
     return db.execute(statement, {"place": place, "local": local})

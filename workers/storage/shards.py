@@ -31,7 +31,7 @@ NUMBERS = """
 
 MEASURE = """
     select current_schema() as schema,
-        (select count(*) from namespaces where right(name, 8) <> ' (moved)') as namespaces,
+        (select count(*) from namespaces where position(' ' in name) = 0) as namespaces,
         coalesce((
             select sum(facts) from (
                 select facts from tallies where forgotten_reason is null

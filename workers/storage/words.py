@@ -111,7 +111,7 @@ HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and le
 
 GROWN_TENFOLD = """
     select name from namespaces
-    where counted_facts >= greatest(10 * estimated_facts, 1)
+    where counted_facts >= greatest(10 * estimated_facts, 1) and position(' ' in name) = 0
     order by name
 """
 
