@@ -76,7 +76,7 @@ def due(context: Context, now: datetime, *, own: bool = False) -> list[str]:
     return sorted(found)
 
 
-def needing_maintenance(context: Context, now: datetime, *, own: bool) -> list[str]:
+def needing_maintenance(context: Context, now: datetime, *, own: bool = False) -> list[str]:
     """Return the namespaces with due or uncompared facts, on all shards or those of the `own` group."""
     found = {*due(context, now, own=own)}
     for _ in context.each_shard(own=own):
