@@ -22,6 +22,8 @@ LSN = "ebb_lsn"
 
 INTERNAL = {
     "memory.publish_keys": RECALL,
+    "memory.add_key": RECALL,
+    "memory.change_key": RECALL,
     "memory.health": RECALL,
     "memory.measure": MAINTENANCE,
     "memory.autolink": MAINTENANCE,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
+from ebb import broker
 
 from workers.errors import EbbError, InvalidInputError
 
@@ -201,6 +201,6 @@ def fail(error: EbbError, *, as_json: bool) -> None:
 
 def without_password(url: str) -> str:
     """Return the URL with its password masked."""
-    password = urlsplit(url).password
+    password = broker.split(url).password
     shown = url.replace(f":{password}@", ":•••@") if password else url
     return re.sub(r"(sentinel_password=)[^&]*", r"\1•••", shown)

@@ -42,6 +42,8 @@ OWN_AFFAIRS = {
     "memory.consolidate_all": "upkeep, by beat",
     "memory.prune_by_llm": "follows a clean-up",
     "memory.publish_keys": "what the HTTP API asks for its own sake",
+    "memory.add_key": "what the dashboard asks; the key itself stays there",
+    "memory.change_key": "the same",
     "memory.health": "the same",
     "memory.measure": "the same",
     "decay.apply": "what a plan sends",

@@ -141,7 +141,8 @@ SYSTEM = {
 
 FORMS = {
     ("POST", "/dashboard/facts/{id}/{action}"), ("POST", "/dashboard/edit/{id}"),
-    ("POST", "/dashboard/contradictions"), ("GET", "/dashboard/keys"),
+    ("POST", "/dashboard/contradictions"), ("GET", "/dashboard/keys"), ("POST", "/dashboard/keys"),
+    ("POST", "/dashboard/keys/{id}/{action}"),
 }  # fmt: skip
 """Forms that also need a page's token, and the page of keys a second scope; tested with the dashboard."""
 

@@ -302,3 +302,8 @@ def waiting(redis: Redis) -> Mapping[str, int]:
             pipeline.llen(WAITING + name.decode())
         batches = sum(pipeline.execute())
     return {"batches": batches, "bytes": sum(map(int, redis.hvals(BYTES)))}
+
+
+def held_bytes(redis: Redis, namespace: str) -> int:
+    """Return the bytes of a namespace's batches."""
+    return int(redis.hget(BYTES, namespace) or 0)

@@ -8,11 +8,14 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from redis import Redis
 
 Scope = Literal["read", "write", "admin", "system"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+PREFIX = "ebb_"
+TOKEN_BYTES = 32
 
 KEY = "ebb:keys"
 COPIED = "copied"
@@ -41,6 +44,11 @@ class Found:
     copied: bool
     any_key: bool
     grant: Grant | None
+
+
+def new_key() -> str:
+    """Return a new random key."""
+    return PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def digest(key: str) -> bytes:

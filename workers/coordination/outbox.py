@@ -196,6 +196,11 @@ def held(redis: Redis, namespace: str) -> int:
     return int(redis.hlen(WAITING + namespace))
 
 
+def held_bytes(redis: Redis, namespace: str) -> int:
+    """Return the bytes of a namespace's pending writes."""
+    return int(redis.hget(BYTES, namespace) or 0)
+
+
 def find(redis: Redis, namespace: str, task_id: str) -> Entry | None:
     """Return a pending write."""
     found = redis.hget(WAITING + namespace, task_id)

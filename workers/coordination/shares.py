@@ -58,6 +58,11 @@ def leave(redis: Redis, namespace: str, task_id: str) -> None:
     redis.zrem(_key(namespace), task_id)
 
 
+def held(redis: Redis, namespace: str, now: float) -> int:
+    """Return the number of a namespace's requests in progress."""
+    return int(redis.zcount(_key(namespace), now, "+inf"))
+
+
 def _key(namespace: str) -> str:
     return UNDER_WAY + namespace.encode(errors="replace").decode()  # the task refuses invalid names
 

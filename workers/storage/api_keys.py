@@ -12,11 +12,18 @@ from workers.storage.connection import Connection
 ADD = """
     insert into api_keys (namespace, id, digest, label, scopes, created_at, expires_at)
     values (%(namespace)s, %(id)s, %(digest)s, %(label)s, %(scopes)s, %(now)s, %(ends)s)
+    on conflict do nothing
 """
 
 REVOKE = """
     update api_keys set revoked_at = %(now)s
     where namespace = %(namespace)s and id = %(id)s and revoked_at is null
+"""
+
+EXPIRE = """
+    update api_keys set expires_at = %(ends)s
+    where namespace = %(namespace)s and id = %(id)s and revoked_at is null
+        and (expires_at is null or expires_at > %(now)s)
 """
 
 ALL = """
@@ -60,15 +67,21 @@ def add(
     scopes: Sequence[str],
     now: datetime,
     ends: datetime | None,
-) -> None:
-    """Add a key to a namespace; `ends` is its expiry."""
+) -> bool:
+    """Add a key to a namespace, with its expiry; return false if it was added before."""
     given = {"namespace": namespace, "id": id_, "digest": digest, "label": label, "scopes": list(scopes)}
-    db.execute(ADD, given | {"now": now, "ends": ends})
+    return db.execute(ADD, given | {"now": now, "ends": ends}).rowcount > 0
 
 
 def revoke(db: Connection, namespace: int, id_: UUID, now: datetime) -> bool:
     """Revoke a key; return false if it is revoked already or does not belong to the namespace."""
     return db.execute(REVOKE, {"namespace": namespace, "id": id_, "now": now}).rowcount > 0
+
+
+def expire(db: Connection, namespace: int, id_: UUID, ends: datetime | None, now: datetime) -> bool:
+    """Set when a key expires; return false if it is revoked or has expired."""
+    given = {"namespace": namespace, "id": id_, "ends": ends, "now": now}
+    return db.execute(EXPIRE, given).rowcount > 0
 
 
 def of_namespace(db: Connection, namespace: int) -> list[ApiKey]:

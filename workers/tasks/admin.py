@@ -2,12 +2,14 @@
 
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 from celery import Task
 from ebb.contract import admin as contract
 from ebb.contract.operation import Params
-from ebb.contract.values import MOST_RESULTS, FactId, Flag, Name
+from ebb.contract.values import MOST_RESULTS, FactId, Flag, Instant, Name, Namespace
+from pydantic import Field
 
 from workers.admin import branches as branching
 from workers.admin import keys, system
@@ -120,3 +122,40 @@ def health(_: Task, __: Params) -> dict[str, Any]:
 def publish_keys(_: Task, __: Params) -> dict[str, Any]:
     """Copy the digests of API keys to Redis, for the HTTP API."""
     return {"keys": keys.publish(context)}
+
+
+class NewKey(Params):
+    """A key that a visitor of the dashboard makes; only its digest leaves the HTTP API."""
+
+    namespace: Namespace
+    id: UUID
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    scopes: list[str]
+    label: Name | None = None
+    ends: Instant | None = None
+
+
+class ChangedKey(Params):
+    """When a key expires, or that it is revoked."""
+
+    namespace: Namespace
+    id: UUID
+    ends: Instant | None = None
+    revoke: Flag = False
+
+
+@internal("memory.add_key", NewKey)
+def add_key(_: Task, asked: NewKey) -> dict[str, Any]:
+    """Add a key by its digest."""
+    digest, now = bytes.fromhex(asked.digest), context.now()
+    return {"added": keys.add(context, asked.namespace, asked.id, digest, asked.scopes, asked.label, now, asked.ends)}
+
+
+@internal("memory.change_key", ChangedKey)
+def change_key(_: Task, asked: ChangedKey) -> dict[str, Any]:
+    """Set when a key expires, or revoke it."""
+    if asked.revoke:
+        keys.revoke(context, asked.namespace, asked.id, context.now())
+    else:
+        keys.expire(context, asked.namespace, asked.id, asked.ends, context.now())
+    return {}

@@ -19,6 +19,7 @@ from api.http.dashboard import (
     decay,
     facts,
     help_pages,
+    keys,
     overview,
     playground,
     relations,
@@ -27,5 +28,5 @@ from api.http.dashboard import (
     visitors,
 )
 
-PAGES = (overview, facts, playground, decay, relations, review, actions, visitors, help_pages, rendering)
+PAGES = (overview, facts, playground, decay, relations, review, keys, actions, visitors, help_pages, rendering)
 """Modules of routes; the last one answers all other addresses."""

@@ -59,7 +59,7 @@ Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"
 def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:  # noqa: A002
     """Perform an action on a fact and redirect to the page."""
     ACTIONS[action](memory, str(id))
-    return _back(next_, action, str(id))
+    return back(next_, action, str(id))
 
 
 @routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
@@ -85,7 +85,7 @@ def edit(
     if decay_class:
         changes["decay_class"] = decay_class
     done = memory.edit(str(id), **changes)
-    return _back(next_, "edit" if done["action"] == "updated" else "", str(id))
+    return back(next_, "edit" if done["action"] == "updated" else "", str(id))
 
 
 @routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
@@ -95,7 +95,7 @@ def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUI
         memory.resolve(str(keep), str(other), both=True)
     else:
         memory.resolve(str(other), keep=str(keep))
-    return _back("/dashboard/contradictions", "both" if both else "resolve", str(other))
+    return back("/dashboard/contradictions", "both" if both else "resolve", str(other))
 
 
 def _number(text: str) -> float:
@@ -105,8 +105,8 @@ def _number(text: str) -> float:
         raise InvalidInputError(f"importance: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
 
 
-def _back(path: str, action: str, id_: str) -> RedirectResponse:
-    """Redirect to a page of the dashboard, which shows what was done."""
+def back(path: str, action: str, id_: str) -> RedirectResponse:
+    """Redirect to a page of the dashboard, which shows what was done to a fact or a key."""
     path = here(path)
     said = urlencode({"done": action, "fact": id_}) if action else ""
     return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{said}" if said else path, HTTPStatus.SEE_OTHER)

@@ -124,6 +124,8 @@ DONE = {
     "both": ("Both facts are accepted.", ""),
     "keep": ("Kept, as if it had been stored now.", "forget"),
     "let-go": ("Forgotten.", "restore"),
+    "expire-key": ("Changed; until the key expires this can be changed again.", ""),
+    "revoke-key": ("Revoked. A revoked key stays revoked; create another one instead.", ""),
 }
 """The message after each action, and the action that undoes it."""
 

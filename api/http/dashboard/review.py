@@ -1,4 +1,4 @@
-"""Pages of decisions: forgotten facts, held facts, contradictions; last contexts, and keys with limits."""
+"""Pages of decisions: forgotten facts, held facts, contradictions; and last contexts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, get_args
@@ -11,7 +11,7 @@ from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 from api.http.door import door_of
 from api.transport import AWAY
-from workers.coordination import bulk, contexts, key_ring
+from workers.coordination import contexts
 from workers.coordination.redis import explain
 from workers.errors import UnavailableError
 
@@ -61,16 +61,3 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]
     texts = {one["id"]: one["text"] for one in (memory.facts(ids=ids)["facts"] if ids else ())}
     return page(request, "contexts.html", found=found, texts=texts, hours=door.settings.last_contexts_hours)
-
-
-@routes.get("/dashboard/keys")
-def keys(request: Request, memory: Reading) -> HTMLResponse:
-    """Show the API keys of the namespace, without their tokens, and the limits."""
-    memory.caller.check("admin")
-    door = door_of(request).of(memory.namespace)
-    try:
-        found, lane = key_ring.of_namespace(door.redis, memory.namespace), bulk.waiting(door.redis)
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
-    waiting = lane.get(memory.namespace, 0)
-    return page(request, "keys.html", keys=found, limits=door.settings.limits, waiting=waiting)

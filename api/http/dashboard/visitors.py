@@ -2,7 +2,7 @@
 
 import secrets
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Form, Query, Request, Response
@@ -130,9 +130,14 @@ def sign_in(
     except RefusedError as error:
         return page(request, "sign_in.html", error.status, said=str(error), next=here(next))
     response = RedirectResponse(here(next), HTTPStatus.SEE_OTHER)
-    token = key_ring.start_session(door_of(request).redis, key.strip())
-    response.set_cookie(SESSION, token, secure=request.url.scheme == "https", **COOKIES)  # type: ignore[arg-type]
+    response.set_cookie(**start_session(request, key.strip()))
     return response
+
+
+def start_session(request: Request, key: str) -> dict[str, Any]:
+    """Start a session with a key for this request and later ones; return its cookie for the answer."""
+    token = request.cookies[SESSION] = key_ring.start_session(door_of(request).redis, key)
+    return {"key": SESSION, "value": token, "secure": request.url.scheme == "https", **COOKIES}
 
 
 @routes.post("/dashboard/sign-out", dependencies=FORM)

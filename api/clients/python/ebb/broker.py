@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlunsplit
 
 RESULTS_AFTER = 1
 BETWEEN = re.compile(r"[,\s]+(?=[a-z+]+://)")
@@ -27,6 +27,9 @@ FORMS = (
     "give redis://:password@host:6379/0, rediss:// for TLS, or "
     "sentinel://:password@host-a:26379,host-b:26379/0?master_name=NAME"
 )
+
+URL = re.compile(r"(?:([^:/?]+):)?(?://([^/?]*))?([^?]*)(?:\?(.*))?", re.DOTALL)
+"""The parts of a URL without a fragment (RFC 3986, appendix B)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def check(redis_url: str) -> None:
     Raises:
         ValueError: the URL is not supported; the message says what to give instead.
     """
-    parts = urlsplit(redis_url)
+    parts = split(redis_url)
     host = HOST.fullmatch(_hosts(parts) or "localhost")
     if "cluster" in parts.scheme:
         raise ValueError(f"is that of a Redis Cluster, {NO_CLUSTER}; {FORMS}")
@@ -81,7 +84,7 @@ def sentinels(redis_url: str) -> Sentinels | None:
     Raises:
         ValueError: hosts or the primary's name are missing, or an option is unknown.
     """
-    parts = urlsplit(redis_url)
+    parts = split(redis_url)
     if parts.scheme != "sentinel":
         return None
     options = dict(parse_qsl(parts.query))
@@ -121,13 +124,13 @@ def celery_configuration(redis_url: str) -> dict[str, Any]:
 
 def database_after(redis_url: str, distance: int) -> str:
     """Return the URL of another database of the same Redis."""
-    parts = urlsplit(redis_url)
+    parts = split(redis_url)
     return urlunsplit(parts._replace(path=f"/{_database(parts) + distance}"))
 
 
 def _celery_url(redis_url: str) -> str:
     """Return the URL in Celery's format: one for each Sentinel, and TLS with `ssl_cert_reqs`."""
-    parts, named = urlsplit(redis_url), sentinels(redis_url)
+    parts, named = split(redis_url), sentinels(redis_url)
     if named is not None:
         account = parts.netloc.rpartition("@")[0]
         login = f"{account}@" if account else ""
@@ -137,6 +140,12 @@ def _celery_url(redis_url: str) -> str:
         options = {"ssl_cert_reqs": "required"} | dict(parse_qsl(parts.query))
         return urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
     return redis_url
+
+
+def split(url: str) -> SplitResult:
+    """Return the parts of a URL; unlike `urlsplit` of newer Pythons it accepts several hosts with IPv6 among them."""
+    scheme, netloc, path, query = URL.fullmatch(url).groups(default="")  # type: ignore[union-attr]  # fits any text
+    return SplitResult(scheme.lower(), netloc, path, query, "")
 
 
 def _hosts(parts: SplitResult) -> str:

@@ -1,0 +1,175 @@
+"""The page of keys, limits and lanes: keys are created, given an expiry, and revoked.
+
+A key is made here and shown once; its digest alone is sent to the workers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import Depends, Form, Request, Response
+from fastapi.responses import HTMLResponse
+from uuid_utils.compat import uuid7
+
+from api.http.dashboard.actions import OWN_FORM, back
+from api.http.dashboard.rendering import page, router
+from api.http.dashboard.visitors import Reading, start_session
+from api.http.dispatch import Session
+from api.http.door import Door, door_of
+from api.transport import AWAY
+from workers.coordination import bulk, key_ring, outbox, shares, signals
+from workers.coordination.key_ring import SCOPES
+from workers.coordination.redis import explain
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
+from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.settings import PREFIX, Settings
+
+routes = router()
+
+SECONDS = 10.0
+PURPOSES = {
+    "read": "recall and look at memory",
+    "write": "store, change and forget facts",
+    "admin": "erase, run passes, and manage the keys of this namespace",
+    "system": "metrics, and what concerns all namespaces",
+}
+EXPIRIES = {"": "never", "7": "in 7 days", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
+LANES = {
+    RECALL: "what callers wait for: recall, context, lists",
+    STORE: "what is stored, changed and forgotten",
+    MAINTENANCE: "passes, indexes, and other work that no caller waits for",
+}
+BULK = "large batches, in slices, one namespace after the other"
+
+Expires = Annotated[Literal["", "7", "30", "90", "365"], Form()]
+
+
+def administering(memory: Reading) -> Session:
+    """Return the client of a visitor who may manage keys.
+
+    Raises:
+        RefusedError: the visitor's key lacks the scope.
+    """
+    memory.caller.check("admin")
+    return memory
+
+
+Administering = Annotated[Session, Depends(administering)]
+
+
+@routes.get("/dashboard/keys")
+def keys(request: Request, memory: Administering) -> HTMLResponse:
+    """Show the API keys of the namespace, without the keys themselves, its limits, and the lanes."""
+    return _page(request, memory)
+
+
+@routes.post("/dashboard/keys", dependencies=OWN_FORM)
+def create(
+    request: Request,
+    memory: Administering,
+    id: Annotated[UUID, Form()],  # noqa: A002 - the contract's name
+    scopes: Annotated[tuple[str, ...], Form()] = (),
+    label: Annotated[str, Form(max_length=256)] = "",
+    expires: Expires = "",
+) -> Response:
+    """Create a key with scopes that the visitor has, and show it; the form's id keeps a reload from making another.
+
+    The first key of all ends the access without one, so it becomes the key of the visitor's session.
+    """
+    _check_scopes(memory, scopes)
+    first, key = not door_of(request).look_up(None).any_key, key_ring.new_key()
+    given = {"id": str(id), "digest": key_ring.digest(key).hex(), "scopes": list(scopes)}
+    owner = {"namespace": memory.namespace, "label": label.strip() or None, "ends": _end(expires)}
+    if not memory.call("memory.add_key", given | owner, SECONDS)["added"]:
+        raise InvalidInputError("This form made a key before, which was shown once. Open the page again for another.")
+    cookie = start_session(request, key) if first and "read" in scopes else None
+    response = _page(request, memory, made={"id": str(id), "key": key}, first=first)
+    if cookie:
+        response.set_cookie(**cookie)
+    return response
+
+
+@routes.post("/dashboard/keys/{id}/{action}", dependencies=OWN_FORM)
+def change(
+    request: Request,
+    memory: Administering,
+    id: UUID,  # noqa: A002 - the contract's name
+    action: Literal["expire", "revoke"],
+    expires: Expires = "",
+) -> Response:
+    """Set when a key expires, or revoke it, and redirect to the page."""
+    _check_scopes(memory, _scopes(door_of(request).of(memory.namespace), memory.namespace, str(id)))
+    ends = {"revoke": True} if action == "revoke" else {"ends": _end(expires)}
+    memory.call("memory.change_key", {"namespace": memory.namespace, "id": str(id)} | ends, SECONDS)
+    return back("/dashboard/keys", f"{action}-key", str(id))
+
+
+def _check_scopes(memory: Session, scopes: tuple[str, ...]) -> None:
+    """Raise `RefusedError` unless the visitor has all these scopes, so that no key grants more than its maker has."""
+    for scope in SCOPES:
+        if scope in scopes:
+            memory.caller.check(scope)
+
+
+def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
+    """Return the scopes of a key.
+
+    Raises:
+        NotFoundError: the namespace has no such key.
+    """
+    try:
+        keys = {key.id: key for key in key_ring.of_namespace(door.redis, namespace)}
+    except AWAY as error:
+        raise UnavailableError(explain(error)) from None
+    if id_ not in keys:
+        raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}.")
+    return keys[id_].scopes
+
+
+def _end(days: str) -> str | None:
+    return (datetime.now(UTC) + timedelta(days=int(days))).isoformat() if days else None
+
+
+def _page(
+    request: Request, memory: Session, *, made: Mapping[str, str] | None = None, first: bool = False
+) -> HTMLResponse:
+    door, scopes = door_of(request).of(memory.namespace), memory.caller.scopes
+    try:
+        now = door.client.seconds()
+        found = key_ring.of_namespace(door.redis, memory.namespace)
+        content: dict[str, Any] = {
+            "keys": [asdict(key) | {"opens": key.opens(now)} for key in reversed(found)],
+            "any_key": door.look_up(None).any_key,
+            "limits": _limits(door, memory.namespace, now),
+            "lanes": _lanes(door) if "system" in scopes else [],
+        }
+    except AWAY as error:
+        raise UnavailableError(explain(error)) from None
+    own = {scope: PURPOSES[scope] for scope in SCOPES if scope in scopes}
+    return page(request, "keys.html", made=made, first=first, new_id=uuid7(), scopes=own, expiries=EXPIRIES, **content)
+
+
+def _limits(door: Door, namespace: str, now: float) -> list[dict[str, Any]]:
+    """Return the limits of a namespace: variable, highest and current value, if it is measured, and description."""
+    held = {
+        "EBB_MAX_REQUESTS": shares.held(door.redis, namespace, now),
+        "EBB_MAX_OUTBOX_WRITES": outbox.held(door.redis, namespace),
+        "EBB_MAX_OUTBOX_BYTES": outbox.held_bytes(door.redis, namespace) + bulk.held_bytes(door.redis, namespace),
+    }
+    fields = {name: Settings.model_fields[name.removeprefix(PREFIX).lower()] for name in door.settings.limits}
+    return [
+        {"name": name, "held": held.get(name), "most": most, "said": fields[name].description}
+        for name, most in door.settings.limits.items()
+    ]
+
+
+def _lanes(door: Door) -> list[dict[str, Any]]:
+    """Return the lanes of work: name, purpose, waiting tasks or batches, and workers."""
+    alive = signals.live_workers(door.redis, door.client.seconds())
+    queues = [
+        {"name": name, "said": said, "waiting": door.waiting(name), "workers": sum(name == own for own, _ in alive)}
+        for name, said in LANES.items()
+    ]
+    return [*queues, {"name": "bulk", "said": BULK, "waiting": bulk.waiting(door.redis)["batches"], "workers": None}]
