@@ -201,6 +201,6 @@ def fail(error: EbbError, *, as_json: bool) -> None:
 
 def without_password(url: str) -> str:
     """Return the URL with its password masked."""
-    password = broker.split(url).password
+    password = broker.parts_of(url).password
     shown = url.replace(f":{password}@", ":•••@") if password else url
     return re.sub(r"(sentinel_password=)[^&]*", r"\1•••", shown)

@@ -88,5 +88,29 @@ def check_width(tab: "Page") -> None:
     assert scrolled <= tab.viewport_size["width"], (tab.url, tab.evaluate(WIDER))  # type: ignore[index]
 
 
+def check_tab_key(tab: "Page") -> None:
+    """Fail if the tab key does not reach a usable element, or its focus is not visible."""
+    reached = set()
+    for _ in range(200):
+        tab.keyboard.press("Tab")
+        here = tab.evaluate(
+            """() => {
+                const one = document.activeElement;
+                if (one === document.body) return null;
+                one.dataset.place ??= String(document.querySelectorAll("[data-place]").length);
+                const style = getComputedStyle(one);
+                return [one.dataset.place, style.outlineStyle !== "none" || style.boxShadow !== "none"];
+            }"""
+        )
+        if here is None:
+            continue
+        if here[0] in reached:
+            break
+        reached.add(here[0])
+        assert here[1], tab.evaluate("document.activeElement.outerHTML")
+    able = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
+    assert len(reached) >= tab.locator(able).locator("visible=true").count(), tab.url
+
+
 def _own(asked: str, url: str) -> bool:
     return asked.startswith("data:") or urlsplit(asked).netloc == urlsplit(url).netloc

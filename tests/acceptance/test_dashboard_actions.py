@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 from live_api import make_key, serving
-from live_browser import LOOKS, check_page, looking
+from live_browser import LOOKS, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser, Page
 
@@ -190,6 +190,21 @@ def test_the_pages_of_decisions_fit_their_window(
         signed_in(tab, key)
         for path in PATHS:
             check_page(tab, path)
+
+
+def test_every_control_of_pages_with_actions_is_reachable_by_the_tab_key(
+    browser: Browser, url: str, key: str, memory: Client, live: LiveSystem
+) -> None:
+    id_, gone = memory.store(TEXT, entity="key", key="place", value="clock")["id"], memory.store("A" * 40)["id"]
+    memory.store("It is in the drawer.", entity="key", key="place", value="drawer")
+    live.rows("update facts set forgotten_at = now(), forgotten_reason = 'faded' where id = %s", [gone])
+    with looking(browser, url) as tab:
+        signed_in(tab, key)
+        for path in (*PATHS, f"/dashboard/facts/{id_}", "/dashboard/recall?query=key", "/dashboard/forecast"):
+            tab.goto(path)
+            for folded in tab.locator("main summary").all():
+                folded.press("Enter")
+            check_tab_key(tab)
 
 
 def test_a_form_needs_the_scope_and_the_token_of_its_page(

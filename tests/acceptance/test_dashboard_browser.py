@@ -7,9 +7,9 @@ from uuid import uuid4
 import httpx2
 import pytest
 from live_api import serving
-from live_browser import LOOKS, NARROW, WIDE, check_page, check_width, looking
+from live_browser import LOOKS, NARROW, WIDE, check_page, check_tab_key, check_width, looking
 from live_system import LiveSystem
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.acceptance
 
@@ -65,30 +65,6 @@ def test_every_control_is_reachable_by_the_tab_key_with_visible_focus(
         for path in PATHS:
             tab.goto(path)
             check_tab_key(tab)
-
-
-def check_tab_key(tab: Page) -> None:
-    """Fail if the tab key does not reach a usable element, or its focus is not visible."""
-    reached = set()
-    for _ in range(200):
-        tab.keyboard.press("Tab")
-        here = tab.evaluate(
-            """() => {
-                const one = document.activeElement;
-                if (one === document.body) return null;
-                one.dataset.place ??= String(document.querySelectorAll("[data-place]").length);
-                const style = getComputedStyle(one);
-                return [one.dataset.place, style.outlineStyle !== "none" || style.boxShadow !== "none"];
-            }"""
-        )
-        if here is None:
-            continue
-        if here[0] in reached:
-            break
-        reached.add(here[0])
-        assert here[1], tab.evaluate("document.activeElement.outerHTML")
-    able = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
-    assert len(reached) >= tab.locator(able).locator("visible=true").count(), tab.url
 
 
 def test_the_first_thing_the_tab_key_reaches_skips_the_menu(browser: Browser, url: str, sample: dict[str, str]) -> None:

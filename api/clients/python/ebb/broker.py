@@ -51,7 +51,7 @@ def check(redis_url: str) -> None:
     Raises:
         ValueError: the URL is not supported; the message says what to give instead.
     """
-    parts = split(redis_url)
+    parts = parts_of(redis_url)
     host = HOST.fullmatch(_hosts(parts) or "localhost")
     if "cluster" in parts.scheme:
         raise ValueError(f"is that of a Redis Cluster, {NO_CLUSTER}; {FORMS}")
@@ -84,7 +84,7 @@ def sentinels(redis_url: str) -> Sentinels | None:
     Raises:
         ValueError: hosts or the primary's name are missing, or an option is unknown.
     """
-    parts = split(redis_url)
+    parts = parts_of(redis_url)
     if parts.scheme != "sentinel":
         return None
     options = dict(parse_qsl(parts.query))
@@ -124,13 +124,13 @@ def celery_configuration(redis_url: str) -> dict[str, Any]:
 
 def database_after(redis_url: str, distance: int) -> str:
     """Return the URL of another database of the same Redis."""
-    parts = split(redis_url)
+    parts = parts_of(redis_url)
     return urlunsplit(parts._replace(path=f"/{_database(parts) + distance}"))
 
 
 def _celery_url(redis_url: str) -> str:
     """Return the URL in Celery's format: one for each Sentinel, and TLS with `ssl_cert_reqs`."""
-    parts, named = split(redis_url), sentinels(redis_url)
+    parts, named = parts_of(redis_url), sentinels(redis_url)
     if named is not None:
         account = parts.netloc.rpartition("@")[0]
         login = f"{account}@" if account else ""
@@ -142,7 +142,7 @@ def _celery_url(redis_url: str) -> str:
     return redis_url
 
 
-def split(url: str) -> SplitResult:
+def parts_of(url: str) -> SplitResult:
     """Return the parts of a URL; unlike `urlsplit` of newer Pythons it accepts several hosts with IPv6 among them."""
     scheme, netloc, path, query = URL.fullmatch(url).groups(default="")  # type: ignore[union-attr]  # fits any text
     return SplitResult(scheme.lower(), netloc, path, query, "")
