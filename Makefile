@@ -23,7 +23,8 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(SYSTEM): $(DECLARED) | $(VENV)/bin/pip
-	$(INSTALL) '.[$(EXTRAS)]'
+	@echo 'Installing into $(VENV), once: a minute or two on a quiet machine.'
+	@$(INSTALL) '.[$(EXTRAS)]'
 	touch $@
 
 $(INSTALLED): $(DECLARED) | $(VENV)/bin/pip
