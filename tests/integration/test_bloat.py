@@ -7,7 +7,7 @@ from memory import Memory
 
 from workers.admin import search_indexes
 from workers.decay import runs
-from workers.storage import maintenance, signatures
+from workers.storage import server, signatures
 from workers.storage.connection import connect
 
 WORDS = 60_000
@@ -57,8 +57,8 @@ def test_an_index_of_full_pages_stays_as_it_is(memory: Memory) -> None:
 def test_how_large_an_index_must_be_is_known_without_building_it(memory: Memory) -> None:
     filled(memory, thinned=False)
     with connect(memory.context.database_url, autocommit=True) as db:
-        (known,) = maintenance.index_sizes(db, search_indexes.LEAST_BLOATED_BYTES)
-        maintenance.rebuild_index(db, known.name)
+        (known,) = server.index_sizes(db, search_indexes.LEAST_BLOATED_BYTES)
+        server.rebuild_index(db, known.name)
     assert 0.9 < known.needed / memory.value(SIZE) < 1.1
 
 
@@ -87,7 +87,7 @@ def test_what_a_building_that_died_has_left_is_dropped(memory: Memory) -> None:
 def test_an_index_that_cannot_be_rebuilt_stays(memory: Memory) -> None:
     filled(memory, thinned=True)
     with connect(memory.context.database_url, autocommit=True) as db:
-        missing = maintenance.IndexSize("no_such_index", 2, 1)
+        missing = server.IndexSize("no_such_index", 2, 1)
         assert not search_indexes._rebuilt(db, missing)
 
 

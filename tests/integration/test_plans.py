@@ -35,7 +35,7 @@ from workers.storage import (
     supersession,
     tallies,
     time_series,
-    turn_limit,
+    turns,
     vectors,
     visible,
 )
@@ -217,12 +217,12 @@ def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, w
 
 def test_the_episodes_that_turns_have_outrun_are_found_by_their_index(filled: Memory) -> None:
     values = {"namespace": 1, "before": 100, "limit": 1000}
-    assert indexes(filled, turn_limit.PAST_LIMIT, values) == {"activity_episodes": "Index Scan"}
+    assert indexes(filled, turns.PAST_LIMIT, values) == {"activity_episodes": "Index Scan"}
 
 
 def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> None:
     ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 1 limit 5")]
-    assert "facts_neighbours" in indexes(filled, turn_limit.ADVANCE, {"namespace": 1, "ids": ids})
+    assert "facts_neighbours" in indexes(filled, turns.ADVANCE, {"namespace": 1, "ids": ids})
 
 
 def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:

@@ -11,7 +11,7 @@ from memory import Memory
 from api.up import servers
 from workers.errors import SchemaError, UnavailableError
 from workers.memory.embed import check_embedder
-from workers.storage import maintenance, migrations, schema
+from workers.storage import migrations, schema, server
 from workers.storage.connection import close_pools, connect
 
 NEXT = "insert into schema_migrations (number, name) values (%s, 'of a newer version')"
@@ -139,6 +139,6 @@ def test_a_second_system_works_in_a_schema_of_its_own(memory: Memory) -> None:
         assert own.stats(400).forgotten == 2
         assert not any(own.examine(400).values())
         with connect(url) as db:
-            assert maintenance.index_sizes(db, 1)
+            assert server.index_sizes(db, 1)
         close_pools()
     assert memory.stats(400).facts == memory.stats(400).forgotten == 0

@@ -13,7 +13,7 @@ from psycopg import sql
 from workers.admin import purge, search_indexes
 from workers.coordination import signals
 from workers.errors import UnavailableError
-from workers.storage import connection, maintenance
+from workers.storage import connection, server
 from workers.storage.connection import Connection, connect
 
 
@@ -45,14 +45,14 @@ def test_what_is_erased_while_others_are_cleaned_is_left_for_the_next(
 ) -> None:
     erase_facts(memory, 1)
     name = "vacuum" if clean == purge.clean else "rewrite"
-    how = getattr(maintenance, name)
+    how = getattr(server, name)
 
     def erase_meanwhile(db: Connection) -> Any:
         done = how(db)
         erase_facts(memory, 1)
         return done
 
-    monkeypatch.setattr(maintenance, name, erase_meanwhile)
+    monkeypatch.setattr(server, name, erase_meanwhile)
     assert clean(memory.context, day(1))
     monkeypatch.undo()
     assert purge.clean(memory.context, day(1))

@@ -11,7 +11,7 @@ from workers.context import Context
 from workers.coordination import idempotency
 from workers.coordination.redis import compact, drop_results
 from workers.errors import UnavailableError
-from workers.storage import deep, maintenance, namespaces, tombstones
+from workers.storage import deep, namespaces, server, tombstones
 from workers.storage.connection import connect, transaction
 from workers.storage.facts import REQUESTED
 
@@ -127,7 +127,7 @@ def clean(context: Context, now: datetime) -> bool:
             return False
         search_indexes.count_grown(context, now, erased.namespaces)
         try:
-            maintenance.vacuum(db)
+            server.vacuum(db)
         except psycopg.errors.LockNotAvailable:
             log.warning(
                 "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
@@ -159,7 +159,7 @@ def _scrub(context: Context, now: datetime) -> list[str]:
         erased = tombstones.erasures(db)
         search_indexes.count_grown(context, now, erased.namespaces)
         try:
-            written, dropped = maintenance.rewrite(db), maintenance.drop_log(db)
+            written, dropped = server.rewrite(db), server.drop_log(db)
         except psycopg.errors.LockNotAvailable:
             raise UnavailableError("The tables are in use by a long transaction. Try again later.") from None
         idempotency.drop_quotes(context.redis)

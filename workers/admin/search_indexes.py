@@ -9,9 +9,9 @@ import psycopg
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import LanguageMismatchError, SettingsError
-from workers.storage import maintenance, namespaces, signatures, words
+from workers.storage import namespaces, server, signatures, words
 from workers.storage.connection import Connection, connect, lift_limits, transaction
-from workers.storage.maintenance import IndexSize
+from workers.storage.server import IndexSize
 
 log = logging.getLogger(__name__)
 
@@ -64,15 +64,15 @@ def rebuild_bloated_indexes(context: Context) -> list[str]:
         db.execute("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '1GB'")
         if not signatures.claim_building(db):
             return []
-        maintenance.drop_unfinished_indexes(db)
-        found = maintenance.index_sizes(db, LEAST_BLOATED_BYTES)
+        server.drop_unfinished_indexes(db)
+        found = server.index_sizes(db, LEAST_BLOATED_BYTES)
         return [one.name for one in found if one.bytes > MOST_BLOAT * one.needed and _rebuilt(db, one)]
 
 
 def _rebuilt(db: Connection, size: IndexSize) -> bool:
     """Rebuild one index; return false if that fails, which leaves the index valid."""
     try:
-        maintenance.rebuild_index(db, size.name)
+        server.rebuild_index(db, size.name)
     except psycopg.Error as error:
         log.warning("the index %s stays as large as it is: %s", size.name, error)
         return False

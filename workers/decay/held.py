@@ -13,7 +13,7 @@ from workers.core.fading import REASONS, as_written, ends
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_for
 from workers.memory.restore import as_recalled
-from workers.storage import activity, events, limits, namespaces, turn_limit
+from workers.storage import activity, events, limits, namespaces, turns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.limits import Held
@@ -128,7 +128,7 @@ def _keep(context: Context, db: Connection, rows: Activity, now: datetime) -> No
     rules = rules_for(context, db, rows.namespaces)
     anchors = as_recalled(rows, now, rules)
     tenant = int(rows.namespaces[0])
-    turn_limit.encode_again(db, tenant, rows.ids, now)
+    turns.encode_again(db, tenant, rows.ids, now)
     faded = as_written(anchors, now.timestamp(), rules)
     activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
     events.add_all(db, rows.namespaces.tolist(), rows.ids, now, "kept")

@@ -72,7 +72,7 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     own = uuid5(ids[0], "\n".join(map(str, ids)))
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        shown = [] if tenant is None else turns.read(db, tenant.id, ids, BEFORE)
+        shown = [] if tenant is None else turns.read_turns(db, tenant.id, ids, BEFORE)
     wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
     if tenant is None or not wanted:
         return 0

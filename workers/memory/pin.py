@@ -15,7 +15,7 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import Reached, reach
-from workers.storage import activity, events, namespaces, turn_limit
+from workers.storage import activity, events, namespaces, turns
 from workers.storage.connection import Connection, transaction
 
 
@@ -77,7 +77,7 @@ def _write(context: Context, db: Connection, found: Reached, until: float, now: 
     found.revive(db, tenant, rows.ids, now)
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
     activity.pin_until(db, tenant, id_, until, lifetime)
-    turn_limit.restart_count(db, rows.namespaces.tolist(), rows.ids)
+    turns.restart_count(db, rows.namespaces.tolist(), rows.ids)
     if until == now.timestamp():
         events.add(db, tenant, id_, now, "unpinned", {})
     else:

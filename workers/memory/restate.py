@@ -16,7 +16,7 @@ from workers.core.arrays import Bools
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, as_written, select
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, turn_limit
+from workers.storage import activity, turns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.edits import Editable
@@ -66,7 +66,7 @@ def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[
     instant = now.timestamp()
     there = activity.lock(db, tenant, ids)
     encoded = there.only(_is_episode(there) & (there.anchors.encoded_at < instant))
-    turn_limit.encode_again(db, tenant, encoded.ids, now)
+    turns.encode_again(db, tenant, encoded.ids, now)
     anchors = _restated(there, instant)
     changed = _changed(there.anchors, anchors)
     rows = there.only(changed)

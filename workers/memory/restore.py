@@ -29,7 +29,7 @@ from workers.storage import (
     statements,
     supersession,
     tombstones,
-    turn_limit,
+    turns,
 )
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
@@ -226,7 +226,7 @@ def _revive(
     duplicate_pairs.compare_again(db, tenant, live.ids)
     rules = rules_for(context, db, live.namespaces)
     anchors = as_recalled(live, now, rules)
-    turn_limit.encode_again(db, tenant, live.ids, now)
+    turns.encode_again(db, tenant, live.ids, now)
     activity.write_used(
         db, live, anchors, as_written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
     )

@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.core.episodes import NOT_YET, Branch, past_turn_limit
 from workers.core.fading import as_written
 from workers.memory.namespace_settings import NamespaceRules, namespace_rules, rules_for
-from workers.storage import due, facts, turn_limit
+from workers.storage import due, facts, turns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact
@@ -33,9 +33,9 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
     Turns of other facts are not counted again, and facts without session or turn do not count.
     """
     if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
-        return Turns(turn_limit.turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
-    before = turn_limit.lock_turns(db, tenant)
-    new = turn_limit.advance(db, tenant, [row.id for row in added])
+        return Turns(turns.count_turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
+    before = turns.lock_turns(db, tenant)
+    new = turns.advance(db, tenant, [row.id for row in added])
     return Turns(before + len(new), bool(new))
 
 
@@ -43,7 +43,7 @@ def apply_within(context: Context, db: Connection, tenant: int, before: int, now
     """End persistent episodes that occurred before a turn; locked ones are left for the next turn."""
     found = AT_ONCE
     while found == AT_ONCE:
-        rows = turn_limit.past_limit(db, tenant, before, AT_ONCE)
+        rows = turns.past_limit(db, tenant, before, AT_ONCE)
         _apply(context, db, rows, now)
         found = len(rows)
 
@@ -75,4 +75,4 @@ def write_turn_limit(db: Connection, before: Activity, after: Activity) -> None:
     """Write the differences that `with_turn_limit` made in locked facts."""
     differs = (before.anchors.outrun_at != after.anchors.outrun_at) | (before.occurred != after.occurred)
     if differs.any():
-        turn_limit.write(db, after.only(differs))
+        turns.write_ages(db, after.only(differs))

@@ -17,9 +17,8 @@ from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
 from workers.tasks.decay import answered, hand_over
-from workers.tasks.once import OnceTask
 from workers.tasks.operation import Upkeep, internal, task_of
-from workers.tasks.task import WORK_SECONDS, context, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, write_instant
 
 
 class BranchPart(contract.MakeBranch):

@@ -26,10 +26,9 @@ from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.tasks import answers
 from workers.tasks.answers import shown
-from workers.tasks.once import OnceTask, note
 from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.shards import going_on, shards_of, walk
-from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, note, uuid_of, write_instant
 from workers.validation import cursors
 
 DECIDING_SECONDS = 5.0

@@ -14,10 +14,9 @@ from workers import documents as files
 from workers import items as kept
 from workers import registered_folders as folders
 from workers.coordination import signals
-from workers.tasks.once import OnceTask
 from workers.tasks.operation import internal, task_of
 from workers.tasks.recall import touch
-from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
 FOLDER_SECONDS = 660.0
 """Time after which the reading of a folder is broken off; its lock lasts as long."""

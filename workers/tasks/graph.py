@@ -13,10 +13,9 @@ from pydantic import Field, FiniteFloat
 from workers import graph
 from workers.storage.relations import START, Place
 from workers.tasks.decay import answered, hand_over
-from workers.tasks.once import OnceTask
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.shards import going_on, walk
-from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
 log = logging.getLogger(__name__)
 

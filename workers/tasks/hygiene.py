@@ -22,10 +22,9 @@ from workers.storage.janitors import Snapshot
 from workers.tasks.answers import shown
 from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.decay import apply as apply_part
-from workers.tasks.once import OnceTask
 from workers.tasks.operation import Upkeep, internal, task_of
 from workers.tasks.recall import regenerate
-from workers.tasks.task import WORK_SECONDS, context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
 CONSOLIDATION_SECONDS = 3_600.0
 """Consolidations of all namespaces within this time count as one, in case two beats run."""

@@ -17,9 +17,8 @@ from workers.memory import supersede
 from workers.memory import timeline as timelines
 from workers.storage.supersession import ContradictionCursor
 from workers.tasks import answers
-from workers.tasks.once import OnceTask
 from workers.tasks.operation import task_of
-from workers.tasks.task import context, write_instant
+from workers.tasks.task import OnceTask, context, write_instant
 from workers.validation import cursors
 
 PAIR = 2

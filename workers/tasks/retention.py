@@ -28,10 +28,9 @@ from workers.memory.restore import BY_DECAY, Batch
 from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor, Selection
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
-from workers.tasks.once import OnceTask
 from workers.tasks.operation import plain, task_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
-from workers.tasks.task import WORK_SECONDS, context, use_of, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, use_of, uuid_of, write_instant
 from workers.validation import cursors
 
 Reasons: TypeAlias = tuple[str, ...]

@@ -30,10 +30,9 @@ from workers.memory.remember import outcomes, turns
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
-from workers.tasks.once import OnceTask, note
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.recall import regenerate_used
-from workers.tasks.task import WORK_SECONDS, EbbTask, context, use_of, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, EbbTask, OnceTask, context, note, use_of, uuid_of, write_instant
 from workers.validation.archived import Record, archived
 from workers.validation.facts import new_fact
 
