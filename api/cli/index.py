@@ -14,7 +14,7 @@ from api.cli.connection import NamespaceName, client, located, sender
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
-    from workers.folders import Folder, Indexer, Sync
+    from workers.documents.folders import Folder, Indexer, Sync
 
 PATIENCE_SECONDS = 5.0
 """Delay before a retry."""
@@ -46,7 +46,7 @@ def index(
     if folder is None or register or unregister:
         _registered(folder, name, register=register, namespace=namespace, home=home, as_json=as_json)
         return
-    from workers import folders  # noqa: PLC0415 - slow to load
+    from workers.documents import folders  # noqa: PLC0415 - slow to load
 
     with client(home, namespace) as memory:
         place = folders.folder(folder, name)
@@ -107,7 +107,7 @@ def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -
 
 
 def _follow(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
-    from workers.folders import changes  # noqa: PLC0415
+    from workers.documents.folders import changes  # noqa: PLC0415
 
     # Watching starts before the first synchronisation, so that no change in between is missed.
     looked = False

@@ -13,8 +13,8 @@ from hashlib import sha256
 from typing import Any, TypeAlias
 from uuid import UUID, uuid5
 
-from workers.documents import CHUNK_IDS
-from workers.items import item_id
+from workers.documents.files import CHUNK_IDS
+from workers.documents.items import item_id
 
 Request: TypeAlias = tuple[str, dict[str, Any]]
 """A task and its arguments."""
@@ -358,5 +358,5 @@ def _in(cell: Cell) -> dict[str, str]:
 
 
 def _part_id(cell: Cell, part: dict[str, str]) -> str:
-    """Return the id of a chunk of a file, as `workers.documents` computes it."""
+    """Return the id of a chunk of a file, as `workers.documents.files` computes it."""
     return str(uuid5(CHUNK_IDS, "\0".join((cell.namespace, cell.name, part["section"], part["text"]))))

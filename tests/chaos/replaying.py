@@ -25,10 +25,11 @@ from tests.chaos.cells import (
     Cell,
     Step,
 )
-from workers import documents, graph, items
+from workers import graph
 from workers.admin import purge
 from workers.context import Context
 from workers.decay import consolidate, janitor, passes
+from workers.documents import files, items
 from workers.errors import InvalidInputError
 from workers.memory import forget, namespace_settings, pin, restore, store, supersede, touch
 from workers.validation.facts import new_fact
@@ -135,11 +136,11 @@ def _consolidate(context: Context, step: Step) -> None:
 
 
 def _index(context: Context, step: Step) -> None:
-    documents.index(context, asked_documents.Index(**step.arguments), _instant(step))
+    files.index(context, asked_documents.Index(**step.arguments), _instant(step))
 
 
 def _unindex(context: Context, step: Step) -> None:
-    documents.remove(context, asked_documents.Unindex(**step.arguments))
+    files.remove(context, asked_documents.Unindex(**step.arguments))
 
 
 def _settings(context: Context, step: Step) -> None:

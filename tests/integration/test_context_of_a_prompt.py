@@ -6,9 +6,9 @@ import pytest
 from ebb.contract.documents import Indexed, Upload
 from memory import Memory, day
 
-from workers import documents
 from workers.core import tokens
 from workers.core.text import strip_injected
+from workers.documents import files
 from workers.memory import context
 from workers.memory.context import Injection, Shape
 from workers.memory.recall import Preferences, Question
@@ -196,4 +196,4 @@ def test_a_part_of_a_file_is_cited_by_its_lines_also_where_they_move(memory: Mem
 
 
 def upload(memory: Memory, text: str, at: float = 0) -> Indexed:
-    return documents.upload(memory.context, Upload(path="notes/house.md", text=text), day(at))
+    return files.upload(memory.context, Upload(path="notes/house.md", text=text), day(at))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
-from workers import documents
 from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
+from workers.documents import files
 from workers.errors import UnavailableError
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
@@ -24,15 +24,15 @@ def index(memory: Memory, path: str, text: str, at: float = 0, namespace: str = 
     parts = [{"section": one.section, "text": one.text} for one in chunks(text, tokens.estimate)]
     digest = hashlib.sha256(text.encode()).hexdigest()
     asked = Index(path=path, folder="/there", digest=digest, chunks=parts, namespace=namespace)
-    return documents.index(memory.context, asked, day(at))
+    return files.index(memory.context, asked, day(at))
 
 
 def remove(memory: Memory, path: str, namespace: str = "default") -> int:
-    return documents.remove(memory.context, Unindex(paths=[path], namespace=namespace)).removed
+    return files.remove(memory.context, Unindex(paths=[path], namespace=namespace)).removed
 
 
 def known(memory: Memory, name: str, namespace: str = "default") -> list[Document]:
-    return documents.known(memory.context, ListDocuments(name=name, namespace=namespace)).documents
+    return files.known(memory.context, ListDocuments(name=name, namespace=namespace)).documents
 
 
 def counts(path: str = "memory/boat.md", **given: int) -> Indexed:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from workers.documents.items import item_path, labels, satisfies
 from workers.errors import InvalidInputError
-from workers.items import item_path, labels, satisfies
 
 LABELS = st.lists(
     st.text(st.characters(), min_size=1, max_size=6) | st.sampled_from(["a", '"', '"/', "/", "\\"]), max_size=4

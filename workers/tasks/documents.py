@@ -10,10 +10,10 @@ from ebb.contract import documents as contract
 from ebb.contract.operation import Answer, Params, Scoped
 from ebb.contract.values import MOST_FACTS
 
-from workers import documents as files
-from workers import items as kept
-from workers import registered_folders as folders
 from workers.coordination import signals
+from workers.documents import files
+from workers.documents import items as kept
+from workers.documents import registered as folders
 from workers.tasks.operation import internal, task_of
 from workers.tasks.recall import touch
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant

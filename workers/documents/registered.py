@@ -19,10 +19,10 @@ from ebb.contract.documents import (
     UnregisterFolder,
 )
 
-from workers import documents
 from workers.context import Context
+from workers.documents import files
+from workers.documents.folders import Folder, Indexer, Sync, cause, folder
 from workers.errors import InvalidInputError
-from workers.folders import Folder, Indexer, Sync, cause, folder
 from workers.settings import Settings
 from workers.storage import folders, namespaces
 from workers.storage.connection import transaction
@@ -42,20 +42,20 @@ class _Here:
 
     def documents(self, name: str) -> dict[str, Any]:
         asked = ListDocuments(name=name, namespace=self.namespace)
-        return documents.known(self.context, asked).model_dump()
+        return files.known(self.context, asked).model_dump()
 
     def send_document(self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str) -> Index:
         given = {"path": path, "chunks": chunks, "digest": digest, "folder": folder, "namespace": self.namespace}
         return Index.model_validate(given)
 
     def wait(self, sent: Index, seconds: float) -> dict[str, Any]:  # noqa: ARG002 - done at once
-        done = documents.index(self.context, sent, self.context.now()).model_dump()
+        done = files.index(self.context, sent, self.context.now()).model_dump()
         if time.monotonic() > self.until:
             raise _TimeOverError
         return done
 
     def unindex(self, paths: list[str]) -> dict[str, Any]:
-        return documents.remove(self.context, Unindex(paths=paths, namespace=self.namespace)).model_dump()
+        return files.remove(self.context, Unindex(paths=paths, namespace=self.namespace)).model_dump()
 
 
 def register(context: Context, asked: RegisterFolder) -> RegisteredFolder:
