@@ -1,6 +1,7 @@
 """Doctor: find facts with inconsistent rows, and repair them from their texts and anchors."""
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -63,9 +64,15 @@ class Diagnosis:
     counts: dict[str, int] = field(default_factory=dict)
     named: dict[str, list[UUID]] = field(default_factory=dict)
 
+    @staticmethod
+    def of(examined: int, wrong: Mapping[str, Sequence[UUID]]) -> "Diagnosis":
+        """Return the diagnosis of examined facts, given those with each fault."""
+        named = {fault: list(ids[:MOST_NAMED]) for fault, ids in wrong.items()}
+        return Diagnosis(examined, {fault: len(ids) for fault, ids in wrong.items()}, named)
+
     def __add__(self, other: "Diagnosis") -> "Diagnosis":
         """Return the sum of both."""
-        found = [fault for fault in FAULTS if fault in self.counts or fault in other.counts]
+        found = [fault for fault in FAULTS if self.counts.get(fault) or other.counts.get(fault)]
         return Diagnosis(
             self.examined + other.examined,
             {fault: self.counts.get(fault, 0) + other.counts.get(fault, 0) for fault in found},
@@ -86,21 +93,16 @@ def examine(
             return None, Diagnosis()
         own = tenant.id if tenant else None
         batch = faults.following(db, own, after, BATCH)
-        wrong: dict[str, list[UUID]] = {}
+        diagnosis = Diagnosis()
         for one, those in groupby(batch, key=lambda one: one[0]):
-            for fault, ids in _faults(context, db, one, [id_ for _, id_ in those], now, mend=mend).items():
-                wrong.setdefault(fault, []).extend(ids)
-        wrong["left over"] = _orphans(db, own, after, batch, mend=mend)
-        miscounted = 0 if batch else tallies.audit(db, own, mend=mend)
-        if mend and not batch:
-            _count_words(context, [namespace] if namespace else namespaces.all_names(db))
-    counts = {fault: len(ids) for fault, ids in wrong.items()} | {"miscounted": miscounted}
-    found = [fault for fault in FAULTS if counts.get(fault)]
-    return batch[-1] if batch else None, Diagnosis(
-        len(batch),
-        {fault: counts[fault] for fault in found},
-        {fault: wrong.get(fault, [])[:MOST_NAMED] for fault in found},
-    )
+            ids = [id_ for _, id_ in those]
+            diagnosis += Diagnosis.of(len(ids), _faults(context, db, one, ids, now, mend=mend))
+        diagnosis += Diagnosis.of(0, {"left over": _orphans(db, own, after, batch, mend=mend)})
+        if not batch:
+            diagnosis += Diagnosis(counts={"miscounted": tallies.audit(db, own, mend=mend)})
+            if mend:
+                _count_words(context, [namespace] if namespace else namespaces.all_names(db))
+    return batch[-1] if batch else None, diagnosis
 
 
 def _orphans(db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool) -> list[UUID]:
@@ -136,14 +138,15 @@ def _faults(
     rows = activity.lock(db, tenant, ids)
     parts = faults.parts(db, tenant, ids)
     embedder = vectors.embedder(db)
-    wrong: dict[str, list[UUID]] = {}
+    wrong = defaultdict[str, list[UUID]](list)
     for one in parts.values():
         for fault in faults_of(one, embedder.dims if embedder else None):
-            wrong.setdefault(fault, []).append(one.id)
-    lacking = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
-    if others := _with_other_signature(db, tenant, [one for one in parts.values() if one.id not in lacking]):
+            wrong[fault].append(one.id)
+    lacking = set(_having(wrong, LACKING))
+    sound = [one for one in parts.values() if one.id not in lacking]
+    if others := _with_other_signature(db, tenant, sound):
         wrong["signature of another"] = others
-    awaiting = {id_ for fault in LACKING for id_ in wrong.get(fault, [])}
+    awaiting = set(_having(wrong, LACKING))
     live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
     late, faded = _wrongly_due(rules_for(context, db, live.namespaces), live, parts, now)
     if late.any():
@@ -216,9 +219,13 @@ def _wrongly_due(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], n
     return ~rows.held & (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
 
 
-def _mend(db: Connection, tenant: int, wrong: dict[str, list[UUID]], now: datetime) -> None:
+def _having(wrong: Mapping[str, Sequence[UUID]], kinds: Collection[str]) -> list[UUID]:
+    return [id_ for fault in kinds for id_ in wrong.get(fault, [])]
+
+
+def _mend(db: Connection, tenant: int, wrong: Mapping[str, Sequence[UUID]], now: datetime) -> None:
     def having(kinds: Collection[str]) -> tuple[Sequence[int], Sequence[UUID]]:
-        ids = [id_ for fault in kinds for id_ in wrong.get(fault, [])]
+        ids = _having(wrong, kinds)
         return [tenant] * len(ids), ids
 
     faults.add_activity(db, *having(["no activity"]), now)

@@ -183,17 +183,16 @@ def _write(
     """Write the other rows of facts just added; return those that have a vector or, if they ended, a signature."""
     if not there:
         return set()
-    some = any(vector is not None for _, vector in there)
-    usable = some and vectors.is_embedder(db, context.embedder.name)
-    having = {one.id: vector for one, vector in there if usable and vector is not None}
-    imports.add_activity(
-        db, tenant, [_activity(one, now, context.settings.segments, embedded=one.id in having) for one, _ in there]
-    )
-    imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one, _ in there))
-    imports.add_events(db, tenant, [event for one, _ in there for event in _events(one)])
-    _write_vectors(db, tenant, [one for one, _ in there if one.id in having], having)
-    live = [one for one, _ in there if not one.past.ended]
-    rows = activity.lock(db, tenant, [one.id for one in live])
+    those = [one for one, _ in there]
+    having = {one.id: vector for one, vector in there if vector is not None}
+    if having and not vectors.is_embedder(db, context.embedder.name):
+        having = {}
+    states = [_activity(one, now, context.settings.segments, embedded=one.id in having) for one in those]
+    imports.add_activity(db, tenant, states)
+    imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one in those))
+    imports.add_events(db, tenant, [event for one in those for event in _events(one)])
+    _write_vectors(db, tenant, [one for one in those if one.id in having], having)
+    rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
     due.write_faded(
         db, rows, as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces)), rows.held
     )

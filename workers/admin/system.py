@@ -1,6 +1,7 @@
 """Measures of the whole system: health, totals of the database, and the time series of queues and latencies."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -65,7 +66,6 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
 
     It only reads tallies and indexes, so it may be called often.
     """
-    tiers, kept, forgotten, held = Counter[str](), Counter[str](), Counter[str](), 0
     rows, waiting, since, passes = [], 0, [now], []
     for _ in context.each_shard():
         with transaction(context.database_url) as db:
@@ -75,6 +75,22 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
             passes.append(server.last_pass(db))
             size = server.size(db)
     last = max((one for one in passes if one), default=None)
+    return {
+        "at": now.timestamp(),
+        **_totals(rows),
+        "bytes": size,
+        "due": waiting,
+        "replicas": {one.name: {"seconds": one.seconds, "readable": not one.fault} for one in _replicas(context)},
+        "oldest_due_seconds": (now - min(since)).total_seconds(),
+        "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},
+    }
+
+
+def _totals(rows: Sequence[tuple[int | None, int | None, str | None, bool, int]]) -> dict[str, Any]:
+    """Return the totals by tier, fidelity and reason of rows of `server.fact_totals`."""
+    tiers = {tier.name.lower(): 0 for tier in Tier}
+    kept = dict.fromkeys(("full", "pooled", "fingerprint", "pending"), 0)
+    forgotten, held = Counter[str](), 0
     for tier, code, reason, is_held, facts in rows:
         held += facts if is_held else 0
         if reason is not None:
@@ -82,18 +98,7 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
         elif tier is not None and code is not None:
             tiers[Tier(tier).name.lower()] += facts
             kept[fidelity.name(code)] += facts
-    return {
-        "at": now.timestamp(),
-        "tiers": {tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
-        "fidelity": {name: kept[name] for name in ("full", "pooled", "fingerprint", "pending")},
-        "forgotten": dict(forgotten),
-        "held": held,
-        "bytes": size,
-        "due": waiting,
-        "replicas": {one.name: {"seconds": one.seconds, "readable": not one.fault} for one in _replicas(context)},
-        "oldest_due_seconds": (now - min(since)).total_seconds(),
-        "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},
-    }
+    return {"tiers": tiers, "fidelity": kept, "forgotten": dict(forgotten), "held": held}
 
 
 QUEUES = (RECALL, STORE, MAINTENANCE)

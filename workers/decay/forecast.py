@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -198,21 +199,15 @@ def _limit(
     for day in ahead:
         day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
         left = remaining(own, live, spent, day.at.timestamp())
-        asked = [forget_limit.requested(one.rows, passed_at, day.at) for one in day.ended]
-        wanted = [~of_one & ~one.rows.held for of_one, one in zip(asked, day.ended, strict=True)]
-        granted = _granted(day.ended, wanted, left)
-        going = [one.only(a | g) for one, a, g in zip(day.ended, asked, granted, strict=True)]
-        staying = [one.only(w & ~g) for one, w, g in zip(day.ended, wanted, granted, strict=True)]
-        waited = [forget_limit.requested(one.rows, passed_at, day.at) for one in held]
-        going += [one.only(goes) for one, goes in zip(held, waited, strict=True)]
-        held = [one.only(~goes) for one, goes in zip(held, waited, strict=True)] + staying
-        held += [one.only(w & one.rows.held) for one, w in zip(day.ended, [~a for a in asked], strict=True)]
-        _count(day, going, staying, shown)
+        fate = _decide(day, passed_at, left)
+        released, held = _released(held, passed_at, day.at)
+        going, held = [*fate.going, *released], [*held, *fate.staying, *fate.held_before]
+        _count(day, going, fate.staying, shown)
         for one in going:
             day.count_ended(one.rows, one.bytes, now)
         ended = sum(len(one.rows) for one in going)
         live -= ended
-        counted = sum(int(which.sum()) for which in granted)
+        counted = fate.counted
         over_by_then = {id_ for one in (*going, *held) for id_ in one.rows.ids}
         crowded = crowd.next(over_by_then, live - sum(len(one.rows) for one in held), left, counted)
         day.counts[CROWDED] += len(crowded)
@@ -223,6 +218,44 @@ def _limit(
         live, counted, ended = live - len(crowded), counted + len(crowded), ended + len(crowded)
         spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
         passed_at = day.at
+
+
+class Fate(NamedTuple):
+    """The ended facts of a day: those that go, that the limit holds now, and that it held before.
+
+    `counted` is how many of those that go count against the limit.
+    """
+
+    going: list[Ended]
+    staying: list[Ended]
+    held_before: list[Ended]
+    counted: int
+
+
+def _decide(day: Day, passed_at: datetime | None, left: int | None) -> Fate:
+    """Return what happens to the ended facts of a day, if the limit leaves `left`."""
+    requested = [_requested(one, passed_at, day.at) for one in day.ended]
+    wanted = [~own & ~one.rows.held for own, one in zip(requested, day.ended, strict=True)]
+    granted = _granted(day.ended, wanted, left)
+    return Fate(
+        [one.only(own | goes) for one, own, goes in zip(day.ended, requested, granted, strict=True)],
+        [one.only(own & ~goes) for one, own, goes in zip(day.ended, wanted, granted, strict=True)],
+        [one.only(~own & one.rows.held) for one, own in zip(day.ended, requested, strict=True)],
+        sum(int(which.sum()) for which in granted),
+    )
+
+
+def _released(held: Sequence[Ended], passed_at: datetime | None, at: datetime) -> tuple[list[Ended], list[Ended]]:
+    """Return the held facts whose explicit lifetime has expired by `at`, and the others."""
+    released = [_requested(one, passed_at, at) for one in held]
+    return (
+        [one.only(goes) for one, goes in zip(held, released, strict=True)],
+        [one.only(~goes) for one, goes in zip(held, released, strict=True)],
+    )
+
+
+def _requested(one: Ended, passed_at: datetime | None, at: datetime) -> Bools:
+    return forget_limit.requested(one.rows, passed_at, at)
 
 
 @dataclass(slots=True)

@@ -92,12 +92,20 @@ def plan(
         if force and not dry_run:
             due.make_held_due(db, tenant)
             namespaces.release(db, tenant)
-        taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant)
-        parts = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
-        if work == "decay" and capacity.over(db, tenant, now):
-            parts.append(NewPart(runs.CROWDED, 0, 1))
+        parts = _new_parts(context, db, now, work, tenant, with_held=force and dry_run)
         runs.add_parts(db, run, parts)
     return [*lost, *((run, part.segment, part.number) for part in parts)]
+
+
+def _new_parts(
+    context: Context, db: Connection, now: datetime, work: Work, tenant: int | None, *, with_held: bool
+) -> list[NewPart]:
+    """Return the parts of a run: segments with due facts, and one for namespaces over capacity."""
+    taken = due.segments(db, now, work=work, with_held=with_held, namespace=tenant)
+    if work != "decay":
+        return _split(taken, context, 1.0)
+    crowded = [NewPart(runs.CROWDED, 0, 1)] if capacity.over(db, tenant, now) else []
+    return _split(taken, context, context.settings.decay_ratio) + crowded
 
 
 def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -90,19 +91,20 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
         log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
         return []
     around = [(one.role or "", one.text[:LONGEST]) for one in shown if one not in wanted]
-    numbered = dict(enumerate(wanted, start=1))
+    said = {number: one.text for number, one in enumerate(wanted, start=1)}
     try:
-        pointed = quotes(context.chat, {number: one.text for number, one in numbered.items()}, around, QUESTION_SECONDS)
+        found = sorted(quotes(context.chat, said, around, QUESTION_SECONDS), key=itemgetter(0))
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         if not isinstance(error, UnusableJudgementError):
             idempotency.pause_llm(context.redis)
         return []
     names = [one.text for one in shown]
-    found = [(number, extracted(one, numbered[number].text, names)) for number, one in pointed]
-    if refused := sum(one is None for _, one in found):
-        log.warning("%d of %d facts that an LLM drew are not in the text", refused, len(found))
-    return [(numbered[number], one) for number, one in sorted(found, key=lambda it: it[0]) if one is not None]
+    drawn = [(wanted[number - 1], extracted(one, said[number], names)) for number, one in found]
+    facts = [(turn, one) for turn, one in drawn if one is not None]
+    if len(facts) < len(drawn):
+        log.warning("%d of %d facts that an LLM drew are not in the text", len(drawn) - len(facts), len(drawn))
+    return facts
 
 
 def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Extracted]]) -> dict[str, Any]:
@@ -140,18 +142,17 @@ def _store(context: Context, namespace: str, planned: dict[str, Any], now: datet
     """Store the facts and link each to its turns; return how many are new."""
     facts = [NewFact.model_validate(one) for one in planned["facts"]]
     done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
-    for one in done:
+    stored: dict[UUID | None, UUID | None] = {}
+    new = 0
+    for fact, one in zip(facts, done, strict=True):
+        stored[fact.id] = one.id if isinstance(one, Stored) and one.action in ALREADY else None
         if isinstance(one, InvalidInputError):
             log.warning("a fact drawn from a turn is not stored: %s", one)
-    stored = {
-        fact.id: one.id
-        for fact, one in zip(facts, done, strict=True)
-        if isinstance(one, Stored) and one.action in ALREADY
-    }
-    refused = {fact.id for fact in facts} - stored.keys()
-    pairs = [(UUID(fact), UUID(turn)) for fact, turn in planned["links"]]
-    _link(context, namespace, [(stored.get(fact, fact), turn) for fact, turn in pairs if fact not in refused], now)
-    return sum(isinstance(one, Stored) and one.action in ("added", "updated") for one in done)
+        else:
+            new += one.action in ("added", "updated")
+    pairs = [(stored.get(UUID(fact), UUID(fact)), UUID(turn)) for fact, turn in planned["links"]]
+    _link(context, namespace, [(fact, turn) for fact, turn in pairs if fact is not None], now)
+    return new
 
 
 def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], now: datetime) -> None:

@@ -155,12 +155,13 @@ def _restore(
     refused = _refused(db, tenant.id, gone, now)
     back = [one for one in gone if one.id not in refused and one.id not in done]
     faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)
-    outcomes: dict[UUID, Outcome | InvalidInputError] = {
-        id_: _not_there(id_, tenant.name) for id_ in ids if id_ not in there
-    }
-    outcomes |= {id_: outcome_of(id_, one.forgotten_at, one.reason) for id_, one in there.items()}
-    outcomes |= {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
-    return outcomes | refused, faded
+    restored = {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
+    outcomes = {id_: _unchanged(id_, there.get(id_), tenant.name) for id_ in ids}
+    return outcomes | restored | refused, faded
+
+
+def _unchanged(id_: UUID, one: Standing | None, namespace: str) -> Outcome | InvalidInputError:
+    return _not_there(id_, namespace) if one is None else outcome_of(id_, one.forgotten_at, one.reason)
 
 
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:

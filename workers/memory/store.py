@@ -404,21 +404,23 @@ def _write(
 ) -> list[Stored | InvalidInputError]:
     """Write facts as if each were stored separately, in order; return the outcomes."""
     tenant, rows, intents = owner.id, batch.rows, batch.intents
-    targets = [intent.target for intent in intents if intent.target is not None]
-    said = {known.id: known.hash for known in facts.known_by_id(db, tenant, targets).values()} if targets else {}
+    said = _hashes_of_targets(db, tenant, intents)
     answers: dict[int, Stored | InvalidInputError] = {}
     ids, hashes = [row.id for row in rows], [row.hash for row in rows]
     for places in independent_stretches(ids, hashes, intents, said):
-        own = [rows[i] for i in places]
-        decisions = supersede.settle_within(db, tenant, own, [intents[i] for i in places], now)
-        adding = [i for i, decision in zip(places, decisions, strict=True) if decision.answer is None]
-        if adding:
-            own = [rows[i] for i in adding]
-            given = [batch.given[i] for i in adding]
+        own, meant = [rows[i] for i in places], [intents[i] for i in places]
+        decisions = dict(zip(places, supersede.settle_within(db, tenant, own, meant, now), strict=True))
+        if adding := [i for i, decision in decisions.items() if decision.answer is None]:
+            own, given = [rows[i] for i in adding], [batch.given[i] for i in adding]
             added = add_within(context, db, owner, own, given, embedded, now, count_turns=count_turns)
             answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
-        answers |= _settled(db, tenant, dict(zip(places, decisions, strict=True)), answers)
+        answers |= _settled(db, tenant, decisions, answers)
     return [answers[i] for i in range(len(rows))]
+
+
+def _hashes_of_targets(db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:
+    targets = [intent.target for intent in intents if intent.target is not None]
+    return {one.id: one.hash for one in facts.known_by_id(db, tenant, targets).values()} if targets else {}
 
 
 def _settled(
