@@ -43,7 +43,7 @@ BYTES_OF_ALL, BYTES_OF_ONE = 20_000, 6_000
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run the named benchmarks, or all."""
     given = _arguments()
     size = QUICK if given.quick else Size(given.facts, given.rounds, given.queries)
     benchmarks = _benchmarks(size, given)
@@ -89,7 +89,7 @@ def _sets(given: argparse.Namespace) -> dict[str, list[conversations.Conversatio
 
 
 def _check_disk(folder: Path, facts: int) -> None:
-    """Refuse to begin what the disk cannot hold, by what a fact takes in all databases that stand at the same time."""
+    """Raise an error if the disk has too little room for all databases that exist at the same time."""
     needed = facts * (BYTES_OF_ALL if facts <= FACTS else BYTES_OF_ONE)
     free = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
     if free < needed:
@@ -98,7 +98,7 @@ def _check_disk(folder: Path, facts: int) -> None:
 
 
 def _tell(folder: Path) -> None:
-    """Print the table of all results there are, and draw their curves."""
+    """Print the table of all results, and draw their curves."""
     from tests.benchmarks import charts, plots  # noqa: PLC0415 - which need the extra `bench`
 
     found = figures.write_table(folder, figures.RESULTS)

@@ -109,7 +109,7 @@ def _compare(db: Connection, query: Vectors) -> dict[str, float]:
 
 
 def _exactly(db: Connection, statement: str, given: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Run a search without any approximate index: those are the plain index scans."""
+    """Run a search without approximate indexes, which are the plain index scans."""
     with db.transaction():
         db.execute("set local enable_indexscan = off")
         return db.execute(statement.encode(), given).fetchall()

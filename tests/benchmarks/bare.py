@@ -1,4 +1,4 @@
-"""A Celery app with nothing of Ebb but its settings of safety: what an empty task costs at least."""
+"""A plain Celery app with Ebb's reliability settings: the minimum cost of an empty task."""
 
 import os
 
@@ -32,7 +32,7 @@ SAFETY = {
 
 
 def bare_app(redis_url: str) -> Celery:
-    """Return the app, whose own queue has no priorities and whose tasks no routes of ours."""
+    """Return the app; its queue has no priorities, and its tasks have no routes of Ebb."""
     app = Celery("bare", set_as_current=False)
     own = configuration(database_after(redis_url, BARE_AFTER)) | SAFETY
     own["broker_transport_options"] = {

@@ -1,6 +1,6 @@
-"""Where the time of a recall by the queue goes: the queue's share and ours.
+"""How the time of a recall through the queue is divided between the queue and Ebb.
 
-A worker that includes this module notes when what happened to each recall, by the clock that it shares with the client.
+A worker that includes this module records the stages of each recall, by the clock that it shares with the client.
 """
 
 import json
@@ -36,9 +36,9 @@ _moments: dict[str, float] = {}
 
 
 def measure(machine: Machine, namespace: str, answers: Answers, asked: Sequence[str]) -> None:
-    """Tell how long each stage of a recall takes for one who asks one thing after the other, and what follows it.
+    """Measure the stages of recalls that one client sends one after the other, and the work that follows them.
 
-    What follows is measured apart, since a touch would keep the one child busy when the next recall comes.
+    Following work is measured separately, since a touch would occupy the one child when the next recall arrives.
     """
     with running.client(machine, namespace) as client, own_keys(machine.redis.url()) as keys:
         client.recall(asked[0])
@@ -89,7 +89,7 @@ def _milliseconds(began: float, moments: dict[str, float]) -> dict[str, float]:
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def note_moments(**_: Any) -> None:
-    """Have this child note its moments."""
+    """Make this child record its stages."""
     from workers.celery import app  # noqa: PLC0415
     from workers.memory import recall as finding  # noqa: PLC0415 - in a worker alone
 

@@ -1,4 +1,4 @@
-"""What a pass costs that lets facts go which are over a namespace's capacity, against how many it stores."""
+"""The cost of a pass that forgets facts over a namespace's capacity, by the size of the namespace."""
 
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ SET_CAPACITY = """
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Let as many facts go from a small and a large namespace, in turn."""
+    """Forget equally many facts in a small and a large namespace, in turn."""
     over = size.small // 10
     contexts = [_copied(machine, facts) for facts in (size.small, size.facts)]
     for state, checkpoint in WAL_STATES.items():
@@ -46,7 +46,7 @@ def _copied(machine: Machine, facts: int) -> Context:
 
 
 def _crowded_out(context: Context, over: int, checkpoint: bool) -> float:
-    """Set a capacity of `over` facts less than there are; return how many seconds the next pass takes."""
+    """Set a capacity `over` facts below the size; return the seconds of the next pass."""
     with session(context) as db:
         (left,) = db.execute("select count(*) from facts where forgotten_at is null").fetchone() or (0,)
         db.execute(SET_CAPACITY, [left - over, data.namespace(0)])

@@ -1,4 +1,4 @@
-"""Charts of what is no curve over sizes: stages, bytes, pairs of small and large, and how a soak went."""
+"""Charts other than curves over sizes: stages, bytes, pairs of a small and a large table, and soaks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ LEFT_OUT = ("rest", "whole")
 
 
 def draw(found: Mapping[str, Answers], folder: Path) -> list[Path]:
-    """Draw the charts of those benchmarks that were run; return the files."""
+    """Draw the charts of the benchmarks that have results; return the files."""
     charts = {
         "lives": ("lives_time.svg", _pairs),
         "recalls": ("recall_stages.svg", _recall_stages),
@@ -41,7 +41,7 @@ def draw(found: Mapping[str, Answers], folder: Path) -> list[Path]:
 
 
 def _pairs(answers: Answers, path: Path) -> bool:
-    """Draw what takes how long on a small table and on one of ten times as many facts, as many due in each."""
+    """Draw durations on a small table and on one ten times larger, with equally many facts due."""
     medians = {one.name: one.measured.median for one in answers.figures}
     names = [name.removesuffix(SMALL) for name in medians if name.endswith(SMALL)]
     endings = dict.fromkeys(LARGER.search(name)[0] for name in medians if LARGER.search(name))  # type: ignore[index]
@@ -83,7 +83,7 @@ def _space(answers: Answers, path: Path) -> bool:
 
 
 def _stacked(bars: Mapping[str, Mapping[str, float]], along: str, path: Path) -> bool:
-    """Draw one bar for each name, made of its parts."""
+    """Draw one stacked bar for each name."""
     parts_there = dict.fromkeys(part for parts in bars.values() for part in parts)
     height = 0.6 * len(bars) + 0.25 * (len(parts_there) // 2 + 1) + 0.9
     figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
@@ -116,7 +116,7 @@ def _throughput(answers: Answers, path: Path) -> bool:
 
 
 def _soak(answers: Answers, path: Path) -> bool:
-    """Draw the memory of each program, and what waits and what is stored, over the minutes of a run."""
+    """Draw the memory of each program, and the numbers of waiting tasks and stored facts, over the minutes of a run."""
     series = answers.details["series"]
     minutes = [at / 60 for at in series["seconds"]]
     figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")

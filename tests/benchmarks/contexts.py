@@ -1,4 +1,4 @@
-"""What a context costs: `memory.context` against the recall of the same questions, also where they name entities."""
+"""The cost of a context: `memory.context` against recall of the same questions, also with named entities."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ TOKENIZER = "o200k_base"
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure on facts without entities and on such with some, and by another tokenizer."""
+    """Measure on facts without and with entities, and with another tokenizer."""
     layout = data.even("recalls", size.small, NAMESPACES)
     bare = data.prepare(machine, layout)
     asked = recalls.questions(bare, size.queries)
@@ -38,7 +38,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _compare(answers: Answers, context: Context, asked: Sequence[Asked], size: Size, where: str) -> None:
-    """Have each context filled, and each question recalled, in turn, so that both meet the same noise."""
+    """Run the context and the recall of each question in turn, so that both have the same noise."""
     ratios, p50 = [], []
     for round_ in range(size.rounds + 1):
         filled, recalled = [], []

@@ -19,7 +19,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 def write(db: Connection, table: str, columns: dict[str, Column]) -> None:
-    """Append rows to a table: arrays of numbers, or (n, width) bytes for what PostgreSQL takes as bytes."""
+    """Append rows to a table: arrays of numbers, or (n, width) bytes for types that PostgreSQL receives as bytes."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("copy {} ({}) from stdin (format binary)").format(sql.Identifier(table), names)
     with db.cursor() as cursor, cursor.copy(statement) as copy:

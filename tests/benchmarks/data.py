@@ -1,4 +1,4 @@
-"""Databases full of facts, straight into the tables by COPY: a million in minutes, on every core.
+"""Databases of generated facts, written by COPY: a million in minutes, on every core.
 
 Primary keys stay while rows go in; the other indexes are dropped before and built from `schema.sql`'s own definitions
 afterwards. Foreign keys are declared but not checked row by row, and no trigger counts the rows: that is done once.
@@ -53,9 +53,9 @@ INDEXES = """
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a database shall hold: so many facts in each namespace, stored in turn; how long unused; how many due.
+    """The contents of a database: the number of facts of each namespace, days without use, and due facts.
 
-    `clustered` fills vectors and signatures alone, with such vectors as a language model makes.
+    `clustered` fills only vectors and signatures, with vectors like those of a language model.
     """
 
     name: str
@@ -66,12 +66,12 @@ class Layout:
 
     @property
     def facts(self) -> int:
-        """Return how many facts there are in all."""
+        """Return the total number of facts."""
         return sum(self.sizes)
 
 
 def even(name: str, facts: int, namespaces: int, **rest: Any) -> Layout:
-    """Return a layout of namespaces of one size."""
+    """Return a layout of equally large namespaces."""
     return Layout(f"{name}_{facts}_{namespaces}", (facts // namespaces,) * namespaces, **rest)
 
 
@@ -82,7 +82,7 @@ def namespace(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Who n facts are: namespace, place within it, (n, 16) ids that grow with time, and when they were stored."""
+    """The identities of n facts: namespace, index within it, (n, 16) ids in order of time, and instants of storing."""
 
     tenants: Ints
     places: Ints
@@ -91,7 +91,7 @@ class Rows:
 
 
 def prepare(machine: Machine, layout: Layout) -> Context:
-    """Return a database with that layout, generated unless it was kept."""
+    """Return a database with that layout, generated unless an earlier run kept it."""
     name = f"bench_{layout.name}"
     if not machine.exists(name):
         began = time.perf_counter()
@@ -152,7 +152,7 @@ def _count_words(settings: Settings, numbers: list[int]) -> None:
 
 
 def _chunk(url: str, layout: Layout, rules: FadingRules, start: int) -> None:
-    """Write the facts from one place on, the same ones at every run."""
+    """Write the facts from an index on; they are the same in every run."""
     count = min(CHUNK, layout.facts - start)
     due = layout.due * (start + count) // layout.facts - layout.due * start // layout.facts
     rng = np.random.default_rng([start, layout.facts])
@@ -179,7 +179,7 @@ def _write_clustered(url: str, rows: Rows, embedded: Vectors) -> None:
 
 @lru_cache(maxsize=1)
 def _whose(layout: Layout) -> tuple[Ints, Ints]:
-    """Return each fact's namespace, in random turn, and how many that namespace has before it."""
+    """Return each fact's namespace, in random order, and the number of earlier facts of that namespace."""
     tenants = np.repeat(np.arange(1, len(layout.sizes) + 1), layout.sizes)
     np.random.default_rng(layout.facts).shuffle(tenants)
     order = np.argsort(tenants, kind="stable")
@@ -199,7 +199,7 @@ def _rows(rng: np.random.Generator, tenants: Ints, places: Ints, start: int, lay
 
 
 def random_anchors(rng: np.random.Generator, count: int, mean_idle_days: float) -> Anchors:
-    """Return facts that were last seen so many days ago on average."""
+    """Return facts that were last used that many days ago on average."""
     idle_days = np.minimum(rng.exponential(mean_idle_days, count), OLDEST) if mean_idle_days else np.zeros(count)
     seen = AT.timestamp() - idle_days * DAY
     return Anchors(
@@ -222,7 +222,7 @@ def random_anchors(rng: np.random.Generator, count: int, mean_idle_days: float) 
 
 
 def _state(rng: np.random.Generator, anchors: Anchors, due: int, rules: FadingRules) -> tuple[Faded, Ints]:
-    """Return what facts have become by now, but `due` of them only by the pass of ten days ago, whose change is due."""
+    """Return the current state of facts; `due` of them have the state of ten days ago, and a change is due."""
     now, before = fade(anchors, AT.timestamp(), rules), fade(anchors, LAST_PASS, rules)
     eligible = np.flatnonzero(before.due_at <= AT.timestamp())
     if len(eligible) < due:

@@ -1,4 +1,4 @@
-"""What the HTTP API adds: recalls over HTTP, by the queue and in this process, one at a time and many at once."""
+"""The cost of the HTTP API: recalls over HTTP, through the queue and in this process, one at a time and concurrent."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ Ask = Callable[[str], object]
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Ask each question each way, first in turn, then from many threads."""
+    """Send each question each way, first in turn, then from many threads."""
     machine.empty_redis()
     context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
     asked = [one.text for one in recalls.questions(context, size.queries * 4)]
@@ -79,7 +79,7 @@ def _at_once(answers: Answers, ways: dict[str, Ask], asked: Sequence[str], size:
 
 
 def _crowd(ask: Ask, asked: Sequence[str]) -> tuple[float, float]:
-    """Return how many answers came in a second, and the median milliseconds of one."""
+    """Return the answers per second, and the median milliseconds of one."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         began = time.perf_counter()
         took = list(threads.map(lambda text: seconds(lambda: ask(text)), asked))

@@ -1,4 +1,4 @@
-"""An empty task of Ebb, which a worker includes: all that surrounds a recall, and nothing of it."""
+"""An empty task of Ebb, which a worker includes: everything around a recall, without the recall."""
 
 from typing import Any
 
@@ -12,5 +12,5 @@ EMPTY = "bench.empty"
 
 @internal(EMPTY, Timed, **LIMITS)
 def empty(_: Any, asked: Timed) -> dict[str, Any]:  # noqa: ARG001 - as every task takes it
-    """Return something."""
+    """Return a constant."""
     return {"results": []}

@@ -1,4 +1,4 @@
-"""A fair share: what one tenant's load costs another that recalls beside it, and the check that the API lives."""
+"""Fairness: how the load of one tenant affects the recalls of another, and the liveness check."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ LOADS: dict[load.Kind, tuple[str, float, float | None]] = {
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Ask as the quiet tenant alone and beside each load of the other, all in one run."""
+    """Recall as the quiet tenant, alone and during each load of the other, all in one run."""
     machine.empty_redis()
     context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
     said, _ = texts.write(np.random.default_rng(3), load.BATCH)
@@ -58,7 +58,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _grow(url: str, said: Sequence[str]) -> None:
-    """Give the loud tenant facts to recall."""
+    """Store facts for the loud tenant."""
     with httpx2.Client(base_url=url, headers={"X-Ebb-Namespace": LOUD}, timeout=GIVEN_UP) as http:
         for start in range(0, len(said), 100):
             facts = [{"text": text} for text in said[start : start + 100]]
@@ -75,7 +75,7 @@ def _beside(
     asked: Sequence[str],
     size: Size,
 ) -> None:
-    """Note the quiet tenant's latencies beside a load as multiples of those just before it, and other waits."""
+    """Record the quiet tenant's latencies during a load as multiples of those just before it, and other waits."""
     name, most, most_p95 = LOADS[kind]
     middles, tails, lives, served, plain = [], [], [], [], []
     for _ in range(size.rounds):
@@ -98,7 +98,7 @@ def _beside(
 
 
 def _alone(machine: Machine, answers: Answers, url: str, said: Sequence[str], size: Size) -> None:
-    """Note what the loud tenant gets done where it is alone."""
+    """Record the throughput of the loud tenant alone."""
     for kind, name, each in (
         ("batches", "facts stored by 4 clients of store_many", load.BATCH),
         ("crowd", "recalls by 80 clients", 1),
@@ -115,7 +115,7 @@ def _alone(machine: Machine, answers: Answers, url: str, said: Sequence[str], si
 
 
 def _latencies(http: httpx2.Client, asked: Sequence[str]) -> list[float]:
-    """Return the seconds of each question, until all are asked or it took too long."""
+    """Return the seconds of each question, until all are answered or the time is over."""
     until, took = time.monotonic() + LONGEST_SECONDS, []
     for text in asked:
         took.append(_ask(http, text))
@@ -125,7 +125,7 @@ def _latencies(http: httpx2.Client, asked: Sequence[str]) -> list[float]:
 
 
 def _ask(http: httpx2.Client, text: str) -> float:
-    """Return the seconds until a recall is answered, however often it is refused before."""
+    """Return the seconds until a recall is answered, with retries after refusals."""
 
     def ask() -> None:
         while not http.post("/memory/recall", json={"query": text, "touch": False}).is_success:
@@ -136,7 +136,7 @@ def _ask(http: httpx2.Client, text: str) -> float:
 
 @contextmanager
 def _probing(url: str) -> Iterator[list[float]]:
-    """Ask whether the API lives, some times a second, while the block runs; give the seconds of each answer."""
+    """Send the liveness check a few times per second during the block; yield the seconds of each answer."""
     took: list[float] = []
     over = threading.Event()
 
@@ -155,7 +155,7 @@ def _probing(url: str) -> Iterator[list[float]]:
 
 
 def _drained(machine: Machine) -> None:
-    """Wait until what the load has left in the queues is done."""
+    """Wait until the queues are empty."""
     until = time.monotonic() + DRAIN_SECONDS
     with Redis.from_url(machine.redis.url()) as broker, own_keys(machine.redis.url()) as own:
 

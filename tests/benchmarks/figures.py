@@ -28,7 +28,7 @@ RESULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of several runs with the least and the greatest of them, or a mean with its 95 % interval."""
+    """The median of several runs with their minimum and maximum, or a mean with its 95 % interval."""
 
     median: float
     low: float
@@ -58,13 +58,13 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value below which that share of the others lies."""
+    """Return the value below which the share `of` of the values lies."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the table: what was measured, in what unit, and its target if it has one."""
+    """One line of the table: a measure, its unit, and its target, if any."""
 
     name: str
     unit: str
@@ -75,7 +75,7 @@ class Figure:
 
     @property
     def target(self) -> str:
-        """Return the target in words; nothing for a figure that only informs."""
+        """Return the target in words; empty if there is none."""
         if self.most is not None:
             return f"≤ {self.most:g}"
         return "" if self.least is None else f"≥ {self.least:g}"
@@ -91,18 +91,18 @@ class Figure:
 
 @dataclass(slots=True)
 class Answers:
-    """What one benchmark found: lines for the table, and all else that is worth keeping."""
+    """The results of one benchmark: lines for the table, and raw data."""
 
     command: str
     figures: list[Figure] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
 
     def add(self, name: str, unit: str, values: Sequence[float], **rest: Any) -> Spread:
-        """Note the median of several runs, and say it at once."""
+        """Record the median of several runs, and print it."""
         return self._note(Figure(name, unit, spread(values), **rest))
 
     def add_mean(self, name: str, unit: str, values: Sequence[float], **rest: Any) -> Spread:
-        """Note the mean of values, such as one a question, with its 95 % interval, and say it at once."""
+        """Record the mean of values, such as one per question, with its 95 % interval, and print it."""
         return self._note(Figure(name, unit, Spread(*interval(values), len(values)), **rest))
 
     def _note(self, figure: Figure) -> Spread:
@@ -123,7 +123,7 @@ def table(answers: Answers) -> str:
 
 
 def save(answers: Answers, path: Path, machine: dict[str, Any]) -> None:
-    """Write what a benchmark found as JSON."""
+    """Write the results of a benchmark as JSON."""
     written = {
         "command": answers.command,
         "machine": machine,
@@ -135,7 +135,7 @@ def save(answers: Answers, path: Path, machine: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> Answers:
-    """Return what a benchmark wrote."""
+    """Return the saved results of a benchmark."""
     written = json.loads(path.read_text(encoding="utf-8"))
     figures = [
         Figure(
@@ -164,14 +164,14 @@ def write_table(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
 
 
 def _sections(path: Path) -> dict[str, str]:
-    """Return what a table has below each of its titles."""
+    """Return the sections of a table by title."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     parts = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:])
     return {title: below.strip() for title, _, below in parts}
 
 
 def larger(folder: Path) -> dict[int, dict[str, Answers]]:
-    """Return the results by name that stand below a folder, by how many facts they are of; quick runs are none."""
+    """Return the results in the folders below a folder by name and number of facts, without quick runs."""
     sizes = sorted(int(one.name) for one in folder.iterdir() if one.name.isdecimal())
     return {facts: _found(folder / str(facts), RESULTS) for facts in sizes if facts > FACTS}
 
@@ -181,7 +181,7 @@ def _found(folder: Path, names: Sequence[str]) -> dict[str, Answers]:
 
 
 def seconds(act: Callable[[], object]) -> float:
-    """Return how long a call takes."""
+    """Return the seconds of a call."""
     began = time.perf_counter()
     act()
     return time.perf_counter() - began
@@ -189,7 +189,7 @@ def seconds(act: Callable[[], object]) -> float:
 
 @contextmanager
 def split(stages: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
-    """Give how many seconds the functions named by `stages` take within the block, added up by stage.
+    """Yield the seconds that the functions named by `stages` take within the block, summed by stage.
 
     Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards. One that is
     not there any more is left out, so that its time counts among the rest.

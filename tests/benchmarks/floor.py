@@ -1,4 +1,4 @@
-"""The floor: what an empty task, a recall and a store take through the queue, beside an empty task of bare Celery."""
+"""The cost of an empty task, a recall and a store through the queue, against an empty task of plain Celery."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ BARE, OURS, RECALL, STORE = "an empty task of bare Celery", "an empty task", "a 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is done, and the main process of the worker that does it."""
+    """A request, and the main process of its worker."""
 
     act: Callable[[], object]
     worker: int
@@ -42,7 +42,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The median milliseconds of one round, how many were done a second, and the CPU milliseconds of each by part."""
+    """The results of one round: median milliseconds, requests per second, and CPU milliseconds of a request by part."""
 
     p50: float
     rate: float
@@ -50,7 +50,7 @@ class Round:
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Do each thing in turn, one at a time and many at once, and add up the CPU time of every process."""
+    """Send each request in turn, one at a time and concurrently, and sum the CPU time of every process."""
     machine.empty_redis()
     context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
     asked = cycle([one.text for one in recalls.questions(context, 300)])
@@ -109,7 +109,7 @@ def _round(way: Way, times: int, together: int, backends: Sequence[int], keys: R
 
 
 def _cpu(processes: dict[str, Sequence[int]], keys: Redis) -> dict[str, float]:
-    """Return the CPU seconds of each part so far, user's and system's."""
+    """Return the CPU seconds of each part so far, user and system time."""
     redis = keys.info("cpu")
     return {part: sum(map(_seconds_of, pids)) for part, pids in processes.items()} | {
         "Redis": redis["used_cpu_user"] + redis["used_cpu_sys"]

@@ -1,4 +1,4 @@
-"""What links and relations cost a recall: the same questions with the graphs and without, also where there are none."""
+"""The cost of links and relations in a recall: the same questions with and without the graphs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,9 +40,9 @@ FILL = """
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure recall with the graphs against recall without: on facts that have none, and on facts that have some.
+    """Measure recall with the graphs against recall without, on facts without and with links.
 
-    The second is measured on ten times the facts as well, of which each namespace has as many.
+    The latter is also measured on ten times as many facts, with equally large namespaces.
     """
     small, large = (data.even("recalls", size.small, 10), data.even("recalls", size.facts, size.facts // size.each))
     bare = data.prepare(machine, small)
@@ -75,7 +75,7 @@ def _name(context: Context) -> str:
 def _compare(
     answers: Answers, machine: Machine, context: Context, asked: Sequence[Asked], size: Size, where: str, most: float
 ) -> None:
-    """Ask each question with the graphs and without, in turn, so that both meet the same noise."""
+    """Send each question with and without the graphs, in turn, so that both have the same noise."""
     with_graphs = machine.context(_name(context))
     without = machine.context(_name(context), graph_in_recall="false")
     ratios, p50 = [], []

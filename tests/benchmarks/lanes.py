@@ -1,4 +1,4 @@
-"""Waiting under load: real workers at several rates of requests, beside a simulation of the same lanes."""
+"""Waiting under load: real workers at several rates of requests, and a simulation of the same lanes."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ SENDERS = 48
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure service times, then waiting under load, and compare it with the simulation's."""
+    """Measure service times, then waiting under load, and compare it with the simulation."""
     machine.empty_redis()
     context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
     asked = [one.text for one in recalls.questions(context, 300)]
@@ -66,7 +66,7 @@ def _actions(client: Client) -> dict[str, Callable[[str], object]]:
 def _count_work(
     machine: Machine, worker: int, act: Mapping[str, Callable[[str], object]], asked: Sequence[str], answers: Answers
 ) -> None:
-    """Count the processor time of each request where it is spent, which a busy machine changes little."""
+    """Record the CPU time of each request by process, which depends little on other load."""
     for name in act:
         act[name](asked[0])
         before = _processor(machine, worker)
@@ -77,7 +77,7 @@ def _count_work(
 
 
 def _processor(machine: Machine, worker: int) -> dict[str, float]:
-    """Return the seconds of processor time that worker, PostgreSQL and Redis have used."""
+    """Return the CPU seconds of worker, PostgreSQL and Redis."""
     postmaster = int((machine.postgres.data / "postmaster.pid").read_text().split()[0])
     with redis.Redis.from_url(machine.redis.url()) as broker:
         usage = broker.info("cpu")
@@ -91,7 +91,7 @@ def _of_tree(pid: int) -> float:
 
 
 def _at_capacity(alone: Mapping[str, Sequence[float]], most: float) -> dict[str, list[float]]:
-    """Return service times as they are when all children are busy, and share the cores with PostgreSQL."""
+    """Return service times while all children are busy and share the cores with PostgreSQL."""
     mean = (1 - STORES) * float(np.mean(alone["recall"])) + STORES * float(np.mean(alone["store"]))
     return {name: [one * CHILDREN / most / mean for one in times] for name, times in alone.items()}
 
@@ -115,13 +115,13 @@ def _compare(
 
 
 def _service(act: Callable[[str], object], asked: Sequence[str], transit: float) -> list[float]:
-    """Return how long each call occupies a child, where none waits: its latency without that of an empty task."""
+    """Return how long each call occupies a child without load: its latency without that of an empty task."""
     act(asked[0])
     return [max(seconds(partial(act, one)) - transit, 0.0) for one in asked]
 
 
 def _most(act: Mapping[str, Callable[[str], object]], asked: Sequence[str]) -> float:
-    """Return how many requests a second are answered where there are always some that wait."""
+    """Return the requests per second while some are always waiting."""
     with ThreadPoolExecutor(SENDERS) as senders:
         began = time.perf_counter()
         list(senders.map(lambda place: act[_kind(place)](asked[place % len(asked)]), range(len(asked))))
@@ -135,7 +135,7 @@ def _kind(place: int) -> str:
 def _under_load(
     act: Mapping[str, Callable[[str], object]], rate: float, asked: Sequence[str]
 ) -> dict[str, list[float]]:
-    """Send requests at random instants, and return how long after them each was answered."""
+    """Send requests at random instants, and return the seconds until each answer."""
     instants = np.cumsum(np.random.default_rng(11).exponential(1 / rate, int(rate * LOAD_SECONDS)))
     took: dict[str, list[float]] = {name: [] for name in act}
     began = time.perf_counter()

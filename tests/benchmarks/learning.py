@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks.learning NAME`: learn the weights of salience or of relevance, and print them.
 
-The conversations are those that the benchmark `quality` takes; weights are learnt on the halves for that.
+The conversations are those of the benchmark `quality`; weights are learnt on the training halves.
 """
 
 import argparse
@@ -45,7 +45,7 @@ UNKNOWN = np.array([one.name == "unknown" for one in fields(relevance.Weights)])
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """(n, features), the first of which is 1, with n answers, each 0 or 1, all of one group."""
+    """(n, features), the first of which is 1, with n answers, each 0 or 1, of one group."""
 
     features: Floats
     answers: Floats
@@ -53,7 +53,7 @@ class Examples:
 
 
 def main() -> None:
-    """Learn what was asked for."""
+    """Learn the named weights."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.learning", description=__doc__)
     parser.add_argument("name", choices=["salience", "relevance"])
     parser.add_argument("--conversations", type=Path, metavar="FILE")
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _salience(sets: Mapping[str, Sequence[Conversation]]) -> None:
-    """Learn which turns are evidence; with the role of the speaker, and as often without it where sets give roles."""
+    """Learn which turns are evidence, with the role of the speaker, and equally often without it if sets have roles."""
     examples = [
         Examples(_turns(one, roles=roles), _asked_for(one), f"{name} {roles}")
         for name, every in sets.items()
@@ -99,7 +99,7 @@ def _turns(conversation: Conversation, *, roles: bool) -> Floats:
 
 
 def _before(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield what was said just before each turn in its session; nothing for the first one."""
+    """Yield the text of the preceding turn of each turn in its session; empty for the first one."""
     for i, turn in enumerate(turns):
         yield turns[i - 1].fact.text if i and turns[i - 1].fact.session == turn.fact.session else ""
 
@@ -110,9 +110,9 @@ def _asked_for(conversation: Conversation) -> Floats:
 
 
 def _relevance(sets: Mapping[str, Sequence[Conversation]], embedder: Embedder) -> None:
-    """Learn what distinguishes evidence from the best that is found for questions of other conversations.
+    """Learn what distinguishes evidence from the best results for questions of other conversations.
 
-    First in whole conversations, then what differs where there is little text, in parts of them.
+    First in whole conversations, then the difference for little text, in parts of them.
     """
     known = _Known(embedder)
     whole = [one for name, every in sets.items() for one in _answers(name, every, known)]
@@ -128,9 +128,9 @@ def _relevance(sets: Mapping[str, Sequence[Conversation]], embedder: Embedder) -
 
 
 def _parts(every: Sequence[Conversation], size: int) -> Iterator[Conversation]:
-    """Yield disjoint parts of that many facts with questions about them, two of one conversation after each other.
+    """Yield disjoint parts of that many facts with questions about them, two consecutive ones of one conversation.
 
-    So a question of another part is one of the same conversation as often as one of another.
+    So a question of another part is equally often of the same conversation as of another.
     """
     cut = [list(_cut(one, size, random.Random(0))) for one in every]
     for first in range(0, max(map(len, cut), default=0), 2):
@@ -246,9 +246,9 @@ def _fit(examples: Sequence[Examples], *, balanced: bool) -> Floats:
 
 
 def _fit_little(every: Sequence[_Answers], much: Floats) -> Floats:
-    """Return the weights where there is no text, so that those in between fit, given those where there is much.
+    """Return the weights for no text, given those for much text, so that interpolated weights fit.
 
-    Of an empty namespace nothing is known, so the weight of what it does not know is 0.
+    The weight of unknown words is 0, since nothing is known of an empty namespace.
     """
     examples = [one.examples for one in every]
     answers = np.concatenate([one.answers for one in examples])

@@ -1,4 +1,4 @@
-"""Libraries that give agents a memory, each as its users call it, with Ebb's own embedder in all of them.
+"""Memory libraries, each called as its users do, all with Ebb's embedder.
 
 None calls a model or a network: mem0 keeps each text as it is instead of letting an LLM choose (`infer=False`), and
 without spaCy's model, which PyPI does not have, matches words as they are written. LangGraph's PostgresStore is in no
@@ -39,67 +39,67 @@ SILENT = {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "OPENAI_AP
 
 
 class Library(Protocol):
-    """What all of them can do, within one namespace of many."""
+    """The operations of all libraries, within one of many namespaces."""
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
-        """Keep texts, in batches if it has any."""
+        """Store texts, in batches if supported."""
 
     def add(self, namespace: str, text: str) -> None:
-        """Keep one text."""
+        """Store one text."""
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
-        """Return the texts that fit best."""
+        """Return the best texts."""
 
 
 class Ebb:
-    """Ebb in this process, without its queue, as the others have none."""
+    """Ebb in this process, without its queue, which the others do not have."""
 
     def __init__(self, context: Context, floor: float | None = None) -> None:
         self.context = context
         self.floor = floor
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
-        """Keep texts as one batch, and count their words as a task does once a day."""
+        """Store texts as one batch, and count their words as a daily task does."""
         given = [new_fact({"text": text}, MAX_TEXT) for text in texts]
         store.store_many(self.context, namespace, given, AT, classify=False)
         search_indexes.count_lexemes(self.context, namespace, AT)
 
     def add(self, namespace: str, text: str) -> None:
-        """Keep one text."""
+        """Store one text."""
         store.store_many(self.context, namespace, [new_fact({"text": text}, MAX_TEXT)], AT, classify=False)
 
     def fill(self, namespace: str, turns: Sequence[Turn]) -> None:
-        """Keep turns with their sessions and dates, for which the others have no parameter."""
+        """Store turns with their sessions and dates, for which other libraries have no parameter."""
         given = [turn.fact.model_copy(update={"source_date": turn.at}) for turn in turns]
         store.store_many(self.context, namespace, given, AT, touch=False, classify=False)
         self._embed_the_rest()
         search_indexes.count_lexemes(self.context, namespace, AT)
 
     def _embed_the_rest(self) -> None:
-        """Make the vectors for which a slow embedder had no time while facts were stored."""
+        """Embed the facts for which a slow embedder had no time when they were stored."""
         place: embed.Position | None = embed.START
         while place is not None:
             place = embed.embed_pending(self.context, place, AT)
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
-        """Return the texts that fit best; nothing is touched by that."""
+        """Return the best texts, without a touch."""
         return [result.text for result in self.results(namespace, query, limit)]
 
     def results(self, namespace: str, query: str, limit: int) -> list[recall.Result]:
-        """Return the results that fit best."""
+        """Return the best results."""
         question = recall.Question(query, limit, min_relevance=self.floor)
         return recall.recall(self.context, namespace, question, AT).results
 
 
 def fingerprint(context: Context) -> None:
-    """Leave each fact of a database only its signature to be compared by, as a year without use does."""
+    """Reduce each fact of a database to its signature, as a year without use does."""
     with session(context) as db:
         db.execute("truncate vectors")
         db.execute("update activity set fidelity = %s", [FINGERPRINT])
 
 
 class Chroma:
-    """One collection in a folder, namespaces as metadata that searches filter by."""
+    """One collection in a folder, with namespaces as metadata for filters."""
 
     def __init__(self, _: Machine, folder: Path) -> None:
         chromadb = import_module("chromadb")
@@ -109,7 +109,7 @@ class Chroma:
         self.collection = client.create_collection("memories", embedding_function=None, configuration=near)
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
-        """Keep texts in batches."""
+        """Store texts in batches."""
         for part in _parts(texts):
             self.collection.add(
                 ids=[uuid4().hex for _ in part],
@@ -119,7 +119,7 @@ class Chroma:
             )
 
     def add(self, namespace: str, text: str) -> None:
-        """Keep one text."""
+        """Store one text."""
         self.add_many(namespace, [text])
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
@@ -143,12 +143,12 @@ class LangGraph:
         self.store.setup()
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
-        """Keep texts in batches."""
+        """Store texts in batches."""
         for part in _parts(texts):
             self.store.batch([self.put((namespace,), uuid4().hex, {"text": text}) for text in part])
 
     def add(self, namespace: str, text: str) -> None:
-        """Keep one text."""
+        """Store one text."""
         self.store.put((namespace,), uuid4().hex, {"text": text})
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
@@ -172,16 +172,16 @@ class Mem0:
         self.memory.embedding_model = _Mem0Embedder()
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
-        """Keep texts as the messages of one call each; mem0 embeds and writes them one by one."""
+        """Store each text as the messages of one call; mem0 embeds and writes them one by one."""
         for part in _parts(texts):
             self.memory.add([_message(text) for text in part], user_id=_without_blanks(namespace), infer=False)
 
     def add(self, namespace: str, text: str) -> None:
-        """Keep one text."""
+        """Store one text."""
         self.memory.add([_message(text)], user_id=_without_blanks(namespace), infer=False)
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
-        """Return the texts of the best score, however low."""
+        """Return the texts with the best scores, however low."""
         found = self.memory.search(query, filters={"user_id": _without_blanks(namespace)}, top_k=limit, threshold=0.0)
         return [one["memory"] for one in found["results"]]
 
@@ -191,7 +191,7 @@ def _without_blanks(namespace: str) -> str:
 
 
 class _Mem0Embedder:
-    """Ebb's embedder, as mem0 calls one."""
+    """Ebb's embedder with the interface of mem0."""
 
     config = None
 
@@ -204,7 +204,7 @@ class _Mem0Embedder:
 
 @lru_cache(maxsize=1)
 def embedder() -> Embedder:
-    """Return the embedder that every library gets: Ebb's default."""
+    """Return the embedder of every library: Ebb's default."""
     return make_embedder(Settings())
 
 
@@ -222,7 +222,7 @@ PEERS: dict[str, tuple[str, Callable[[Machine, Path], Library]]] = {
 
 
 def opened(machine: Machine, answers: Answers) -> Iterator[tuple[str, Library]]:
-    """Yield each library that can be used, by name and version and empty; say of the others why not."""
+    """Yield each usable library, empty, by name and version; print why others are not usable."""
     # Read when they are imported: telemetry is off, so no server hears of what is measured here.
     with patch.dict(os.environ, SILENT | {"MEM0_DIR": str(machine.folder / "mem0")}):
         for name, (module, library) in PEERS.items():
@@ -237,7 +237,7 @@ def opened(machine: Machine, answers: Answers) -> Iterator[tuple[str, Library]]:
 
 
 def _fault(module: str) -> str:
-    """Return why a library cannot be used: it is missing, or does not get on with the versions beside it."""
+    """Return why a library cannot be used: it is missing, or conflicts with other installed versions."""
     try:
         import_module(module or __name__)
     except ModuleNotFoundError as error:
@@ -248,7 +248,7 @@ def _fault(module: str) -> str:
 
 
 def _close(library: Library) -> None:
-    """End what a library left open."""
+    """Close what a library left open."""
     if isinstance(library, LangGraph):
         library.opened.__exit__(None, None, None)
     if isinstance(library, Mem0):

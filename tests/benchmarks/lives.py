@@ -1,4 +1,4 @@
-"""What ends of itself: prunes, the forecast and stats against how much is stored, and what counting costs writers."""
+"""Endings: prunes, forecast and stats by the number of stored facts, and the cost of counters for writers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ COUNTING = "alter table activity {0} trigger user; alter table facts {0} trigger
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure a small and a large table in which as many facts end, at the same instants."""
+    """Measure a small and a large table in which equally many facts end, at the same instants."""
     contexts = [_copied(machine, size, facts) for facts in (size.small, size.facts)]
     soon, group = size.due // 10, size.due // 5
     for context in contexts:
@@ -70,7 +70,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _copied(machine: Machine, size: Size, facts: int) -> Context:
-    """Return a copy of a database of long unused facts, where nothing is due."""
+    """Return a copy of a database of long unused facts with nothing due."""
     sizes = (size.small // 10, facts - size.small // 10)
     layout = data.Layout(f"lives_{facts}", sizes, mean_idle_days=UNUSED_FOR_LONG)
     data.prepare(machine, layout)
@@ -78,7 +78,7 @@ def _copied(machine: Machine, size: Size, facts: int) -> Context:
 
 
 def _let_end(context: Context, skipped: int, groups: Sequence[tuple[str, float, Floats]]) -> None:
-    """Give facts lifetimes: by decay class, which share of it is over how many seconds after the present."""
+    """Give facts lifetimes: by decay class, the share that ends within a number of seconds."""
     with transaction(context.database_url) as db:
         for decay_class, share, moments in groups:
             given = {"namespace": THEIRS, "skipped": skipped, "facts": len(moments)}
@@ -112,7 +112,7 @@ def _minute(number: float) -> datetime:
 
 
 def _reading(answers: Answers, contexts: Sequence[Context], size: Size) -> None:
-    """Forecast and count the namespace where facts end, and the one beside it, where none does."""
+    """Run forecast and stats of the namespace where facts end, and of another where none does."""
     for number, whose in ((THEIRS, "where facts end"), (OURS, f"of {size.small // 10:,} facts beside them")):
         name = data.namespace(number - 1)
         _compare(answers, size, f"forecast {whose}", contexts, READS, _forecast(name))
@@ -128,7 +128,7 @@ def _stats(name: str) -> Callable[[Context, int], float]:
 
 
 def _pruning(answers: Answers, contexts: Sequence[Context], size: Size, group: int) -> None:
-    """Prune a group each minute: first those that expire, then those that near their end; at last nothing is left."""
+    """Prune a group each minute: first expired facts, then those near their end; finally none are left."""
     last = size.rounds * 2
     hard, soft = _prune("hard prune", 1, group), _prune("soft prune", 1 + size.rounds, group)
     _compare(answers, size, f"hard prune of {group:,}", contexts, size.rounds, hard)
@@ -164,7 +164,7 @@ def _compare(
     rounds: int,
     act: Callable[[Context, int], float],
 ) -> None:
-    """Do something on the small and on the large table in turn; note by how many times the large one takes longer."""
+    """Run a function on the small and the large table in turn; record the ratio of their durations."""
     small, large = zip(*[[act(context, number) for context in contexts] for number in range(rounds)], strict=True)
     answers.add(f"{name}, small table", "ms", [one * 1000 for one in small])
     answers.add(f"{name}, {size.times} times the facts", "ms", [one * 1000 for one in large])
@@ -173,7 +173,7 @@ def _compare(
 
 
 def _counting(answers: Answers, context: Context, size: Size) -> None:
-    """Write with the triggers that count and without, in turn; the counters are wrong afterwards."""
+    """Write with and without the counting triggers, in turn; the counters are wrong afterwards."""
     batch, numbers = min(size.facts // 10, 10_000), count()
     with session(context) as db:
         ids = [id_ for (id_,) in db.execute(PICK, {"namespace": OURS, "skipped": 0, "facts": size.small // 10})]
@@ -195,7 +195,7 @@ def _counting(answers: Answers, context: Context, size: Size) -> None:
 
 
 def _ratios(context: Context, act: Callable[[], float], rounds: int) -> list[float]:
-    """Return by how many times each of some acts takes longer when it is counted."""
+    """Return the ratio of durations of each write with and without counting."""
     took: dict[str, list[float]] = {"enable": [], "disable": []}
     for number in range(rounds):
         for way in ("enable", "disable") if number % 2 else ("disable", "enable"):

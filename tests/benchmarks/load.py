@@ -24,7 +24,7 @@ TOO_MANY = 429
 
 @contextmanager
 def running(url: str, namespace: str, kind: Kind, texts: Sequence[str]) -> Iterator["Synchronized[int]"]:
-    """Run the clients of one kind while the block runs; give how many requests were answered as wanted."""
+    """Run the clients of one kind during the block; yield the number of successful requests."""
     spawning = multiprocessing.get_context("spawn")
     answered: Synchronized[int] = spawning.Value("i", 0)
     process = spawning.Process(target=_load, args=(url, namespace, kind, list(texts), answered), daemon=True)

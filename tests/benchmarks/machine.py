@@ -1,4 +1,4 @@
-"""The servers that a benchmark runs on: a PostgreSQL and a Redis of its own, configured as `ebb up` does."""
+"""The servers of a benchmark: PostgreSQL and Redis, configured as `ebb up` does."""
 
 import os
 import platform
@@ -29,20 +29,20 @@ PROCESSOR = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Two running servers, and where their files are."""
+    """Two running servers, and the folder of their files."""
 
     folder: Path
     postgres: servers.Postgres
     redis: servers.Redis
 
     def context(self, database: str, **settings: str) -> Context:
-        """Return what Ebb works with on a database; settings by name, in lower case."""
+        """Return a context on a database; settings by name, in lower case."""
         own = {f"EBB_{name.upper()}": value for name, value in settings.items()}
         urls = {"EBB_DATABASE_URL": self.postgres.url(database), "EBB_REDIS_URL": self.redis.url()}
         return Context(Settings.from_environment(urls | own))
 
     def environment(self, settings: Settings) -> dict[str, str]:
-        """Return the variables of a process that works with the same two servers."""
+        """Return the environment of a process that uses the same two servers."""
         outside = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
         urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
         paths = [str(CHECKOUT), outside.get("PYTHONPATH", "")]
@@ -50,12 +50,12 @@ class Machine:
         return outside | urls | own
 
     def exists(self, database: str) -> bool:
-        """Return whether there is a database of that name."""
+        """Return whether a database of that name exists."""
         with self._administration() as db:
             return db.execute("select from pg_database where datname = %s", [database]).fetchone() is not None
 
     def create(self, database: str, **settings: str) -> Context:
-        """Make a new database, with Ebb's schema and embedder."""
+        """Create a database with Ebb's schema and embedder."""
         self.drop(database)
         context = self.context(database, **settings)
         schema.apply(servers.ensure_database(self.postgres, database))
@@ -63,19 +63,19 @@ class Machine:
         return context
 
     def copy(self, original: str, database: str) -> Context:
-        """Make a new database as a copy of another, to which only this process's pool may be connected."""
+        """Create a database as a copy of another, to which only this process's pool may be connected."""
         close_pools()
         self.drop(database)
         self._administer("create database {} template {} strategy file_copy", database, original)
         return self.context(database)
 
     def rename(self, database: str, new: str) -> None:
-        """Give a database its name, once it is whole."""
+        """Rename a database when it is complete."""
         close_pools()
         self._administer("alter database {} rename to {}", database, new)
 
     def drop(self, database: str) -> None:
-        """Drop a database if it is there."""
+        """Drop a database if it exists."""
         self._administer("drop database if exists {} with (force)", database)
 
     def drop_all(self) -> None:
@@ -87,7 +87,7 @@ class Machine:
             self.drop(database)
 
     def empty_redis(self) -> None:
-        """Forget every message, result and key of earlier measurements."""
+        """Delete every message, result and key of earlier measurements."""
         with redis.Redis.from_url(self.redis.url()) as keys, own_keys(self.redis.url()) as own:
             keys.flushall()
             own.flushdb()
@@ -102,7 +102,7 @@ class Machine:
 
 @contextmanager
 def started(keep: Path | None) -> Iterator[Machine]:
-    """Run servers while the block runs, in a folder that is removed afterwards unless it is one to keep."""
+    """Run servers during the block, in a folder that is removed afterwards unless it is to be kept."""
     folder = keep or Path(tempfile.mkdtemp(prefix="ebb-bench-", dir="/tmp"))
     folder.mkdir(parents=True, exist_ok=True)
     postgres = servers.Postgres(data=folder / "postgres", sockets=folder / "sockets")
@@ -128,14 +128,14 @@ def started(keep: Path | None) -> Iterator[Machine]:
 
 @contextmanager
 def session(context: Context) -> Iterator[Connection]:
-    """Give a connection of its own in autocommit, without time limits, for what surrounds a measurement."""
+    """Yield a separate connection in autocommit, without time limits, for preparing measurements."""
     with connect(context.database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = 0; set maintenance_work_mem = '2GB'")
         yield db
 
 
 def description() -> dict[str, str | int]:
-    """Return what the figures were measured on."""
+    """Return a description of the machine."""
     model = [line.split(":")[1].strip() for line in PROCESSOR.read_text().splitlines() if line.startswith("model name")]
     memory = int(MEMORY.read_text().split()[1]) // 1024 if MEMORY.exists() else 0
     return {

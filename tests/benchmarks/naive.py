@@ -1,4 +1,4 @@
-"""What most would write instead: words OR-ed and ranked by PostgreSQL, and HNSW on vectors with a filter."""
+"""A simple alternative: words OR-ed and ranked by PostgreSQL, and HNSW on vectors with a filter."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ NEAR = """
 
 
 def measure(answers: Answers, context: Context, asked: "Sequence[Asked]", size: Size) -> None:
-    """Measure both searches one after the other, as a hybrid would run them; the index is dropped afterwards."""
+    """Measure both searches in sequence, as a hybrid would run them; the index is dropped afterwards."""
     with session(context) as db:
         built = seconds(lambda: db.execute(BUILD))
         console.print(f"  the naive vector index stood after {built:.0f} s")

@@ -1,4 +1,4 @@
-"""What each part of a recall adds on the conversations of each set, and what each kind of fading costs."""
+"""The gain from each part of a recall on the conversations of each set, and the loss from each kind of fading."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -102,7 +102,7 @@ def _copy(machine: Machine, context: Context, settings: dict[str, str]) -> Conte
 
 
 def _compare(answers: Answers, name: str, changed: Sequence[float], whole: Sequence[float], of: str) -> None:
-    """Add by how many points of recall@10 the same questions do worse."""
+    """Record the loss of recall@10 in points on the same questions."""
     answers.add_mean(f"{name}, {of}", "points", (100 * (np.array(whole) - np.array(changed))).tolist())
 
 
@@ -121,7 +121,7 @@ def _found(context: Context, namespace: str, text: str, days: float) -> list[str
 
 
 def _pool_all(context: Context) -> None:
-    """Pool every vector as far as fading ever does."""
+    """Pool every vector to the smallest size that fading uses."""
     bucket = context.rules.widest_bucket
     with session(context) as db, db.transaction():
         keys = db.execute("select namespace, fact from vectors").fetchall()
@@ -134,7 +134,7 @@ def _pool_all(context: Context) -> None:
 
 
 def _let_a_year_pass(context: Context) -> None:
-    """Run a pass a month; nothing is recalled meanwhile."""
+    """Run a monthly pass for a year without recalls."""
     for month in range(1, MONTHS + 1):
         run = uuid4()
         for part in passes.plan(context, run, AT + timedelta(days=365 * month / MONTHS)):

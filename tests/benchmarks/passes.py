@@ -1,4 +1,4 @@
-"""What a pass costs: against how much is stored, against a full update, and in memory."""
+"""The cost of a pass: by the number of stored facts, against a full update, and in memory."""
 
 import multiprocessing
 import resource
@@ -86,7 +86,7 @@ STAGES = {
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure passes over tables from the small to the large one with as many facts due in each, then with fewer."""
+    """Measure passes over tables of different sizes with equally many facts due, then with fewer."""
     sizes = size.steps
     contexts = [data.prepare(machine, layout(size, facts)) for facts in sizes]
     for context in contexts:
@@ -105,7 +105,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def layout(size: Size, facts: int) -> data.Layout:
-    """Return a layout in which as many facts are due at every size."""
+    """Return a layout in which equally many facts are due at every size."""
     return data.even("passes", facts, max(facts // size.each, 1), mean_idle_days=20.0, due=size.due)
 
 
@@ -121,13 +121,13 @@ def _tell_growth(answers: Answers, size: Size, rounds: Sequence[Sequence[float]]
 
 
 def _due_pass(context: Context, due: int, checkpoint: bool) -> float:
-    """Return how long a pass takes over what is due, which is made due again before."""
+    """Return the seconds of a pass over the due facts, which are made due again before."""
     restore(context, due, checkpoint=checkpoint)
     return seconds(lambda: run_pass(context, data.AT, due))
 
 
 def _fewer_due(answers: Answers, context: Context, size: Size) -> None:
-    """Measure passes over one table in which ever more is due; the last pass has left nothing due."""
+    """Measure passes over one table with increasing numbers of due facts; the last pass left nothing due."""
     counts = [size.due // 10, size.due * 3 // 10, size.due]
     rounds = [[_due_pass(context, due, checkpoint=False) for due in counts] for _ in range(size.rounds)]
     curve = {str(due): [one[i] for one in rounds] for i, due in enumerate(counts)}
@@ -139,7 +139,7 @@ def _fewer_due(answers: Answers, context: Context, size: Size) -> None:
 
 
 def restore(context: Context, most: int | None = None, *, checkpoint: bool = True) -> None:
-    """Make due again what a pass has done, or so much of it, and leave no dead rows to the next.
+    """Make the facts of a pass, or a number of them, due again, and leave no dead rows to the next.
 
     After a checkpoint PostgreSQL logs each page as a whole at its first change.
     """
@@ -152,7 +152,7 @@ def restore(context: Context, most: int | None = None, *, checkpoint: bool = Tru
 
 
 def run_pass(context: Context, at: datetime, expected: int) -> None:
-    """Run a whole pass in this process, and make sure that it did what there was to do."""
+    """Run a whole pass in this process, and verify its result."""
     run = uuid4()
     for part in passes.plan(context, run, at):
         passes.apply(context, part, lambda: None)
@@ -190,9 +190,9 @@ def _nothing_due(answers: Answers, context: Context, size: Size) -> None:
 
 
 def _rolled_back(context: Context, statement: str) -> float:
-    """Return how long a statement over the whole table takes; what it did is undone and cleared away.
+    """Return the seconds of a statement over the whole table, which is rolled back and vacuumed.
 
-    No trigger counts what it changes, as none would where such statements are the rule.
+    Its changes are not counted by triggers, as they would not be in a design with such statements.
     """
     with session(context) as db:
         db.execute("set session_replication_role = replica")
@@ -205,7 +205,7 @@ def _rolled_back(context: Context, statement: str) -> float:
 
 
 def _memory(answers: Answers, contexts: Sequence[Context], size: Size) -> None:
-    """Compare the peak memory of processes that do nothing but a pass."""
+    """Compare the peak memory of processes that only run a pass."""
     peaks = []
     for context in contexts:
         restore(context)
@@ -224,5 +224,5 @@ def _peak_mib(settings: Settings, due: int) -> float:
 
 
 def literal(statement: str, now: datetime) -> bytes:
-    """Return a statement that takes no parameters, since it is two."""
+    """Return a statement without parameters, since it is two."""
     return statement.replace("%(now)s", f"'{now.isoformat()}'").encode()

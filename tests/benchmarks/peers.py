@@ -1,6 +1,6 @@
-"""Others on the same work in the same run: what most would write instead, and libraries that do.
+"""Other systems on the same work in the same run: simple alternatives, and libraries.
 
-All run on this machine and on the same PostgreSQL where they use one, with the same texts, questions and embedder.
+All run on this machine, on the same PostgreSQL if they use one, with the same texts, questions and embedder.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ LIMIT_FACTS = 10_000
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure decay by scans and by slices, then searches, then libraries where they are installed."""
+    """Measure decay by scans and by slices, then searches, then the installed libraries."""
     scans.measure(machine, size, answers)
     slices.measure(machine, size, answers)
     searches.measure(machine, size, answers)
@@ -41,7 +41,7 @@ def _words(rng: np.random.Generator, said: Sequence[str]) -> tuple[str, str]:
 def _library(
     answers: Answers, name: str, library: Library, said: Sequence[str], asked: Sequence[tuple[str, str]], size: Size
 ) -> None:
-    """Store many, store some one by one, and search; in ten namespaces of one size."""
+    """Store many, store some one by one, and search, in ten equally large namespaces."""
     many, few = said[:-SINGLES], said[-SINGLES:]
     tenth = len(many) // 10
     rates = []

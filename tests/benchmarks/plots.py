@@ -1,4 +1,4 @@
-"""The curves of cost: what a pass and a recall take as ever more is stored or due, and what forgetting keeps."""
+"""Curves: the cost of passes and recalls by the number of stored or due facts, and what forgetting keeps."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ KEPT = ("evidence kept", "recall@10")
 
 
 def draw(found: dict[str, Answers], folder: Path) -> list[Path]:
-    """Draw the curves of those benchmarks that were run, up to the most facts that any run had; return the files."""
+    """Draw the curves of the benchmarks that have results, up to the largest number of facts; return the files."""
     runs = {FACTS: found} | larger(folder)
     drawn = []
     if "passes" in found:
@@ -38,7 +38,7 @@ def draw(found: dict[str, Answers], folder: Path) -> list[Path]:
 
 
 def _passes(runs: Mapping[int, Mapping[str, Answers]]) -> dict[str, Curves]:
-    """Return passes against what is stored and what is due, of the largest run: a curve is of one run."""
+    """Return passes by stored and by due facts, of the largest run, since a curve is of one run."""
     facts, details = max((facts, one["passes"].details) for facts, one in runs.items() if "passes" in one)
     due: dict[str, Sequence[float]] = details.get("pass_seconds_by_due", {})
     by_due = {f"{facts:,} {STORED}": due} if due else {}
@@ -46,7 +46,7 @@ def _passes(runs: Mapping[int, Mapping[str, Answers]]) -> dict[str, Curves]:
 
 
 def _recalls(runs: Mapping[int, Mapping[str, Answers]]) -> dict[str, Curves]:
-    """Return recalls against what is stored in all, a larger run's in place of the others', and in a namespace."""
+    """Return recalls by stored facts in total, preferring larger runs, and in a namespace."""
     by_stored: Curves = {}
     by_size: Curves = {}
     for facts, one in runs.items():
@@ -59,7 +59,7 @@ def _recalls(runs: Mapping[int, Mapping[str, Answers]]) -> dict[str, Curves]:
 
 
 def _side_by_side(panels: Mapping[str, Curves], up: str, path: Path) -> None:
-    """Draw a panel for each thing that grows along the axis."""
+    """Draw a panel for each quantity on the x-axis."""
     shown = {across: curves for across, curves in panels.items() if curves}
     figure, places = plt.subplots(1, len(shown), figsize=(5.5 * len(shown), 3.8), squeeze=False, layout="constrained")
     for axes, (across, curves) in zip(places[0], shown.items(), strict=True):
@@ -74,7 +74,7 @@ def _side_by_side(panels: Mapping[str, Curves], up: str, path: Path) -> None:
 
 
 def _curve(axes: Any, runs: Mapping[str, Sequence[float]], name: str) -> None:
-    """Draw the median of runs by size, with their range and the size beneath."""
+    """Draw the median of runs by size, with their range and the sizes as labels."""
     sizes = sorted(runs, key=int)
     middles = [median(runs[size]) for size in sizes]
     below = [middle - min(runs[size]) for middle, size in zip(middles, sizes, strict=True)]
@@ -83,7 +83,7 @@ def _curve(axes: Any, runs: Mapping[str, Sequence[float]], name: str) -> None:
 
 
 def _forgetting(sets: Mapping[str, Any], path: Path) -> None:
-    """Draw what is kept and found where a share of the facts is left: a column a set, a row a measure."""
+    """Draw evidence kept and found by the share of facts left: a column per set, a row per measure."""
     size = (4.2 * len(sets), 3.4 * len(KEPT))
     figure, places = plt.subplots(len(KEPT), len(sets), figsize=size, squeeze=False, layout="constrained")
     for column, (name, measured) in enumerate(sets.items()):

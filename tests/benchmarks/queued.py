@@ -1,4 +1,4 @@
-"""What the queue adds: real workers, asked through the client, beside the same calls in this process."""
+"""The cost of the queue: real workers, called through the client, against the same calls in this process."""
 
 import time
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ LAG_ROUNDS = 50
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure the latency of recalls and stores with two children, and where a recall's goes."""
+    """Measure the latency of recalls and stores with two children, and the stages of a recall."""
     machine.empty_redis()
     context = filled(machine, NAME, min(size.facts // 10, FACTS))
     asked = recalls.questions(context, 300)
@@ -44,7 +44,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def filled(machine: Machine, name: str, count: int) -> Context:
-    """Return a database with one namespace, stored just now, as real clocks demand."""
+    """Return a database with one namespace, stored just now, as real clocks require."""
     context = machine.create(name)
     said, _ = texts.write(np.random.default_rng(count), count)
     facts = [new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
@@ -58,7 +58,7 @@ def filled(machine: Machine, name: str, count: int) -> Context:
 
 
 def _latency(machine: Machine, context: Context, answers: Answers, asked: Sequence[Asked], size: Size) -> None:
-    """Send each question in turn through the queue, to this process, and in its stead an empty task."""
+    """Send each question in turn through the queue and to this process, and an empty task through the queue."""
     queued: list[float] = []
     direct: list[float] = []
     empty: list[float] = []
@@ -85,7 +85,7 @@ def _three_ways(context: Context, client: Client, text: str) -> tuple[float, flo
 
 
 def _stores(machine: Machine, context: Context, answers: Answers, size: Size) -> None:
-    """Store single facts one after the other, and until the tables show what was sent."""
+    """Store single facts one after the other, and measure until the tables show them."""
     rng = np.random.default_rng(77)
     count = size.queries * 5
     with running.client(machine, NAMESPACE) as client, session(context) as db:
@@ -105,7 +105,7 @@ def _stores(machine: Machine, context: Context, answers: Answers, size: Size) ->
 
 
 def _lag(client: Client, db: Any, text: str) -> float:
-    """Return how many milliseconds after it was handed over a fact can be read."""
+    """Return the milliseconds from sending a fact until it can be read."""
     id_ = str(uuid7())
     began = time.perf_counter()
     client.store(text, wait=False, id=id_)

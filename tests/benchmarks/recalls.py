@@ -1,4 +1,4 @@
-"""What a recall costs: against the bare scan or probe of the same signatures, and over ever more namespaces."""
+"""The cost of a recall: against the bare scan or probe of the same signatures, and by the number of namespaces."""
 
 import random
 from collections.abc import Callable, Generator, Sequence
@@ -50,7 +50,7 @@ STAGES: dict[str, tuple[Any, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One query, and the namespace that it is asked of."""
+    """A query and its namespace."""
 
     namespace: str
     text: str
@@ -61,7 +61,7 @@ FEW = 100
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure recall over ever more facts in namespaces of one size, in one of all, and in very many small ones.
+    """Measure recall over increasing numbers of facts: in namespaces of one size, in one, and in many small ones.
 
     The vector index of one namespace of more than a million takes hours to build on few cores; it is left out.
     """
@@ -95,14 +95,14 @@ def _even(machine: Machine, size: Size, facts: int) -> Context:
 
 
 def _where(size: Size, facts: int) -> str:
-    """Return what a table is called: the largest by what a namespace has, the others by what they have in all."""
+    """Return the name of a table: of the largest by the size of a namespace, of others by their total size."""
     if facts == size.facts:
         return f"{size.each:,} facts a namespace"
     return f"the same {facts:,} in {facts // size.each:,} namespaces"
 
 
 def _single(machine: Machine, size: Size, answers: Answers) -> list[float]:
-    """Measure one namespace that has all, by its vector index, and how many true neighbours that finds."""
+    """Measure a single namespace with its vector index, and the share of true neighbours that it finds."""
     single = data.prepare(machine, data.even("recalls", size.facts, 1))
     built = seconds(lambda: search_indexes.index_large_namespaces(_indexing_all(machine, single)))
     answers.details["hnsw_build_s"] = built
@@ -116,18 +116,18 @@ def _single(machine: Machine, size: Size, answers: Answers) -> list[float]:
 
 
 def _indexing_all(machine: Machine, context: Context) -> Context:
-    """Return a context by which the one namespace is large, however quick the run."""
+    """Return a context with a vector index for the single namespace, also in a quick run."""
     name = context.database_url.split("/")[3].split("?")[0]
     return machine.context(name, ann_threshold="1000")
 
 
 def questions(context: Context, count: int, seed: int = 1) -> list[Asked]:
-    """Return queries of 3 to 8 words out of random facts, every third with words of another fact among them."""
+    """Return queries of 3 to 8 words of random facts, every third with words of another fact added."""
     return [asked for asked, _ in known_items(context, count, seed)]
 
 
 def known_items(context: Context, count: int, seed: int = 1) -> list[tuple[Asked, str]]:
-    """Return those queries, each with the text of the fact that its words are of."""
+    """Return those queries, each with the text of its fact."""
     rng = random.Random(seed)
     with session(context) as db:
         (there,) = db.execute(STORED).fetchone() or (1,)
@@ -145,12 +145,12 @@ def _question(rng: random.Random, fact: tuple[str, str], other: str) -> Asked:
 
 
 def ask(context: Context, asked: Asked) -> recall.Recalled:
-    """Recall as a task does, without the queue."""
+    """Recall like a task, without the queue."""
     return recall.recall(context, asked.namespace, recall.Question(asked.text), data.AT)
 
 
 def _whole(answers: Answers, context: Context, size: Size, where: str, most: float | None = 5.0) -> list[float]:
-    """Compare recall with the bare search among the same signatures, query by query; return p50 of each round."""
+    """Compare recall with the bare search on the same signatures, query by query; return the p50 of each round."""
     asked = questions(context, size.queries)
     p50, p95, bare_p50, ratios = [], [], [], []
     with connect(context.database_url) as db:
@@ -175,12 +175,12 @@ def _whole(answers: Answers, context: Context, size: Size, where: str, most: flo
 
 
 def _waits(context: Context, asked: Asked) -> int:
-    """Return how often a recall has nothing to do until PostgreSQL answers."""
+    """Return how often a recall waits for PostgreSQL."""
     count = 0
     wait = psycopg.Connection.wait
 
     def watched(answer: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Pass on what psycopg waits for, and count it once if answers are among that."""
+        """Pass on the events that psycopg waits for, and count one wait if they include an answer."""
         nonlocal count
         states = set()
         try:
@@ -206,7 +206,7 @@ def _warm_up(context: Context, db: Connection, asked: Sequence[Asked]) -> None:
 
 
 def bare_search(context: Context, db: Connection, asked: Asked) -> Callable[[], object]:
-    """Return the search for the nearest signatures and nothing else: its query is embedded and encoded before."""
+    """Return the bare search for the nearest signatures, whose query is embedded and encoded before."""
     tenant = namespaces.find(db, asked.namespace)
     if tenant is None:
         raise AssertionError(f"There is no namespace {asked.namespace}.")
@@ -219,7 +219,7 @@ def bare_search(context: Context, db: Connection, asked: Asked) -> Callable[[], 
 
 
 def _plan(context: Context, db: Connection, asked: Asked) -> list[str]:
-    """Return how PostgreSQL runs the bare search."""
+    """Return PostgreSQL's plan of the bare search."""
     tenant = namespaces.find(db, asked.namespace)
     own = signature.encode(context.queries.embed(asked.text)[None, :])[0]
     given = {"namespace": tenant.id if tenant else 0, "query": accuracy.bit(own), "limit": arms.ARM_SIZE}

@@ -1,4 +1,4 @@
-"""Real processes for benchmarks: workers and the HTTP API, and clients that ask them."""
+"""Real processes for benchmarks: workers, the HTTP API, and their clients."""
 
 import http.client
 import signal
@@ -33,9 +33,9 @@ Call = tuple[str, dict[str, Any]]
 
 @contextmanager
 def workers(machine: Machine, context: Context, children: int, *, include: str = "") -> Iterator[int]:
-    """Run the worker that `ebb up` runs, with that many children, while the block runs; they may import one more.
+    """Run the worker of `ebb up` with that many children during the block; it may import another module.
 
-    Give the id of its main process.
+    Yield the id of its main process.
     """
     own = processes.worker("recall,store", children, "worker")
     command = [*own.command, f"--include={include}"] if include else own.command
@@ -47,7 +47,7 @@ def workers(machine: Machine, context: Context, children: int, *, include: str =
 
 @contextmanager
 def bare_workers(machine: Machine, context: Context, children: int, plain: Celery) -> Iterator[int]:
-    """Run a worker of a Celery app that has nothing of Ebb while the block runs; give the id of its main process."""
+    """Run a worker of a plain Celery app during the block; yield the id of its main process."""
     options = [f"--concurrency={children}", "--hostname=bare@localhost", "--without-mingle", "--without-gossip"]
     command = [sys.executable, "-m", "celery", "-A", bare.__name__, "worker", *options]
     environment = dict(processes.SOFT_STOP | processes.ONE_THREAD) | {bare.VARIABLE: machine.redis.url()}
@@ -58,7 +58,7 @@ def bare_workers(machine: Machine, context: Context, children: int, plain: Celer
 
 @contextmanager
 def serving(machine: Machine, context: Context) -> Iterator[str]:
-    """Run the HTTP API while the block runs; give its address."""
+    """Run the HTTP API during the block; yield its address."""
     program = supervision.api("127.0.0.1", servers.free_port(), "")
     url = f"http://127.0.0.1:{program.environment['EBB_PORT']}"
     with _process(machine, context, program) as process:
@@ -110,7 +110,7 @@ def _check(process: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def app(machine: Machine) -> Iterator[Celery]:
-    """Give a Celery app that sends tasks by name."""
+    """Yield a Celery app that sends tasks by name."""
     sending = Celery("benchmarks", set_as_current=False)
     sending.conf.update(configuration(machine.redis.url()))
     try:
@@ -121,7 +121,7 @@ def app(machine: Machine) -> Iterator[Celery]:
 
 @contextmanager
 def client(machine: Machine, namespace: str) -> Iterator[Client]:
-    """Give a client of one namespace."""
+    """Yield a client of one namespace."""
     asking = Client(machine.redis.url(), namespace)
     try:
         yield asking
@@ -130,7 +130,7 @@ def client(machine: Machine, namespace: str) -> Iterator[Client]:
 
 
 def seconds_until_done(machine: Machine, calls: Sequence[Call]) -> float:
-    """Send tasks at once; return how long it takes until the last one's result is there."""
+    """Send tasks at once; return the seconds until the last result."""
     with app(machine) as sending:
         began = time.perf_counter()
         sent = ResultSet([_send(sending, task, arguments) for task, arguments in calls], app=sending)

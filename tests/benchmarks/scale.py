@@ -1,4 +1,4 @@
-"""How large a benchmark is: a full run's million, a quick one's tens of thousands, or as many as the disk holds."""
+"""The size of a benchmark: a million facts, tens of thousands for a quick run, or another number."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ FACTS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many facts are stored, how many are due, and how often everything is measured."""
+    """The number of stored facts, of due facts, and of repetitions."""
 
     facts: int
     rounds: int
@@ -16,27 +16,27 @@ class Size:
 
     @property
     def due(self) -> int:
-        """Return how many facts are due at every size of the table."""
+        """Return the number of due facts, equal for every size of the table."""
         return min(self.facts, FACTS) // 100
 
     @property
     def small(self) -> int:
-        """Return how many facts the smaller table has."""
+        """Return the number of facts of the smaller table."""
         return min(self.facts, FACTS) // 10
 
     @property
     def each(self) -> int:
-        """Return how many facts a namespace has where there are many of them."""
+        """Return the number of facts of a namespace in databases with many."""
         return min(self.facts, FACTS) // 100
 
     @property
     def steps(self) -> list[int]:
-        """Return how many facts the tables have that a curve leads through."""
+        """Return the sizes of the tables of a curve."""
         return sorted({self.small, self.small * 3, self.small * 10, self.facts})
 
     @property
     def times(self) -> str:
-        """Return in words how many times the small table's facts the largest one has."""
+        """Return in words the ratio of the sizes of the largest and the small table."""
         return {10: "ten"}.get(self.facts // self.small, str(self.facts // self.small))
 
 

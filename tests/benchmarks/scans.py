@@ -1,4 +1,4 @@
-"""Decay as the sources describe it, a scan of all there is, against a pass over what is due: the same work, by turns.
+"""Decay as the sources describe it, by scans of all facts, against passes over due facts, in turn.
 
 The scans have a copy of the tables for themselves, with no other index than the primary key, no trigger and no log of
 what they did. They compute what Ebb computes, by the same closed form, so that both change the very same facts.
@@ -135,7 +135,7 @@ Ways = dict[str, Callable[[Connection], int]]
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure a small and the large table, with as many facts due in each."""
+    """Measure a small and the large table, with equally many facts due."""
     for facts in (size.small, size.facts):
         context = prepared(machine, size, facts)
         ebb = [_pass(context, size.due) for _ in range(size.rounds)]
@@ -150,7 +150,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def prepared(machine: Machine, size: Size, facts: int) -> Context:
-    """Return a database in which so many facts are due, with a copy for the scans."""
+    """Return a database with that many due facts, and a copy for the scans."""
     context = data.prepare(machine, passes.layout(size, facts))
     with session(context) as db:
         db.execute(passes.literal(passes.KEEP_DUE, data.AT))
@@ -163,7 +163,7 @@ def prepared(machine: Machine, size: Size, facts: int) -> Context:
 
 
 def _tell(answers: Answers, name: str, runs: Sequence[tuple[float, float]]) -> float:
-    """Note the seconds and the log of some runs; return the median of the seconds."""
+    """Record the seconds and the log of runs; return the median seconds."""
     answers.add(f"{name}, log written", "MiB", [logged for _, logged in runs])
     return answers.add(name, "s", [took for took, _ in runs]).median
 
@@ -192,7 +192,7 @@ def _ways() -> Ways:
 
 
 def _rolled_back(context: Context, way: Callable[[Connection], int], due: int) -> tuple[float, float]:
-    """Return how long a scan takes and how many MiB of log it writes; what it did is undone and cleared away."""
+    """Return the seconds of a scan and the MiB of log that it writes; it is rolled back and vacuumed."""
     changed: list[int] = []
     with session(context) as db:
         db.execute("checkpoint")
@@ -212,12 +212,12 @@ def _log_position(db: Connection) -> int:
 
 
 def scan(db: Connection, now: datetime, *, everything: bool) -> int:
-    """Compute every row, and write all or those that change; return how many changed."""
+    """Compute every row, and write all or the changed ones; return the number of changes."""
     return _write(db, now, sql.SQL("peer_activity"), everything=everything)
 
 
 def take_slices(db: Connection, now: datetime, segments: Ints, skipped: Ints, taken: Ints) -> int:
-    """Compute a slice of each segment at once, so many rows behind so many, and write what changes."""
+    """Compute a slice of each segment at once, given by offset and length, and write the changes."""
     slices = {"segments": segments, "skipped": skipped, "taken": taken}
     source = sql.SQL(SLICES).format(**{name: sql.Literal(values.tolist()) for name, values in slices.items()})
     return _write(db, now, source, everything=False)
@@ -252,7 +252,7 @@ def _row_by_row(db: Connection, now: datetime) -> int:
 
 
 def _became(strength: float, coactivations: int, age: float, _: int, fidelity: int) -> tuple[float, int, int]:
-    """Return salience, tier and fidelity now: the same closed form, one fact at a time."""
+    """Return the current salience, tier and fidelity: the same closed form, one fact at a time."""
     scale = strength + 0.1
     hot_until = 6.0 if coactivations > 5 else min(max(math.log(strength / 0.7) * scale / 0.005, 0.0), 6.0)
     cold_from = max(6.0, hot_until + (math.log(strength / 0.4) * scale - 0.005 * hot_until) / 0.02)

@@ -1,4 +1,4 @@
-"""Recall against what most would write instead: pgvector's HNSW alone, and beside it PostgreSQL's own text search."""
+"""Recall against simple alternatives: pgvector's HNSW alone, and with PostgreSQL's text search."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Way = Callable[[Asked], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Searcher:
-    """Hand-written searches over the same tables, on a connection of their own; each embeds its question itself."""
+    """Hand-written searches over the same tables, on a separate connection; each embeds its question."""
 
     context: Context
     db: Connection
@@ -71,7 +71,7 @@ class Searcher:
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Ask the same questions of each, one after the other, query by query."""
+    """Send the same questions to each search, query by query."""
     context = data.prepare(machine, data.even("recalls", size.small, 10))
     asked = recalls.known_items(context, size.queries)
     where = f"{size.small:,} facts in 10 namespaces"

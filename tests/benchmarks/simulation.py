@@ -13,7 +13,7 @@ Process: TypeAlias = Generator[Any, Any, None]
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Requests of one kind: how many arrive a second, and measured times, in seconds, that one occupies a child."""
+    """Requests of one kind: arrivals per second, and measured service times in seconds."""
 
     rate: float
     service: Sequence[float]
@@ -22,7 +22,7 @@ class Lane:
 def simulate(
     lanes: Mapping[str, Lane], children: int, seconds: float, *, transit: float = 0.0, seed: int = 0
 ) -> dict[str, list[float]]:
-    """Return for each lane the seconds from request to answer, of `seconds` of load.
+    """Return for each lane the seconds from request to answer, during `seconds` of load.
 
     Arrivals are independent (Poisson), service times are drawn from the measured ones, and all lanes share the
     children, first come, first served. `transit` is what an answer takes besides waiting and service.
@@ -57,7 +57,7 @@ MOST_BUSY = 0.95
 
 
 def children_for(lanes: Mapping[str, Lane], most_p95: float, *, transit: float = 0.0) -> int:
-    """Return the least number of children by which 95 of 100 requests of each lane are answered in time."""
+    """Return the minimum number of children with which 95 % of the requests of each lane are answered in time."""
     busy = sum(lane.rate * float(np.mean(lane.service)) for lane in lanes.values())
     longest = max(float(np.mean(lane.service)) for lane in lanes.values())
     seconds = max(4_000 / min(lane.rate for lane in lanes.values()), 500 * longest)

@@ -1,4 +1,4 @@
-"""Random slices of 3 %, as the sources take them: when each fact is seen, what is wrong until then, the cost."""
+"""Random slices of 3 % per cycle, as in the sources: when facts are visited, and the error and cost until then."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ Pass = Callable[[int], Bools]
 
 @dataclass(frozen=True, slots=True)
 class Year:
-    """What a year of daily cycles leaves.
+    """The result of a year of daily cycles.
 
     Days until each fact was first seen and from each change to its writing; day by day, before the cycle, the share of
     facts whose stored tier or fidelity is not what it should be; and how many changes still wait in the end.
@@ -39,7 +39,7 @@ class Year:
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Let daily slices and daily passes over what is due follow the same facts through a year; then time both."""
+    """Simulate daily slices and daily passes over due facts for a year on the same facts; then time both."""
     rng = np.random.default_rng(SEED)
     facts = max(size.facts // SEGMENTS, 100)
     console.print(f"  slices of {SHARE:.0%} of a segment of {facts:,} facts, a cycle a day; seed {SEED}")
@@ -51,7 +51,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def slice_of(rng: np.random.Generator, facts: int) -> Bools:
-    """Return which facts are in a contiguous batch that begins anywhere it fits, as documented."""
+    """Return the facts of a contiguous batch with a random start, as documented."""
     batch = max(int(facts * SHARE), 1)
     start = int(rng.integers(facts - batch + 1))
     places = np.arange(facts)
@@ -60,7 +60,7 @@ def slice_of(rng: np.random.Generator, facts: int) -> Bools:
 
 
 def follow(anchors: Anchors, seen_by: Pass | None) -> Year:
-    """Follow unused facts through a year; without `seen_by`, a cycle sees just what is due."""
+    """Simulate unused facts for a year; without `seen_by`, a cycle visits the due facts."""
     rules, began = FadingRules(), data.AT.timestamp()
     state = fade(anchors, began, rules)
     stored, due_at = (state.tier, state.fidelity), state.due_at
@@ -103,7 +103,7 @@ def _tell(answers: Answers, name: str, lived: Year) -> None:
 
 
 def _salience(answers: Answers, anchors: Anchors, rng: np.random.Generator) -> None:
-    """Multiply salience by what the whole age takes at each look, as documented; compare with the closed form."""
+    """Multiply salience by the decay of the whole age at each visit, as documented; compare with the closed form."""
     days, fresh = 90, replace(anchors, last_seen_at=np.full(len(anchors.base), data.AT.timestamp()))
     strength = tiers.strength(fresh.base, fresh.coactivations)
     true = strength * tiers.retention(tiers.curve(strength, fresh.coactivations), np.full(len(strength), float(days)))
@@ -126,7 +126,7 @@ def _salience(answers: Answers, anchors: Anchors, rng: np.random.Generator) -> N
 
 
 def _multiplied(strength: Floats, coactivations: Ints, way: Pass, days: int) -> Floats:
-    """Return stored salience that each look multiplies by the decay of the whole age since the last access."""
+    """Return stored salience, multiplied at each visit by the decay of the whole age since the last access."""
     salience = strength.copy()
     for day in range(1, days + 1):
         recent = day < tiers.RULES.recent_days
@@ -137,7 +137,7 @@ def _multiplied(strength: Floats, coactivations: Ints, way: Pass, days: int) -> 
 
 
 def _cost(machine: Machine, size: Size, answers: Answers) -> None:
-    """Time a cycle of slices over all segments, each set-based and by an index of its own, against Ebb's pass."""
+    """Time a cycle of slices over all segments, each set-based and with its own index, against Ebb's pass."""
     context = scans.prepared(machine, size, size.facts)
     rng = np.random.default_rng(SEED)
     with session(context) as db:
@@ -163,6 +163,6 @@ def _cost(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _slices(rng: np.random.Generator, segments: Ints, facts: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return which segments, and how many rows behind how many a cycle takes of each."""
+    """Return the segments with the offset and length of a cycle's slice."""
     batches = np.maximum((facts * SHARE).astype(np.int64), 1)
     return segments, rng.integers(facts - batches + 1), batches

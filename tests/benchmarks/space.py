@@ -1,4 +1,4 @@
-"""How many bytes a fact takes: by table, by fidelity, and before and after a year without recalls."""
+"""The bytes of a fact: by table, by fidelity, and before and after a year without recalls."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -43,7 +43,7 @@ TEXT = "select avg(octet_length(text)) from facts"
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure a database of full vectors, let a year pass over a copy of it, and measure that."""
+    """Measure a database of full vectors, and a copy of it after a simulated year."""
     original = data.even("recalls", size.small, 10)
     data.prepare(machine, original)
     context = machine.copy(f"bench_{original.name}", "bench_year")
@@ -90,7 +90,7 @@ def _rows(machine: Machine, size: Size) -> dict[str, dict[str, float]]:
 
 
 def _deep(machine: Machine) -> float:
-    """Return how many bytes a fact with a text of `LETTERS` takes in deep memory, indexes included."""
+    """Return the bytes of a fact with a text of `LETTERS` in deep memory, indexes included."""
     context = machine.create("bench_deep_bytes", embedder="hashing")
     said, _ = texts.write(np.random.default_rng(LETTERS), 4 * SUNK)
     for begin in range(0, len(said), 4 * SINK):
@@ -101,7 +101,7 @@ def _deep(machine: Machine) -> float:
 
 
 def _sunk(db: Connection) -> float:
-    """Let every fact end, and sink into deep memory; return how many bytes each takes there, indexes included."""
+    """Move every fact into deep memory; return the bytes of each there, indexes included."""
     facts = db.execute("select namespace, id from facts order by created_at").fetchall()
     for begin in range(0, len(facts), SINK):
         tenants, ids = map(list, zip(*facts[begin : begin + SINK], strict=True))

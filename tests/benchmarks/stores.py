@@ -1,4 +1,4 @@
-"""What storing costs: `store_many` against a bare COPY of the same rows into the same tables."""
+"""The cost of storing: `store_many` against a bare COPY of the same rows into the same tables."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ STAGES: dict[str, tuple[Any, str]] = {
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Store batches into a database that has facts already, and copy each one's rows into another namespace."""
+    """Store batches into a database with facts, and copy the rows of each into another namespace."""
     context = data.prepare(machine, data.even("recalls", size.small, 10))
     count = min(size.facts // 10, 10_000)
     rounds = [_round(context, number, count) for number in range(size.rounds)]
@@ -53,7 +53,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _round(context: Context, number: int, count: int) -> tuple[float, float, dict[str, float]]:
-    """Return seconds of storing, of copying the same rows, and of the parts of storing; nothing is left behind."""
+    """Return the seconds of storing, of copying the same rows, and of the parts of storing; all is rolled back."""
     said, _ = texts.write(np.random.default_rng([number, count]), count)
     given = [new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
     with session(context) as db:
@@ -84,7 +84,7 @@ def _columns(db: Connection, table: str) -> sql.Composed:
 
 
 def _read(db: Connection, table: str, source: int, target: int) -> tuple[sql.Composed, list[bytes]]:
-    """Return the statement that copies a table's rows into another namespace, and what it takes."""
+    """Return the statement that copies a table's rows into another namespace, and its input."""
     columns, name = _columns(db, table), sql.Identifier(table)
     out = sql.SQL("copy (select {}::int, {} from {} where namespace = {}) to stdout (format binary)")
     statement = out.format(sql.Literal(target), columns, name, sql.Literal(source))

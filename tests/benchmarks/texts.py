@@ -1,4 +1,4 @@
-"""Made-up texts that behave like real ones: Zipf's law over a made-up vocabulary, topics, English function words."""
+"""Generated texts with the statistics of real ones: Zipf's law, topics, and English function words."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +32,7 @@ ENDS = ("", "", "", *"lmnrstx")
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A vocabulary with how often each word is said, the words of each topic, and each word's n-gram counts."""
+    """A vocabulary with word frequencies, the words of each topic, and each word's n-gram counts."""
 
     words: list[str]
     common: Floats
@@ -43,7 +43,7 @@ class Language:
 
 @lru_cache(maxsize=1)
 def language() -> Language:
-    """Return the one language of all benchmarks, made again in each process."""
+    """Return the language of all benchmarks, generated in each process."""
     rng = np.random.default_rng(SEED)
     made_up = _made_up(rng)
     words = FUNCTION_WORDS + made_up
@@ -54,14 +54,14 @@ def language() -> Language:
 
 @lru_cache(maxsize=1)
 def embedder() -> HashingEmbedder:
-    """Return the embedder whose vectors these are."""
+    """Return the embedder of the vectors."""
     return HashingEmbedder(Settings(embedder="hashing"))
 
 
 def write(rng: np.random.Generator, count: int) -> tuple[list[str], Vectors]:
-    """Return texts, each of one topic, and their (count, dims) vectors: just those that the embedder makes.
+    """Return texts, each of one topic, and their (count, dims) vectors, equal to the embedder's.
 
-    Its n-grams stay within words, so a text's counts are the sums of its words', which is many times faster.
+    N-grams do not cross words, so a text's counts are the sums of its words', which is many times faster.
     """
     spoken = language()
     lengths = rng.integers(SHORTEST, LONGEST + 1, size=count)
@@ -88,7 +88,7 @@ def _words(rng: np.random.Generator, spoken: Language, topics: Ints) -> Ints:
 
 
 def _made_up(rng: np.random.Generator) -> list[str]:
-    """Return different words of two or three syllables, the most common ones first."""
+    """Return distinct words of two or three syllables, the most common ones first."""
     syllables = np.array(["".join(parts) for parts in product(ONSETS, VOWELS, ENDS)], dtype=object)
     made: dict[str, None] = {}
     while len(made) < VOCABULARY:

@@ -1,4 +1,4 @@
-"""Tasks a second: stores, batches and recalls with one, two and four children, beside an empty task."""
+"""Tasks per second: stores, batches and recalls with one, two and four children, and an empty task."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -26,7 +26,7 @@ Batch = Callable[[], list[Call]]
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Send many tasks at once, and divide by how long the last one's answer takes."""
+    """Send many tasks at once, and divide by the seconds until the last answer."""
     machine.empty_redis()
     context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
     asked = recalls.questions(context, 300)
@@ -48,7 +48,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _batches(asked: Sequence[Asked]) -> dict[str, Batch]:
-    """Return what is sent, by name; what is stored is new each time."""
+    """Return the tasks to send, by name; stored texts are new each time."""
     seeds = count(1_000)
 
     def said(facts: int) -> list[str]:

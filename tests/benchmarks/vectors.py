@@ -1,4 +1,4 @@
-"""Vectors such as language models make: in clusters, and alike within them."""
+"""Generated vectors like those of language models, in clusters of similar ones."""
 
 from functools import lru_cache
 

@@ -1,6 +1,6 @@
-"""Conversations with questions whose evidence is known: the project's own, and public ones from files that are given.
+"""Conversations with questions and labelled evidence: the project's own, and public ones from given files.
 
-None of the public sets is shipped, and none has a default place.
+No public set is shipped or has a default path.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ OWN = "small"
 
 
 def read(path: Path | None) -> tuple[str, list[Conversation]]:
-    """Return the conversations of a file in LoCoMo's form, or the shipped sample year, and what they are called."""
+    """Return the conversations of a file in LoCoMo's format, or the shipped sample year, and their name."""
     if path is None:
         return "the shipped sample year", [sample.year()]
     return path.name, locomo.read(path)
@@ -24,9 +24,9 @@ def read(path: Path | None) -> tuple[str, list[Conversation]]:
 def sets(
     conversations: Path | None, beam_folder: Path | None, memora_folder: Path | None, *, judging: bool = False
 ) -> dict[str, list[Conversation]]:
-    """Return the sets that are given by name; the small one of the project always, unless others judge.
+    """Return the given sets by name; also the project's small set, unless others are for judging.
 
-    A file of conversations is taken whole; of the folders, what constants are chosen on, or with `judging` the rest.
+    A file is used completely; of a folder, the tuning part, or with `judging` the rest.
     """
     found = {} if judging else {OWN: sample.small()}
     if conversations:

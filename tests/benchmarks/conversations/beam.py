@@ -1,4 +1,4 @@
-"""BEAM: long chats with an assistant, and questions of ten abilities that name the messages they rest on.
+"""BEAM: long chats with an assistant, and questions of ten abilities with the messages that answer them.
 
 The folder is that of the chats of one size, such as `chats/100K` of the public repository.
 """
@@ -26,7 +26,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def read(folder: Path, *, judging: bool = False) -> list[Conversation]:
-    """Return the chats to tune on, or those to judge by."""
+    """Return the chats for tuning, or those for judging."""
     numbers = sorted(int(one.name) for one in folder.iterdir() if one.name.isdecimal())
     chosen = [number for number in numbers if (number > TUNING) == judging]
     return [moved(_chat(folder / str(number), f"{folder.name} {number}")) for number in chosen]
@@ -45,9 +45,9 @@ def _chat(folder: Path, name: str) -> Conversation:
 
 
 def _turns(batches: Sequence[dict[str, Any]]) -> dict[int, Turn]:
-    """Return the messages by their ids; one without a date was stated a minute after the one before.
+    """Return the messages by their ids; one without a date is dated a minute after the previous one.
 
-    One of them is a few words and hundreds of thousands of blanks: what no fact may hold is cut off.
+    One of them has a few words and hundreds of thousands of blanks: it is cut to the limit of a fact.
     """
     turns: dict[int, Turn] = {}
     at = datetime.min.replace(tzinfo=UTC)

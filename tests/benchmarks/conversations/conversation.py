@@ -1,4 +1,4 @@
-"""A conversation with questions whose evidence is known, as every benchmark reads it."""
+"""A conversation with questions and labelled evidence, in the format of all benchmarks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ BEGIN = AT - timedelta(days=365)
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One statement, when it was made, and the role of its speaker if the source names one."""
+    """A statement, its time, and the role of its speaker if known."""
 
     at: datetime
     fact: NewFact
@@ -24,7 +24,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Texts that state something, and earlier texts that they make outdated."""
+    """Texts of an update, and earlier texts that it makes outdated."""
 
     newer: frozenset[str]
     older: frozenset[str]
@@ -32,9 +32,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of a conversation: the texts that answer it, when the last of them was stated, and its kind.
+    """A question of a conversation: the texts that answer it, the time of the last one, and its kind.
 
-    A question without evidence is one that nothing in the conversation answers. `changes` are the updates that the
+    The conversation does not answer a question without evidence. `changes` are the updates that the
     answer depends on.
     """
 
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was stated in one namespace, oldest first, what is asked about it, and who speaks."""
+    """The statements of one namespace, oldest first, the questions about it, and the speakers."""
 
     name: str
     turns: list[Turn]
@@ -57,37 +57,37 @@ class Conversation:
 
     @property
     def answerable(self) -> list[Asked]:
-        """Return the questions that have evidence."""
+        """Return the questions with evidence."""
         return [one for one in self.asked if one.evidence]
 
 
 def question(
     namespace: str, text: str, evidence: Iterable[Turn], kind: str = "", changes: Sequence[Change] = ()
 ) -> Asked:
-    """Return a question, answerable since the last of its evidence; one without evidence since the beginning."""
+    """Return a question, answerable from its last evidence on; one without evidence from the beginning."""
     turns = list(evidence)
     since = max((turn.at for turn in turns), default=BEGIN)
     return Asked(namespace, text, texts(turns), since, kind, tuple(changes))
 
 
 def texts(turns: Iterable[Turn]) -> frozenset[str]:
-    """Return what turns say."""
+    """Return the texts of turns."""
     return frozenset(turn.fact.text for turn in turns)
 
 
 def sampled(conversations: Iterable[Conversation]) -> list[Asked]:
-    """Return the questions that have evidence, or if they are many, about `MOST_ASKED` at equal distances."""
+    """Return the questions with evidence, or if there are many, about `MOST_ASKED` at equal distances."""
     every = [question for one in conversations for question in one.answerable]
     return every[:: -(-len(every) // MOST_ASKED) or 1]
 
 
 def in_order(turns: Iterable[Turn]) -> list[Turn]:
-    """Return turns by time; those of one instant stay in their order."""
+    """Return turns ordered by time (stable)."""
     return sorted(turns, key=lambda turn: turn.at)
 
 
 def moved(one: Conversation) -> Conversation:
-    """Return a conversation moved in time so that it begins a year before the present of all generated data."""
+    """Return a conversation shifted in time so that it begins a year before the present of generated data."""
     by = BEGIN - one.turns[0].at
     turns = [replace(turn, at=turn.at + by) for turn in one.turns]
     asked = [replace(question, answerable_since=question.answerable_since + by) for question in one.asked]

@@ -14,7 +14,7 @@ STATED_AT = "%I:%M %p on %d %B, %Y"
 
 
 def read(path: Path) -> list[Conversation]:
-    """Return the conversations of a file, each turn one text that begins with its speaker."""
+    """Return the conversations of a file; each turn is a text that begins with its speaker."""
     return [moved(_conversation(one)) for one in json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -41,5 +41,5 @@ def _turns(source: list[dict[str, Any]]) -> dict[str, Turn]:
 
 
 def _evidence(one: dict[str, Any]) -> list[str]:
-    """Return the ids of a question's evidence, some of which are given as "D8:6; D9:17"."""
+    """Return the ids of a question's evidence, which may be joined as in "D8:6; D9:17"."""
     return [id_ for given in one["evidence"] for id_ in re.split(r"[;\s]+", given)]

@@ -1,4 +1,4 @@
-"""Memora: months of short sessions in which a user adds, changes and withdraws things (Apache-2.0).
+"""Memora: months of short sessions in which a user adds, changes and withdraws information (Apache-2.0).
 
 The folder is one of the periods, such as `data/weekly` of the public repository. A question names the sessions that
 hold its evidence, and those that withdrew or replaced something; within a session, what the user wanted remembered is
@@ -24,7 +24,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The turns of one session, and those of them that a user wants remembered."""
+    """The turns of a session, and those that the user wants to be remembered."""
 
     turns: list[Turn]
     marked: list[Turn]
@@ -32,14 +32,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of evidence: the sessions that hold it, and what it says."""
+    """A piece of evidence: its sessions, and its values."""
 
     sessions: list[int]
     values: list[str]
 
 
 def read(folder: Path, *, judging: bool = False) -> list[Conversation]:
-    """Return the personas to tune on, or those to judge by."""
+    """Return the personas for tuning, or those for judging."""
     personas = sorted(one for one in folder.iterdir() if (one / "conversations").is_dir())
     chosen = personas[TUNING:] if judging else personas[:TUNING]
     return [moved(_persona(one, f"{folder.name} {one.name}")) for one in chosen]
@@ -82,7 +82,7 @@ def _session(source: dict[str, Any]) -> Session:
 
 
 def _items(value: Any) -> Iterator[Item]:
-    """Yield every piece of evidence in nested lists and objects: whatever names its session or sessions."""
+    """Yield every piece of evidence in nested lists and objects: objects that name sessions."""
     match value:
         case {"session_id": int() as session}:
             yield Item([session], list(_values({name: one for name, one in value.items() if name != "session_id"})))
@@ -97,7 +97,7 @@ def _items(value: Any) -> Iterator[Item]:
 
 
 def _values(value: Any) -> Iterator[str]:
-    """Yield what a piece of evidence says, numbers as people write them."""
+    """Yield the values of a piece of evidence, numbers as people write them."""
     match value:
         case bool() | None:
             return
@@ -112,7 +112,7 @@ def _values(value: Any) -> Iterator[str]:
 
 
 def _turns_of(item: Item, sessions: dict[int, Session]) -> list[Turn]:
-    """Return the marked turns that say most of an item's values; all of them where none says any."""
+    """Return the marked turns with most of an item's values; all of them if none has any."""
     marked = [turn for number in item.sessions if number in sessions for turn in sessions[number].marked]
     said = [_said(turn, item.values) for turn in marked]
     if len(item.sessions) > 1:
@@ -126,7 +126,7 @@ def _said(turn: Turn, values: Sequence[str]) -> int:
 
 
 def _change(item: Item, sessions: dict[int, Session]) -> Change | None:
-    """Return what withdraws or replaces something, and what stated it before; nothing where no turn did."""
+    """Return the turns that withdraw or replace something, and the earlier statements; empty without such turns."""
     (number,) = item.sessions
     newer = texts(_turns_of(item, sessions))
     earlier = [turn for other, session in sessions.items() if other < number for turn in session.marked]

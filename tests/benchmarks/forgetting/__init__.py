@@ -1,4 +1,4 @@
-"""What forgetting keeps and what it costs: chosen shares of conversations, and a year of lifetimes."""
+"""What forgetting keeps and costs: selected shares of conversations, and a year of lifetimes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.benchmarks.machine import Machine
 
 
 def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conversation]], path: Path | None) -> None:
-    """Draw the forgetting curve of each set, and what deep memory keeps of it; live a year with lifetimes."""
+    """Measure the forgetting curve of each set, its deep memory, and a year with lifetimes."""
     for name, conversations in sets.items():
         curve.measure(machine, answers, name, conversations)
         deep.measure(machine, answers, name, conversations)

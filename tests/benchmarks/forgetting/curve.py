@@ -1,7 +1,7 @@
-"""The forgetting curve: how much of what is asked later stays where only a share of a conversation is kept.
+"""The forgetting curve: the evidence of later questions that is left if only a share of a conversation is kept.
 
-What is kept is chosen without having seen a question. Each way to choose is an order of a conversation's facts, best
-first; of one copy of the stored facts the last of that order are erased, and again, and each time questions are asked.
+Facts are selected without knowing the questions. Each selection is an order of a conversation's facts, best first; the
+last of that order are erased from a copy of the stored facts step by step, and each time the questions are sent.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ FACTS = """
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact as the choice sees it, and when it was used last or, if never, stated."""
+    """A fact as the selection sees it, and its last use or, without any, its statement."""
 
     id: UUID
     text: str
@@ -79,10 +79,10 @@ Choice: TypeAlias = Callable[[Sequence[Fact], frozenset[str]], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is left at one share: of each question which share of its evidence is kept, of those asked recall@10.
+    """The results at one share: of each question the share of its evidence that is kept, of those asked recall@10.
 
-    `outdated` has, of each question asked about something that was withdrawn or replaced, which share of that is among
-    the first ten.
+    `outdated` has, of each question asked about something that was withdrawn or replaced, the share of that among the
+    first ten.
     """
 
     recall: list[float]
@@ -94,7 +94,7 @@ Curve: TypeAlias = dict[float, Point]
 
 
 def measure(machine: Machine, answers: Answers, name: str, conversations: Sequence[Conversation]) -> None:
-    """Draw the curves of all choices on one set."""
+    """Measure the curves of all selections on one set."""
     curves: dict[str, list[Curve]] = {}
     for database, life in LIVES.items():
         context = machine.create(database)
@@ -115,7 +115,7 @@ Orders: TypeAlias = Mapping[str, Sequence[UUID]]
 
 
 def _choices(context: Context, conversations: Sequence[Conversation], *, used: bool) -> Iterator[tuple[str, Orders]]:
-    """Yield each way to choose with its orders; what use does not change is only tried without."""
+    """Yield each selection with its orders; those that do not depend on use are tried without it."""
     if used:
         yield "Ebb, with use", _orders(context, conversations, _by_value)
         yield "least recently used", _orders(context, conversations, _by_use)
@@ -147,13 +147,13 @@ def _shuffled(context: Context, namespace: str, rng: np.random.Generator) -> lis
 
 
 def facts_of(context: Context, namespace: str) -> list[Fact]:
-    """Return the facts of a namespace, the oldest first."""
+    """Return the facts of a namespace, oldest first."""
     with session(context) as db, db.cursor(row_factory=class_row(Fact)) as cursor:
         return cursor.execute(FACTS, [namespace]).fetchall()
 
 
 def standing(facts: Sequence[Fact]) -> Standing:
-    """Return what facts have going for them."""
+    """Return the features of facts."""
     base, coactivations = np.array([one.base for one in facts]), np.array([one.coactivations for one in facts])
     return Standing(
         content=np.array([one.content for one in facts]),
@@ -180,17 +180,17 @@ def _by_spacing(facts: Sequence[Fact], _: frozenset[str]) -> Floats:
 
 
 def _by_value_and_spacing(facts: Sequence[Fact], _: frozenset[str]) -> Floats:
-    """Return the value where the days since the last use count less after each use."""
+    """Return the value if the days since the last use count less after each use."""
     return rank(standing(facts)) + WEIGHTS.a_day * _ages(facts) * (1 - 1 / _growth(facts))
 
 
 def _ages(facts: Sequence[Fact]) -> Floats:
-    """Return the days since each fact was used last."""
+    """Return the days since the last use of each fact."""
     return (AT.timestamp() - _instants(one.last_seen_at for one in facts)) / 86_400
 
 
 def _growth(facts: Sequence[Fact]) -> Floats:
-    """Return by which factor the uses of each fact have prolonged its life."""
+    """Return the factor by which the uses of each fact have prolonged its life."""
     uses = np.array([one.shown + one.used for one in facts], np.float64)
     return np.power(GROWTH, np.minimum(uses, MOST_GROWING))
 
@@ -206,7 +206,7 @@ def _instants(instants: Iterable[datetime]) -> Floats:
 def _curve(
     machine: Machine, database: str, context: Context, conversations: Sequence[Conversation], orders: Orders
 ) -> Curve:
-    """Erase ever more of a copy, the last in order first, and ask."""
+    """Erase increasing shares of a copy, the last in order first, and send the questions."""
     left = machine.copy(database, LEFT)
     left.__dict__["embedder"] = context.embedder
     texts = {one.id: one.text for name in orders for one in facts_of(left, name)}
@@ -236,7 +236,7 @@ def _asked(context: Context, conversations: Sequence[Conversation]) -> Point:
 
 
 def _kept(conversations: Sequence[Conversation], kept: Mapping[str, set[str]]) -> list[float]:
-    """Return of each question which share of its evidence is among the texts kept of its namespace."""
+    """Return for each question the share of its evidence among the texts kept of its namespace."""
     asked = [one for every in conversations for one in every.answerable]
     return [len(one.evidence & kept[one.namespace]) / len(one.evidence) for one in asked]
 
@@ -247,7 +247,7 @@ def _found(context: Context, asked: Asked) -> list[str]:
 
 
 def _report(answers: Answers, name: str, curves: Mapping[str, Sequence[Curve]]) -> None:
-    """Add the figures of the table, and of the plot all points with their intervals; each is a mean over seeds."""
+    """Add the figures of the table, and all points of the plot with intervals; each is a mean over seeds."""
     drawn = answers.details.setdefault("curves", {}).setdefault(name, {})
     for choice, seeds in curves.items():
         for share in SHARES:
@@ -259,7 +259,7 @@ def _report(answers: Answers, name: str, curves: Mapping[str, Sequence[Curve]]) 
 
 
 def _columns(points: Sequence[Point]) -> dict[str, list[float]]:
-    """Return the measures of one share by name, of each question the mean over seeds."""
+    """Return the measures of one share by name, for each question the mean over seeds."""
     columns = {
         "evidence kept": [one.kept for one in points],
         "recall@10": [one.recall for one in points],
@@ -271,7 +271,7 @@ def _columns(points: Sequence[Point]) -> dict[str, list[float]]:
 def _deleted(
     machine: Machine, answers: Answers, name: str, context: Context, conversations: Sequence[Conversation], whole: Point
 ) -> None:
-    """Measure what was withdrawn or replaced: among the results of a whole memory, and where its deletion was asked."""
+    """Measure withdrawn or replaced statements: among the results of a whole memory, and after a deletion request."""
     if not whole.outdated:
         return
     left = machine.copy(FRESH, LEFT)

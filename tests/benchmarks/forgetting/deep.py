@@ -1,4 +1,4 @@
-"""Deep memory: what a year without use costs where a question also goes to what ended by itself, and what it takes."""
+"""Deep memory: the loss of a year without use if questions include deep memory, and the cost."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ LETTERS = "select coalesce(avg(length(text)), 0)::float8 from facts"
 
 
 def measure(machine: Machine, answers: Answers, name: str, conversations: Sequence[Conversation]) -> None:
-    """Ask a fresh memory, let a year pass in which nothing is used, and ask again with deep memory."""
+    """Ask a fresh memory, simulate a year without use, and ask again with deep memory."""
     context = machine.create(DATABASE, forget_limit="1", forget_limit_week="1")
     for one in conversations:
         store.store_many(context, one.name, [turn.fact for turn in one.turns], AT)
@@ -52,7 +52,7 @@ def measure(machine: Machine, answers: Answers, name: str, conversations: Sequen
 
 
 def _let_a_year_pass(context: Context) -> None:
-    """Let what has ended in a year go, and sink."""
+    """Forget the facts that ended within a year, and move them to deep memory."""
     run = uuid4()
     for part in passes.plan(context, run, A_YEAR_LATER, force=True):
         passes.apply(context, part, lambda: None)
@@ -66,7 +66,7 @@ def _sink(context: Context) -> None:
 
 
 def _asked(context: Context, asked: Sequence[Asked], at: datetime, *, deep: bool) -> tuple[list[float], list[float]]:
-    """Return the recall@10 of each question, which finds everything where it was, and the seconds that it took."""
+    """Return the recall@10 and the seconds of each question; the memory stays unchanged."""
     shares, seconds = [], []
     for one in asked:
         began = perf_counter()

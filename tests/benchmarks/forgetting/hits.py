@@ -1,4 +1,4 @@
-"""What an agent asks for in a year: few things often (Zipf), most hardly ever, and rather what is new (recency)."""
+"""The questions of an agent in a year: few topics often (Zipf), most hardly ever, recent ones more often."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that can be asked for since an instant: by a question, or by some words of a fact."""
+    """A topic that can be asked for from an instant on: by a question, or by words of a fact."""
 
     since: datetime
     text: str
@@ -33,20 +33,20 @@ Recall: TypeAlias = tuple[datetime, str]
 
 
 def of_facts(conversation: Conversation) -> list[Topic]:
-    """Return facts as topics: asking by them is independent of the questions."""
+    """Return facts as topics, which are independent of the questions."""
     return [Topic(turn.at, turn.fact.text, whole=False) for turn in conversation.turns]
 
 
 def of_questions(conversation: Conversation, fold: int | None) -> list[Topic]:
-    """Return the questions as topics, each since it can be answered: all of them, or every second one."""
+    """Return the questions as topics, each from when it can be answered: all of them, or every second one."""
     asked = conversation.asked if fold is None else conversation.asked[fold::2]
     return [Topic(one.answerable_since, one.text, whole=True) for one in asked]
 
 
 def recalls(topics: Sequence[Topic], a_day: float, begin: datetime, days: float, seed: Sequence[int]) -> list[Recall]:
-    """Return when what is asked, in order: so many a day on average, at random moments.
+    """Return (time, topic) of the requests in order: a number per day on average, at random instants.
 
-    Which topics are the popular ones is drawn at random, without looking at them.
+    The popular topics are chosen at random, independent of their content.
     """
     rng = np.random.default_rng(list(seed))
     popularity = 1.0 / (1.0 + rng.permutation(len(topics))) ** ZIPF

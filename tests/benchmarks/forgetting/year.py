@@ -1,4 +1,4 @@
-"""A year of an agent's life: facts are stored when they were said, recalls touch them, a pass runs every night."""
+"""A simulated year of an agent: facts are stored when they were stated, recalls touch them, a pass runs every night."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ Asking: TypeAlias = Literal["none", "words of facts", "other questions"]
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How a year is lived: how facts are kept, by what and how often a day each namespace is asked."""
+    """The settings of a year: how facts are kept, and the topics and number of recalls per day of each namespace."""
 
     keeping: Keeping
     asking: Asking = "none"
@@ -42,7 +42,7 @@ Event: TypeAlias = tuple[datetime, int, str, "Sequence[Turn] | str"]
 
 
 def live(context: Context, conversations: Sequence[Conversation], life: Life) -> None:
-    """Let the year until the present pass over an empty database, that of all conversations at once."""
+    """Simulate the year until the present on an empty database, for all conversations at once."""
     events = sorted(chain.from_iterable(_events(one, i, life) for i, one in enumerate(conversations)), key=_when)
     evening = BEGIN
     for at, _, name, what in [*events, (AT, 2, "", "")]:
@@ -88,7 +88,7 @@ def _store(context: Context, name: str, turns: Sequence[Turn], life: Life, at: d
 
 
 def _ask(context: Context, name: str, text: str, at: datetime) -> None:
-    """Recall, and do afterwards what tasks do: touch what was returned, restore faded vectors; the first is used."""
+    """Recall, then as tasks do: touch the results, restore faded vectors; the first result is used."""
     found = recall.recall(context, name, recall.Question(text), at).results
     touched = touch.touch(context, name, [result.id for result in found], at)
     if found:
@@ -109,5 +109,5 @@ def _night(context: Context, life: Life, at: datetime) -> None:
 
 
 def halves(life: Life) -> list[Life]:
-    """Return the lives that answer for all questions: two with a half of them asked each, if those asked are others."""
+    """Return the years that answer all questions: two with half of them asked each, if the asked ones are others."""
     return [replace(life, fold=fold) for fold in (0, 1)] if life.asking == "other questions" else [life]

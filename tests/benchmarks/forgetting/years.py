@@ -62,7 +62,7 @@ NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a memory is worth after a year, and what it takes: recall@10, facts left, bytes."""
+    """The state of a memory after a year: recall@10, facts left, bytes."""
 
     recall: float
     live: dict[str, int]
@@ -71,11 +71,11 @@ class State:
 
     @property
     def facts(self) -> int:
-        """Return how many facts are left."""
+        """Return the number of facts left."""
         return sum(self.live.values())
 
     def summary(self, without: "State") -> dict[str, Any]:
-        """Return the state in words, beside that without decay."""
+        """Return the state in words, compared with that without decay."""
         return {
             "recall@10": round(self.recall, 4),
             "facts left": self.facts,
@@ -88,9 +88,9 @@ class State:
 
 
 def measure(machine: Machine, answers: Answers, path: Path | None) -> None:
-    """Live the same year with decay off and on, asked in several ways; forget at random as many facts besides.
+    """Simulate the same year with decay off and on, with several kinds of requests; also forget equally many at random.
 
-    Each year has a database of its own, and as many run at once as there are cores.
+    Each year has its own database, and one runs per core.
     """
     name, all_conversations = conversations.read(path)
     questions = sum(len(one.asked) for one in all_conversations)
@@ -115,7 +115,7 @@ def measure(machine: Machine, answers: Answers, path: Path | None) -> None:
 
 
 def _each(answers: Answers, running: Mapping[str, Future[State]]) -> Iterator[tuple[str, Future[State]]]:
-    """Say each state as soon as it is known, beside the first."""
+    """Print each state as soon as it is known, compared with the first."""
     off = running[OFF].result()
     for name, one in running.items():
         state = one.result()
@@ -143,17 +143,17 @@ def _add_figures(answers: Answers, states: Mapping[str, State], random: Mapping[
 
 
 def lost(off: State, state: State) -> float:
-    """Return by how many points recall@10 is worse."""
+    """Return the loss of recall@10 in points."""
     return 100 * (off.recall - state.recall)
 
 
 def saved(off: State, state: State) -> float:
-    """Return what share of the bytes is saved, in per cent."""
+    """Return the share of saved bytes in percent."""
     return 100 * (1 - state.bytes / off.bytes)
 
 
 def _placebo(machine: Machine, all_conversations: Sequence[Conversation], left: State, seed: int) -> State:
-    """Return what is left where of each namespace as many facts are forgotten as in that state, at random."""
+    """Return the state if equally many facts of each namespace are forgotten at random."""
     context = machine.copy(WHOLE, _database())
     rng = np.random.default_rng([year.SEED, seed])
     for one in all_conversations:
@@ -165,7 +165,7 @@ def _placebo(machine: Machine, all_conversations: Sequence[Conversation], left: 
 
 
 def _lived(machine: Machine, all_conversations: Sequence[Conversation], life: Life) -> State:
-    """Return the state after a year; where half of the questions are asked, the mean of both halves."""
+    """Return the state after a year; if half of the questions are asked, the mean of both halves."""
     states = []
     for one in year.halves(life):
         context = _empty(machine)
@@ -184,7 +184,7 @@ def _unasked(all_conversations: Sequence[Conversation], fold: int | None) -> lis
 
 
 def _mean(states: Sequence[State]) -> State:
-    """Return the mean of two halves, each of which answers for the half of the questions it was not asked."""
+    """Return the mean of two halves, each of which answers the half of the questions that it was not asked."""
     return State(
         float(np.mean([one.recall for one in states])),
         {name: round(float(np.mean([one.live[name] for one in states]))) for name in states[0].live},
@@ -194,7 +194,7 @@ def _mean(states: Sequence[State]) -> State:
 
 
 def _database() -> str:
-    """Return the name of this process's own database."""
+    """Return the name of this process's database."""
     return f"bench_year_{getpid()}"
 
 
@@ -208,7 +208,7 @@ def _empty(machine: Machine) -> Context:
 
 
 def _state(machine: Machine, context: Context, asked: Sequence[Asked]) -> State:
-    """Measure what is left, and drop the database."""
+    """Measure the state, and drop the database."""
     with session(context) as db:
         db.execute("vacuum (full, analyze)")
         (size,) = db.execute(BYTES, [[*data.TABLES, "lexemes", "events"]]).fetchone() or (0,)

@@ -1,4 +1,4 @@
-"""What memories bring back and what they leave out, on several kinds of conversations, without an LLM."""
+"""The quality of recall of several memories on several kinds of conversations, without an LLM."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ PASSAGE = 80
 
 
 def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conversation]], model: Path | None) -> None:
-    """Ask every question of each memory: in its own conversation, and in one that it does not belong to."""
+    """Send every question to each memory: in its own conversation, and in another one."""
     for name, conversations in sets.items():
         turns, asked = (sum(len(one) for one in every) for every in _sizes(conversations))
         answers.details[name] = {"namespaces": len(conversations), "turns": turns, "questions": asked}
@@ -46,7 +46,7 @@ def _sizes(conversations: Sequence[Conversation]) -> Iterator[list[Sequence[obje
 def _memories(
     machine: Machine, answers: Answers, model: Path | None, conversations: Sequence[Conversation]
 ) -> Iterator[tuple[str, Library]]:
-    """Yield each memory that can be measured here, filled, with its name."""
+    """Yield each available memory, filled, with its name."""
     yield "BM25", filled(words.Bm25(), conversations)
     yield f"BM25 on passages of {PASSAGE} words", filled(words.Bm25(PASSAGE), conversations)
     for name, library in libraries.opened(machine, answers):
@@ -67,7 +67,7 @@ def _memories(
 
 
 def filled(library: Library, conversations: Sequence[Conversation]) -> Library:
-    """Return a library that holds the conversations, one namespace each."""
+    """Return a library with the conversations, one namespace each."""
     for one in conversations:
         if isinstance(library, Ebb):
             library.fill(one.name, one.turns)
@@ -77,7 +77,7 @@ def filled(library: Library, conversations: Sequence[Conversation]) -> Library:
 
 
 def outcomes(library: Library, conversations: Sequence[Conversation]) -> list[Outcome]:
-    """Return what a library answers to all questions, those included that belong to another conversation."""
+    """Return a library's answers to all questions, including those of other conversations."""
     every = [question for one in conversations for question in one.asked] + foreign(conversations)
     return [_outcome(library, one) for one in every]
 

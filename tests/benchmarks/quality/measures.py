@@ -21,7 +21,7 @@ FOREIGN, RENAMED, UNANSWERABLE = "of another conversation", "of another conversa
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A question, and the texts that a memory returned, best first, with their relevances if it says any."""
+    """A question, and the texts that a memory returned, best first, with their relevances, if any."""
 
     asked: Asked
     found: list[str]
@@ -34,12 +34,12 @@ class Outcome:
 
     @property
     def right(self) -> list[bool]:
-        """Return of each result whether it is evidence."""
+        """Return for each result whether it is evidence."""
         return [text in self.asked.evidence for text in self.found]
 
     @property
     def why_nothing(self) -> str:
-        """Return why nothing answers the question."""
+        """Return why the conversation does not answer the question."""
         return self.asked.kind if self.asked.kind in {FOREIGN, RENAMED} else UNANSWERABLE
 
 
@@ -54,12 +54,12 @@ def any_found(outcome: Outcome) -> float:
 
 
 def first_share(outcome: Outcome) -> float:
-    """Return the share of evidence that the first result is."""
+    """Return the share of the evidence in the first result."""
     return sum(outcome.right[:1]) / len(outcome.asked.evidence)
 
 
 def reciprocal_rank(outcome: Outcome) -> float:
-    """Return one over the rank of the first evidence; 0 where there is none among the results."""
+    """Return the reciprocal rank of the first evidence; 0 without any among the results."""
     return 1 / (outcome.right.index(True) + 1) if any(outcome.right) else 0.0
 
 
@@ -69,7 +69,7 @@ def precision(outcome: Outcome) -> float:
 
 
 def outdated(outcome: Outcome) -> float:
-    """Return which share of what was withdrawn or replaced is among the first ten."""
+    """Return the share of withdrawn or replaced statements among the first ten."""
     older = frozenset[str]().union(*(change.older for change in outcome.asked.changes))
     return len(older & set(outcome.first)) / len(older)
 
@@ -113,7 +113,7 @@ def _by_kind(answered: Sequence[Outcome]) -> dict[str, list[float]]:
 
 
 def newer_above(change: Change, found: Sequence[str]) -> float | None:
-    """Return whether a newer statement ranks above the older one; nothing where neither is among the results."""
+    """Return whether a newer statement ranks above the older one; None if neither is among the results."""
     newer, older = (
         next((rank for rank, text in enumerate(found) if text in texts), len(found))
         for texts in (change.newer, change.older)
@@ -122,10 +122,10 @@ def newer_above(change: Change, found: Sequence[str]) -> float | None:
 
 
 def foreign(conversations: Sequence[Conversation]) -> list[Asked]:
-    """Return the questions of each conversation as questions of the next one, where nothing answers them.
+    """Return the questions of each conversation as questions of the next one, which does not answer them.
 
-    Where the speakers are known, the questions come again with the other conversation's speakers in place of their own:
-    the names fit then, and nothing else does.
+    If the speakers are known, the questions are repeated with the speakers of the other conversation:
+    then only the names match.
     """
     return [one for i, asking in enumerate(conversations) for one in _foreign(asking, conversations[i - 1])]
 
@@ -147,7 +147,7 @@ def _renamed(text: str, names: Sequence[str], others: Sequence[str]) -> str:
 
 
 def at_floor(answers: Answers, name: str, without: Sequence[Outcome], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Add what the default floor costs and brings beside the outcomes `without` one; return the same figures."""
+    """Add the figures with the default floor, compared with the outcomes `without` one; return them."""
     pairs = [(one, other) for one, other in zip(outcomes, without, strict=True) if one.asked.evidence]
     columns = {
         "recall@10 that the default floor costs": [recall(other) - recall(one) for one, other in pairs],
@@ -164,10 +164,10 @@ def at_floor(answers: Answers, name: str, without: Sequence[Outcome], outcomes: 
 
 
 def calibration(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return of results whose relevance is within each tenth which share is right, by the middle of the tenth.
+    """Return the share of right results among those with a relevance within each tenth, by the middle of the tenth.
 
     Right is evidence among the first ten; wrong are the three most relevant results of each question that nothing
-    answers. Both weigh the same as a whole.
+    answers. Both have the same total weight.
     """
     right = [
         relevance

@@ -1,4 +1,4 @@
-"""Plain BM25 on stems, over whole texts or over passages of them: what a memory has to be better than."""
+"""Plain BM25 on stems, over whole texts or passages: the baseline."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ OVERLAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Scores of n texts, which of a query's k words the best passage of each holds, (n, k), and how many hold each."""
+    """Scores of n texts, the query's k words in the best passage of each, (n, k), and their document frequencies."""
 
     scores: Floats
     held: Bools
@@ -29,7 +29,7 @@ class Terms:
 
 
 class Bm25:
-    """Texts by namespace, whole or in overlapping passages of so many words, the best of which counts."""
+    """Texts by namespace, whole or in overlapping passages of a number of words, the best of which counts."""
 
     def __init__(self, passage: int | None = None) -> None:
         self._passage = passage
@@ -38,18 +38,18 @@ class Bm25:
         self._stem = snowballstemmer.stemmer("english")
 
     def add_many(self, namespace: str, texts: Sequence[str]) -> None:
-        """Keep texts; the namespace is indexed again."""
+        """Store texts; the namespace is indexed again."""
         kept = self._texts.setdefault(namespace, [])
         kept.extend(texts)
         pieces = [(place, piece) for place, text in enumerate(kept) for piece in self._pieces(text)]
         self._indexes[namespace] = _Index([words for _, words in pieces], np.array([place for place, _ in pieces]))
 
     def add(self, namespace: str, text: str) -> None:
-        """Keep one text."""
+        """Store one text."""
         self.add_many(namespace, [text])
 
     def terms(self, namespace: str, query: str) -> "Terms":
-        """Return what is known of the query's words in each text of a namespace."""
+        """Return the matches of the query's words in each text of a namespace."""
         texts, index = self._texts[namespace], self._indexes[namespace]
         words = list(dict.fromkeys(self._words(query)))
         counts, lengths = index.counts(words), np.bincount(index.places, weights=index.lengths, minlength=len(texts))
@@ -62,7 +62,7 @@ class Bm25:
         return Terms(scores, counts[best] > 0, words, by_text.sum(axis=0), float(lengths.mean()))
 
     def search(self, namespace: str, query: str, limit: int) -> list[str]:
-        """Return the texts of the best scores, none that shares no word with the query."""
+        """Return the texts with the best scores that share a word with the query."""
         texts, index = self._texts[namespace], self._indexes[namespace]
         best = np.zeros(len(texts))
         np.maximum.at(best, index.places, index.scores(self._words(query)))
@@ -101,7 +101,7 @@ class _Index:
         return ranking.scores(counts, self.lengths, weights, float(self.lengths.mean()))
 
     def counts(self, words: Sequence[str]) -> Ints:
-        """Return how often each piece has each word, (n, words)."""
+        """Return the number of each word in each piece, (n, words)."""
         found = np.zeros((len(self.lengths), len(words)), np.int64)
         known = [i for i, word in enumerate(words) if word in self._vocabulary]
         found[:, known] = self._counts[:, [self._vocabulary[words[i]] for i in known]].toarray()
