@@ -98,7 +98,7 @@ def test_a_write_without_a_waiting_caller_is_done_and_its_state_reported(client:
     assert done.get("id", id_) == accepted.get("id", id_)
 
 
-def test_a_refused_write_tells_why(client: Client) -> None:
+def test_a_refused_write_gives_the_reason(client: Client) -> None:
     accepted = client.reinforce(str(uuid4()), wait=False)
 
     failed = eventually(lambda: (client.state(accepted["task"]) or {}).get("error"), "it is refused")

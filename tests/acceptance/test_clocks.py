@@ -137,7 +137,7 @@ def test_what_a_client_writes_is_dated_by_the_servers_whether_it_waits_or_not(re
         assert 0 <= since(real, stored_at(real, id_)) < 60
 
 
-def test_a_gap_between_passes_is_said_by_stats_doctor_and_log_until_it_is_confirmed(
+def test_a_gap_between_passes_is_reported_by_stats_doctor_and_log_until_it_is_confirmed(
     real: LiveSystem, client: Client
 ) -> None:
     aged = ahead(days=-6)

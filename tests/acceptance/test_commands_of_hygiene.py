@@ -80,7 +80,7 @@ def test_a_second_delivery_merges_nothing_more(live: LiveSystem, namespace: str)
     assert len(live.facts(namespace)) == 1
 
 
-def test_the_janitor_tells_what_it_culled_in_the_words_of_its_document(live: LiveSystem, namespace: str) -> None:
+def test_the_janitor_reports_culled_facts_with_the_documented_names(live: LiveSystem, namespace: str) -> None:
     def ebb(*arguments: str) -> Any:
         return live.ebb_json("janitor", *arguments, "--namespace", namespace)
 

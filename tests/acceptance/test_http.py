@@ -204,7 +204,7 @@ def test_an_idempotency_key_does_a_write_once_and_answers_the_same_again(api: ht
     assert "another request" in problem(api.post("/memory/facts", json={"text": "Else."}, headers=key), 422)
 
 
-def test_requests_at_once_with_one_idempotency_key_are_answered_alike(api: httpx2.Client) -> None:
+def test_concurrent_requests_with_one_idempotency_key_have_equal_answers(api: httpx2.Client) -> None:
     key = {"Idempotency-Key": f"order-{uuid4()}"}
     id_ = stored(api)
     with ThreadPoolExecutor(8) as threads:

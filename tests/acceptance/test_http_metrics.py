@@ -148,7 +148,7 @@ def test_a_dashboard_with_an_unknown_metric_is_detected(exposed: dict[str, set[s
     assert wrong.name not in exposed
 
 
-def test_panels_lie_side_by_side_and_each_says_what_it_shows() -> None:
+def test_panels_do_not_overlap_and_each_has_a_description() -> None:
     places = set()
     for panel in DASHBOARD["panels"]:
         grid = panel["gridPos"]

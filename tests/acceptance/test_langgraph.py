@@ -119,7 +119,7 @@ def test_the_same_words_at_other_places_are_other_items(store: EbbStore) -> None
     assert keys(store.search(("a", "b"))) == ["X", "x"]
 
 
-def test_search_goes_below_a_path_and_not_beside_it(store: EbbStore) -> None:
+def test_search_covers_items_below_a_path_only(store: EbbStore) -> None:
     for path in (("users",), ("users", "1"), ("users", "12"), ("users", "1", "deep"), ('us"ers', "1")):
         store.put(path, "/".join(path), {"text": "an otter"})
 
@@ -172,7 +172,7 @@ def test_an_unknown_operator_is_named(store: EbbStore) -> None:
         store.search(("docs",), filter={"kind": {"$like": "a"}})
 
 
-def test_a_query_brings_the_best_first_with_scores(store: EbbStore) -> None:
+def test_a_query_returns_the_best_items_first_with_scores(store: EbbStore) -> None:
     store.put(("users", "1"), "drink", {"text": "likes green tea in the morning"})
     store.put(("users", "1"), "ship", {"text": "sails to Zanzibar every spring"})
     store.put(("users", "2"), "drink", {"text": "likes green tea more than anybody"})
@@ -390,7 +390,7 @@ def test_an_item_is_found_in_any_script(store: EbbStore, text: str) -> None:
     assert keys(store.search(("docs",), query=text))[0] == "own"
 
 
-def test_labels_that_only_look_alike_are_other_namespaces(store: EbbStore) -> None:
+def test_similar_labels_are_different_namespaces(store: EbbStore) -> None:
     for label in ("alice", "alice\n", "alice2", "ALICE", "ali%", "ali_e", "ali*"):
         store.put(("users", label), "k", {"label": label})
 

@@ -135,7 +135,7 @@ def test_a_contradiction_is_not_settled_again_by_a_late_message(
     assert live.rows("select superseded_by from facts where id = %s", [old]) == [(None,)]
 
 
-def test_a_late_restore_brings_nothing_back_that_ended_since(live: LiveSystem, client: Client, namespace: str) -> None:
+def test_a_late_restore_revives_no_fact_that_ended_since(live: LiveSystem, client: Client, namespace: str) -> None:
     id_, task_id = client.store("The otter swims.", decay_class="checkpoint")["id"], str(uuid4())
     restore = {"ids": [id_], "namespace": namespace}
     (first,) = answer(live, "memory.restore", restore, task_id)["results"]  # type: ignore[misc]
@@ -150,7 +150,7 @@ def test_a_late_restore_brings_nothing_back_that_ended_since(live: LiveSystem, c
     assert live.rows("select forgotten_reason from facts where id = %s", [id_]) == [("expired",)]
 
 
-def test_a_late_import_brings_no_link_back_that_was_removed_since(
+def test_a_late_import_does_not_add_links_that_were_removed_since(
     live: LiveSystem, client: Client, namespace: str
 ) -> None:
     one, two = (client.store(text)["id"] for text in ("The otter swims.", "The river is deep."))

@@ -74,7 +74,7 @@ def test_a_client_sees_what_it_wrote_and_others_what_the_replica_has(
         assert len(other.facts()["facts"]) == 2
 
 
-def test_the_library_gives_what_an_answer_said_to_its_next_read(
+def test_the_library_sends_the_position_of_an_answer_with_its_next_read(
     system: LiveSystem, both: Replicated, namespace: str
 ) -> None:
     with ExitStack() as stack:

@@ -147,7 +147,7 @@ def test_no_password_is_shown_to_people(running: Place) -> None:
     assert password not in shown
 
 
-def test_the_login_of_flower_is_shown_and_stands_in_no_arguments(running: Place) -> None:
+def test_the_login_of_flower_is_shown_and_is_in_no_arguments(running: Place) -> None:
     status = running.status()
     login = (status["flower_user"], status["flower_password"])
     url = f"{status['flower_url']}/tasks"

@@ -447,7 +447,7 @@ def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
 @given(deeds)
 @example(RESTORED_TWICE)
 @example(EPISODE_STORED_AT_THE_INSTANT_OF_A_HIT)
-def test_any_order_and_repetition_leaves_what_the_book_says(memory: Memory, todo: list[Deed]) -> None:
+def test_any_order_and_repetition_gives_the_state_of_the_model(memory: Memory, todo: list[Deed]) -> None:
     memory = memory.having(forget_limit=1.0)
     memory.rows(EMPTY)
     with transaction(memory.context.database_url) as db:

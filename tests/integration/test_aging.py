@@ -70,7 +70,7 @@ def test_turns_are_counted_once_however_often_and_as_what_kinds_they_are_stored(
     assert memory.rows("select occurred from activity where branch = 1") == [(3,)]
 
 
-def test_a_turn_that_many_tell_at_once_is_counted_once(memory: Memory) -> None:
+def test_a_turn_stored_concurrently_is_counted_once(memory: Memory) -> None:
     def tell(number: int) -> None:
         memory.store({"text": f"Version {number}.", "session": "a", "turn": number % 3, "kind": "episodic"})
 
@@ -188,7 +188,7 @@ def test_what_ages_counts_towards_the_forget_limit_and_is_held(memory: Memory) -
     assert memory.decay(92, force=True).counters.aged == 24
 
 
-def test_the_forecast_tells_what_ages_and_gets_stale(memory: Memory) -> None:
+def test_the_forecast_reports_aging_and_stale_facts(memory: Memory) -> None:
     episode(memory)
     episode(memory, "The wedding.", durability="permanent")
     ahead = forecast.forecast(memory.context, "default", 200, day(0))

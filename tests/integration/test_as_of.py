@@ -231,7 +231,7 @@ def reached(lives: Lives, use: str, id_: UUID) -> bool:
 
 
 @pytest.mark.parametrize("asked", [{}, {"as_of": day(5)}, {"known_as_of": day(5)}])
-def test_explaining_tells_no_word_of_what_was_asked_to_be_forgotten(memory: Memory, asked: dict[str, Any]) -> None:
+def test_explanations_do_not_quote_facts_forgotten_on_request(memory: Memory, asked: dict[str, Any]) -> None:
     id_ = memory.add("The safe opens with 4711.")
     memory.forget(id_, at=10)
     found = memory.ask("What opens the safe?", at=20, explain=True, why=id_, **asked)

@@ -202,7 +202,7 @@ def test_what_is_no_branch_is_neither_made_nor_dropped(memory: Memory) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=16), st.floats(0, 4e9))
 @examples(100)
-def test_older_spells_lie_so_much_earlier(begun: list[tuple[int, int]], seconds: float) -> None:
+def test_older_intervals_are_shifted_by_that_much(begun: list[tuple[int, int]], seconds: float) -> None:
     packed = b"".join(decay_intervals.PACKED.pack(*one, 7, 3) for one in begun)
     older = decay_intervals.PACKED.iter_unpack(decay_intervals.older(packed, seconds))
     for before, after in zip(decay_intervals.PACKED.iter_unpack(packed), older, strict=True):

@@ -210,7 +210,7 @@ def test_a_backfill_keeps_to_its_namespace_unless_it_is_for_all(memory: Memory) 
     assert memory.stats(1, "theirs").decay_classes == {"stable": 1}
 
 
-def test_a_backfill_brings_nothing_back_that_is_over(memory: Memory) -> None:
+def test_a_backfill_revives_no_ended_fact(memory: Memory) -> None:
     memory.store({"text": "Tea is at four.", "decay_class": "session", "decay_class_source": "auto"})
     forgotten = memory.add("Cake on Sunday.", decay_class="checkpoint", decay_class_source="auto")
     memory.decay(0.5)

@@ -76,7 +76,7 @@ def test_by_default_no_llm_is_asked(memory: Memory) -> None:
     assert not Settings().classify_before_write
 
 
-def test_an_addition_is_stored_beside_what_is_known(judged: Memory, llm: StandIn) -> None:
+def test_an_addition_is_stored_besides_known_facts(judged: Memory, llm: StandIn) -> None:
     old = judged.add(PORTO)
     ((action, new),) = stored(judged, LISBON)
     assert (action, live(judged)) == ("added", {old, new})
@@ -191,7 +191,7 @@ def test_a_pinned_fact_may_be_known_already(judged: Memory, llm: StandIn) -> Non
     assert stored(judged, LISBON) == [("unchanged", old)]
 
 
-def test_what_was_wished_forgotten_is_not_judged(judged: Memory, llm: StandIn) -> None:
+def test_facts_forgotten_on_request_are_not_judged(judged: Memory, llm: StandIn) -> None:
     judged.forget(judged.add(LISBON), at=1)
     judged.add(PORTO, at=2)
     llm.always = always("UPDATE")
@@ -310,7 +310,7 @@ def test_after_a_failure_no_task_waits_for_the_llm_for_a_while(judged: Memory, l
     assert stored(judged, "Ana lives by the river in Porto.")[0][0] == "unchanged"
 
 
-def test_rubbish_is_no_reason_to_stop_asking(judged: Memory, llm: StandIn) -> None:
+def test_an_unusable_answer_does_not_pause_the_llm(judged: Memory, llm: StandIn) -> None:
     judged.add(PORTO)
     llm.replies.append(saying("rubbish"))
     assert stored(judged, LISBON)[0][0] == "added"
@@ -434,7 +434,7 @@ def test_a_batch_of_many_is_asked_about_in_several_questions(judged: Memory, llm
     assert [len(question(request)["facts"]) for request in llm.requests] == [20, 20, 5]
 
 
-def test_bad_facts_beside_judged_ones_are_refused_alone(judged: Memory, llm: StandIn) -> None:
+def test_invalid_facts_among_judged_ones_are_refused_alone(judged: Memory, llm: StandIn) -> None:
     judged.add(PORTO)
     llm.always = always("NOOP")
     answers = judged.store("Ana lives by the river in Porto.", {"text": "x", "supersedes": str(uuid4())}, at=10)

@@ -67,7 +67,7 @@ def test_a_database_that_does_not_exist_is_named(memory: Memory) -> None:
         connect(url)
 
 
-def test_a_transaction_commits_at_its_end_and_vanishes_on_an_error(memory: Memory) -> None:
+def test_a_transaction_commits_at_its_end_and_rolls_back_on_an_error(memory: Memory) -> None:
     url = memory.context.database_url
     with pytest.raises(psycopg.errors.DivisionByZero), transaction(url) as db:
         db.execute(ADD + "; select 1 / 0")
@@ -83,7 +83,7 @@ def write(url: str, *statements: str) -> None:
             db.execute(statement.encode())
 
 
-def test_what_is_written_without_waiting_is_committed_at_the_end_or_vanishes(memory: Memory) -> None:
+def test_pipelined_writes_are_committed_at_the_end_or_rolled_back(memory: Memory) -> None:
     url = memory.context.database_url
     with pytest.raises(psycopg.errors.DivisionByZero):
         write(url, ADD, "select 1 / 0")
@@ -168,7 +168,7 @@ def crowded(memory: Memory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("given", [partial(transaction, wait=0.2), reading])
-def test_no_free_connection_is_said_with_what_to_do(crowded: str, given: Callable[[str], Any]) -> None:
+def test_the_error_for_no_free_connection_says_what_to_do(crowded: str, given: Callable[[str], Any]) -> None:
     with pytest.raises(NoConnectionError, match=r"too many connections.*max_connections"), given(crowded):
         pass
 
@@ -218,7 +218,7 @@ def test_who_reads_sees_one_state_to_the_end_and_the_next_one_sees_what_came_mea
         assert db.execute(COUNT).fetchone() == (1,)
 
 
-def test_a_connection_that_failed_or_was_lost_while_reading_is_no_harm_to_the_next(memory: Memory) -> None:
+def test_a_connection_that_failed_or_was_lost_while_reading_does_not_affect_the_next(memory: Memory) -> None:
     url = memory.context.database_url
     with pytest.raises(psycopg.errors.DivisionByZero), reading(url) as db:
         db.execute("select 1 / 0")

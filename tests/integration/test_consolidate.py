@@ -350,7 +350,7 @@ def test_merging_counts_towards_the_forget_limit_and_stops_there(memory: Memory)
     assert memory.value(runs) == 3
 
 
-def test_a_merged_fact_sinks_with_its_near_duplicate_pairs_and_comes_back_with_them(memory: Memory) -> None:
+def test_a_merged_fact_is_demoted_and_promoted_with_its_near_duplicate_pairs(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     merge(memory)
     assert memory.value("select count(*) from likenesses") == 1

@@ -180,7 +180,7 @@ def test_facts_of_the_entities_that_a_prompt_names_are_looked_up(memory: Memory)
     assert gaining("The kitchen of the lake", None) == set()
 
 
-def test_a_part_of_a_file_stands_behind_its_path_and_section(memory: Memory) -> None:
+def test_a_part_of_a_file_follows_its_path_and_section(memory: Memory) -> None:
     memory.add("The cello is in the attic.", kind="chunk", source="notes/house.md", key="Attic", entity="notes")
     assert "notes/house.md § Attic: The cello is in the attic." in inject_from(memory, "cello").text
 

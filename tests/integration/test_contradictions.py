@@ -85,7 +85,7 @@ def test_a_superseding_fact_does_not_contradict_what_it_replaced(memory: Memory)
     assert pairs(memory) == []
 
 
-def test_it_vanishes_when_one_of_both_is_superseded_or_over(memory: Memory) -> None:
+def test_a_contradiction_disappears_when_one_fact_is_superseded_or_ended(memory: Memory) -> None:
     old = add(memory, PORTO, decay_class="session")
     new = add(memory, LISBON)
     assert pairs(memory, at=0.8) == [{old, new}]
@@ -123,7 +123,7 @@ def test_a_key_of_many_values_costs_each_new_fact_ten_pairs_at_most(memory: Memo
     assert len(pairs(memory)) <= 41 * 10
 
 
-def test_of_many_that_store_at_once_everyone_is_seen_by_everyone(memory: Memory) -> None:
+def test_concurrent_stores_find_the_contradictions_of_each_other(memory: Memory) -> None:
     memory.store("Tea at four.")
     for round_ in range(15):
         name = f"round {round_}"
@@ -199,7 +199,7 @@ def test_of_two_that_keep_opposite_facts_at_once_one_prevails(memory: Memory) ->
     assert memory.value("select count(*) from facts where superseded_at is null") == 15
 
 
-def test_accepting_both_settles_it_for_good(memory: Memory) -> None:
+def test_accepting_both_resolves_the_contradiction_permanently(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON)
     for _ in range(2):
         supersede.accept(memory.context, "default", new, old, day(10))

@@ -36,7 +36,7 @@ def test_a_curve_is_what_an_export_has_at_each_instant(memory: Memory, decay_cla
         assert found["confidence"][i] == pytest.approx(row["effective_confidence"], abs=1e-9)
 
 
-def test_passes_do_what_the_curve_foretells_when_it_foretells_it(memory: Memory) -> None:
+def test_passes_make_the_changes_of_the_curve_when_it_predicts_them(memory: Memory) -> None:
     id_ = memory.add("The brook is low.", salience=0.9)
     changes = [one for one in drawn(memory, id_, 0)["changes"] if one["what"] != "culled"]
     assert {"warm", "cold", "pooled to 1/2", "fingerprinted"} <= {one["what"] for one in changes}
@@ -72,7 +72,7 @@ def test_a_pinned_fact_keeps_its_level_until_the_pin_ends(memory: Memory) -> Non
     assert found["salience"][-1] < found["strength"]
 
 
-def test_a_fact_that_is_pinned_for_good_never_ends(memory: Memory) -> None:
+def test_a_fact_pinned_without_end_never_ends(memory: Memory) -> None:
     id_ = memory.add("The brook is low.", decay_class="session")
     memory.pin(id_, at=0.1)
     found = drawn(memory, id_, 3)

@@ -378,7 +378,7 @@ def test_decay_summaries_change_neither_text_nor_summary(memory: Memory) -> None
     assert memory.rows("select text, summary from facts where id = %s", id_) == [("Tea at four.", "tea")]
 
 
-def test_a_later_touch_brings_a_cooled_fact_back_to_life(memory: Memory) -> None:
+def test_a_later_touch_warms_a_cooled_fact(memory: Memory) -> None:
     id_: UUID = memory.add("Tea at four.")
     memory.decay(300)
     memory.touch(id_, at=300)

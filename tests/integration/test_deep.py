@@ -29,7 +29,7 @@ def sunk(memory: Memory) -> UUID:
     return id_
 
 
-def test_what_sank_is_in_one_row_alone(memory: Memory, sunk: UUID) -> None:
+def test_a_demoted_fact_is_a_single_row(memory: Memory, sunk: UUID) -> None:
     for table in ("facts", "activity", "signatures", "vectors", "events"):
         assert memory.value(f"select count(*) from {table}") == 0
     assert memory.value("select id from deep") == sunk
@@ -46,7 +46,7 @@ def test_every_column_is_packed_or_follows_from_others(memory: Memory) -> None:
     assert state - set(packing.USUAL_STATE) == again | {"halvings", "compared", "asked"}
 
 
-def test_what_was_asked_to_be_forgotten_never_sinks(memory: Memory, sunk: UUID) -> None:
+def test_facts_forgotten_on_request_are_never_demoted(memory: Memory, sunk: UUID) -> None:
     asked = memory.add("A secret.")
     memory.forget(asked, at=3)
     assert memory.demote(at=20) == 0
@@ -56,7 +56,7 @@ def test_what_was_asked_to_be_forgotten_never_sinks(memory: Memory, sunk: UUID) 
     assert memory.value("select forgotten_reason from facts") == "asked"
 
 
-def test_what_sank_is_listed_and_restored_as_it_was(memory: Memory, sunk: UUID) -> None:
+def test_demoted_facts_are_listed_and_restored_unchanged(memory: Memory, sunk: UUID) -> None:
     assert memory.forgotten() == [sunk]
     (outcome,) = memory.restore(sunk, at=20)
     assert outcome.action == "restored"  # type: ignore[union-attr]
@@ -79,9 +79,7 @@ def test_deep_memory_is_erased_when_its_owner_says_so(memory: Memory, sunk: UUID
     assert memory.value("select count(*) from deep") == 0
 
 
-def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sinks_again(
-    memory: Memory, twin: Memory
-) -> None:
+def test_an_export_includes_deep_facts_which_are_demoted_again_after_an_import(memory: Memory, twin: Memory) -> None:
     one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", tags=["pet"])
     memory.link(one, two)
     memory.decay(2)
@@ -98,7 +96,7 @@ def test_an_export_carries_what_is_deep_and_an_import_brings_it_to_where_it_sink
     assert twin.value("select count(*) from links") == 1
 
 
-def test_rows_beside_a_deep_fact_are_exported_as_those_of_other_facts_are(memory: Memory) -> None:
+def test_related_rows_of_a_deep_fact_are_exported_as_those_of_other_facts(memory: Memory) -> None:
     one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="session")
     memory.link(one, two)
     memory.decay(2)
@@ -109,7 +107,7 @@ def test_rows_beside_a_deep_fact_are_exported_as_those_of_other_facts_are(memory
     assert after[2:] == before[2:]
 
 
-def test_what_sank_is_exported_byte_by_byte_as_from_where_it_was_imported(memory: Memory, twin: Memory) -> None:
+def test_demoted_facts_are_exported_byte_by_byte_as_after_an_import(memory: Memory, twin: Memory) -> None:
     one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="session")
     memory.add("Mira lives in Porto.", decay_class="permanent")
     memory.link(one, two)
@@ -217,7 +215,7 @@ def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_
     assert memory.ids("Where does Mira hide the spare key?", at=26) == [live]
 
 
-def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory: Memory, sunk: UUID) -> None:
+def test_used_deep_facts_become_live_and_the_others_are_demoted_again(memory: Memory, sunk: UUID) -> None:
     other = memory.add("Mira waters the blue flower.", at=3, decay_class="session")
     memory.decay(5)
     memory.demote(at=7)
@@ -230,7 +228,7 @@ def test_what_is_used_of_deep_memory_lives_again_and_the_rest_sinks_again(memory
     assert restore.revive(memory.context, "default", [sunk], day(20.1)) == ([], [])
 
 
-def test_a_question_as_of_before_the_end_finds_what_sank_since(memory: Memory, sunk: UUID) -> None:
+def test_a_question_as_of_before_the_end_finds_facts_demoted_since(memory: Memory, sunk: UUID) -> None:
     assert memory.ids("Where is the spare key?", at=20, as_of=day(20)) == []
     assert memory.ids("Where is the spare key?", at=20, as_of=day(0.5)) == [sunk]
     assert memory.ids("Where is the spare key?", at=20, as_of=day(2)) == []

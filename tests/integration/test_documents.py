@@ -112,7 +112,7 @@ def test_the_same_words_in_two_files_and_in_a_fact_are_three(memory: Memory) -> 
     assert len(memory.ids("keel")) == 2
 
 
-def test_what_was_read_later_stands(memory: Memory) -> None:
+def test_the_later_reading_of_a_file_wins(memory: Memory) -> None:
     index(memory, "a/b.md", "New.", at=2)
     assert index(memory, "a/b.md", "Old.", at=1).outdated
     assert said(memory) == [("a/b.md", None, "New.")]
@@ -179,7 +179,7 @@ def test_documents_stay_out_of_a_context_unless_wanted(memory: Memory) -> None:
 
 @examples(12)
 @given(versions=st.lists(st.lists(st.sampled_from("abcd"), max_size=4), min_size=1, max_size=5))
-def test_whatever_a_file_said_before_it_ends_with_what_it_says_now(memory: Memory, versions: list[list[str]]) -> None:
+def test_an_indexed_file_reaches_its_current_state_from_any_other(memory: Memory, versions: list[list[str]]) -> None:
     name = f"space-{memory.value('select count(*) from namespaces')}"
     for number, version in enumerate(versions):
         text = "\n\n".join(f"# {head}\n\nText of {head}." for head in version)

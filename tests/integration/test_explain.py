@@ -108,7 +108,7 @@ def test_what_is_purged_while_a_name_is_looked_up_is_answered_as_it_was(
     assert [one.text for one in results] == [CELLO]
 
 
-def test_why_tells_the_rule_that_hides_a_fact_and_where_it_would_stand(memory: Memory) -> None:
+def test_why_reports_the_rule_that_hides_a_fact_and_its_rank_otherwise(memory: Memory) -> None:
     id_ = memory.add(CELLO, decay_class="checkpoint")
     memory.store(*OTHERS)
     found = why(memory, "the violoncello upstairs", id_, at=1)
@@ -116,7 +116,7 @@ def test_why_tells_the_rule_that_hides_a_fact_and_where_it_would_stand(memory: M
     assert found["words"]["shared"] == ["upstair", "upstairs", "violoncello"]
 
 
-def test_why_tells_the_rank_of_what_did_not_fit_within_the_limit(memory: Memory) -> None:
+def test_why_reports_the_rank_of_facts_below_the_limit(memory: Memory) -> None:
     first, second = memory.add("Tea at four, tea at five."), memory.add("Tea at six with a lot of other things.")
     memory.store(*OTHERS)
     found = why(memory, "tea", second, limit=1)
@@ -128,7 +128,7 @@ def test_why_tells_the_rank_of_what_did_not_fit_within_the_limit(memory: Memory)
     assert (recalled["parts"], recalled["score"]) == (result.explain, result.score)
 
 
-def test_why_tells_the_rank_by_meaning_of_what_no_arm_found(memory: Memory) -> None:
+def test_why_reports_the_rank_by_meaning_of_facts_that_no_arm_found(memory: Memory) -> None:
     memory.store(*[f"The violoncello has string number {number}." for number in range(250)])
     far = memory.add("12345 67890")
     found = why(memory, "violoncello strings", far)

@@ -36,7 +36,7 @@ def test_every_field_that_was_given_is_exported(memory: Memory) -> None:
     assert {name: line[name] for name in GIVEN} == GIVEN | {"strength": pytest.approx(0.6)}
 
 
-def test_what_was_exported_and_stored_elsewhere_is_exported_alike(memory: Memory, twin: Memory) -> None:
+def test_an_imported_export_is_exported_equally(memory: Memory, twin: Memory) -> None:
     memory.store(GIVEN, "Tea at four.", {"text": "Nuts are forbidden.", "decay_class": "permanent"})
     memory.touch(memory.ids("nuts")[0], at=2)
     lines = exported(memory, 5)
@@ -59,7 +59,7 @@ def test_what_is_counted_of_each_use_is_exported_by_both_of_its_names(memory: Me
     assert line["normalized_hash"] == hashlib.sha256(b"tea at four.").hexdigest()
 
 
-def test_what_became_of_a_fact_is_said_as_of_the_instant(memory: Memory) -> None:
+def test_the_outcome_of_a_fact_is_as_of_the_instant(memory: Memory) -> None:
     memory.add("Tea at four, said Ana. Cake at five, said Ben.", decay_class="durable")
     memory.decay(10)
     (line,) = exported(memory, 10)

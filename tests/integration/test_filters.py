@@ -71,7 +71,7 @@ def test_parts_of_files_are_left_out_of_lists_and_recalls_where_that_is_wanted(m
     assert memory.ids("north harbour", documents=False) == [own]
 
 
-def test_filters_beside_ids_are_refused(memory: Memory) -> None:
+def test_filters_with_ids_are_refused(memory: Memory) -> None:
     with pytest.raises(InvalidInputError, match="leave out the filters"):
         memory.listed(ids=[memory.add(TEXT)], tag="sea")
 

@@ -62,7 +62,7 @@ def test_each_of_many_ids_is_answered_for_itself(memory: Memory) -> None:
     assert did(memory.forget(live, at=2, namespace="unknown")) == ["unknown"]
 
 
-def test_a_wish_weighs_more_than_what_decay_did_by_itself(memory: Memory) -> None:
+def test_a_deletion_request_overrides_an_ending_by_decay(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     memory.decay(2)
     assert memory.forget(id_, at=3) == [outcome_of(id_, day(3), "asked", "forgotten")]
@@ -71,7 +71,7 @@ def test_a_wish_weighs_more_than_what_decay_did_by_itself(memory: Memory) -> Non
 
 
 @pytest.mark.parametrize("fields", [{"decay_class": "permanent"}, {}])
-def test_only_its_owners_wish_removes_a_permanent_or_pinned_fact(memory: Memory, fields: dict[str, Any]) -> None:
+def test_only_a_deletion_request_removes_a_permanent_or_pinned_fact(memory: Memory, fields: dict[str, Any]) -> None:
     id_ = memory.add(TEXT, confidence=0.2, **fields)
     memory.pin(id_, at=0) if not fields else None
     memory.decay(3_000, force=True)
@@ -80,7 +80,7 @@ def test_only_its_owners_wish_removes_a_permanent_or_pinned_fact(memory: Memory,
     assert memory.ids("spare key", at=3_000) == []
 
 
-def test_a_wish_that_comes_again_after_the_fact_was_restored_does_not_undo_that(memory: Memory) -> None:
+def test_a_repeated_deletion_request_does_not_undo_a_later_restore(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     memory.forget(id_, at=1)
     memory.restore(id_, at=2)
@@ -89,7 +89,7 @@ def test_a_wish_that_comes_again_after_the_fact_was_restored_does_not_undo_that(
     assert memory.ids("spare key", at=2) == [id_]
 
 
-def test_two_threads_that_deliver_the_same_wish_forget_each_fact_once(memory: Memory) -> None:
+def test_concurrent_deliveries_of_a_deletion_request_forget_each_fact_once(memory: Memory) -> None:
     ids = [memory.add(f"Guest number {number}.") for number in range(30)]
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda order: did(memory.forget(*order, at=1)), [ids, ids[::-1]]))
@@ -108,7 +108,7 @@ def test_a_batch_of_a_pass_notes_all_that_it_forgets_in_one_statement(memory: Me
 # Stored again ---------------------------------------------------------------------------------------------------
 
 
-def test_what_was_wished_forgotten_is_not_stored_again(memory: Memory) -> None:
+def test_statements_forgotten_on_request_are_not_stored_again(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     memory.forget(id_, at=1)
     assert said(memory, TEXT, f"  {TEXT.upper()} ", "Tea at four.", at=2)[:2] == [("forgotten", id_)] * 2
@@ -122,7 +122,7 @@ def test_a_first_store_repeated_after_a_deletion_request_stores_nothing(memory: 
     assert said(memory, fact, at=0) == [("forgotten", UUID(fact["id"]))]
 
 
-def test_who_says_again_stores_it_as_new_and_revokes_the_wish(memory: Memory) -> None:
+def test_storing_with_again_adds_the_fact_and_revokes_the_deletion_request(memory: Memory) -> None:
     first = memory.add(TEXT, decay_class="session")
     memory.forget(first, at=0.1)
     again = {"id": str(uuid4()), "text": TEXT, "again": True, "decay_class": "session"}
@@ -138,7 +138,7 @@ def test_what_faded_by_itself_is_stored_as_new(memory: Memory) -> None:
     assert (action, second != first) == ("added", True)
 
 
-def test_a_wish_holds_in_its_namespace_only(memory: Memory) -> None:
+def test_a_deletion_request_applies_to_its_namespace_only(memory: Memory) -> None:
     memory.forget(memory.add(TEXT, namespace="ours"), at=1, namespace="ours")
     memory.add(TEXT, at=2, namespace="theirs")
     assert memory.value("select count(distinct digest) from forgotten_hashes") == 1
@@ -146,7 +146,7 @@ def test_a_wish_holds_in_its_namespace_only(memory: Memory) -> None:
     assert memory.value("select count(distinct digest) from forgotten_hashes") == 2
 
 
-def test_what_is_live_is_a_duplicate_though_an_older_one_was_wished_forgotten(memory: Memory) -> None:
+def test_a_live_statement_is_a_duplicate_even_if_an_older_one_was_forgotten_on_request(memory: Memory) -> None:
     older = memory.add(TEXT)
     memory.rows("update facts set superseded_at = %s where id = %s", day(1), older)
     newer = memory.add(TEXT, at=2)
@@ -269,7 +269,7 @@ def test_a_restored_fact_without_vector_waits_for_one_again(memory: Memory) -> N
     assert memory.stats(2).pending_embeddings == 1
 
 
-def test_what_a_live_fact_says_now_is_not_restored_beside_it(memory: Memory) -> None:
+def test_a_duplicate_of_a_live_fact_is_not_restored(memory: Memory) -> None:
     first = memory.add(TEXT)
     memory.forget(first, at=1)
     ((_, second),) = said(memory, {"text": TEXT, "again": True}, at=2)
@@ -279,7 +279,7 @@ def test_what_a_live_fact_says_now_is_not_restored_beside_it(memory: Memory) -> 
     assert did(memory.restore(second, first, at=5)) == ["restored", "refused"]
 
 
-def test_what_says_the_same_but_is_over_does_not_stand_in_the_way(memory: Memory) -> None:
+def test_an_ended_duplicate_does_not_prevent_a_store(memory: Memory) -> None:
     first = memory.add(TEXT)
     memory.forget(first, at=1)
     said(memory, {"text": TEXT, "again": True, "decay_class": "session"}, at=2)
@@ -295,7 +295,7 @@ def test_ids_that_are_not_there_are_refused_and_the_others_restored(memory: Memo
     assert memory.row(theirs)["forgotten_reason"] == "asked"
 
 
-def test_a_restoration_that_comes_again_after_a_later_wish_does_not_undo_that(memory: Memory) -> None:
+def test_a_repeated_restore_does_not_undo_a_later_deletion_request(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     memory.forget(id_, at=1)
     memory.restore(id_, at=2)
@@ -305,7 +305,7 @@ def test_a_restoration_that_comes_again_after_a_later_wish_does_not_undo_that(me
     assert memory.ids("key", at=3) == []
 
 
-def test_restoring_revokes_the_wish(memory: Memory) -> None:
+def test_restoring_revokes_the_deletion_request(memory: Memory) -> None:
     id_ = memory.add(TEXT)
     memory.forget(id_, at=1)
     memory.restore(id_, at=2)

@@ -308,7 +308,7 @@ def test_regenerating_a_held_fact_keeps_it_held(memory: Memory) -> None:
     assert forgotten(memory, [held]) == 0
 
 
-def test_meeting_the_limit_is_said_loudly(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+def test_reaching_the_limit_is_logged_prominently(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     doubtful(memory, 30)
     with caplog.at_level(logging.WARNING, "workers.decay.passes"):
         memory.decay(FADED)

@@ -131,7 +131,7 @@ def test_with_a_tag_links_lead_to_what_has_it(memory: Memory) -> None:
     assert shown(memory, tag="home").keys() == {cellar, passing[0]}
 
 
-def test_a_fact_with_very_many_links_brings_the_twenty_strongest(memory: Memory) -> None:
+def test_a_fact_with_many_links_adds_the_twenty_strongest(memory: Memory) -> None:
     memory.store(*OTHERS)
     cellar = memory.add(CELLAR)
     leaves = [memory.add(f"{ASIDE[:-1]} number {i}.") for i in range(60)]
@@ -207,7 +207,7 @@ def test_facts_of_related_entities_are_recalled_as_long_as_the_relation_is_in_us
     assert about not in shown(memory, query, at=400)
 
 
-def test_an_entity_with_many_facts_brings_its_newest(memory: Memory) -> None:
+def test_an_entity_with_many_facts_adds_its_newest(memory: Memory) -> None:
     memory.store(*OTHERS)
     ids = [memory.add(f"Postcard {i} came from Riga.", entity="Olga", at=i) for i in range(30)]
     brought = [

@@ -34,7 +34,7 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
     assert [at for _, at in memory.history(id_)] == [0, 1, 2, 3, 5, 6]
 
 
-def test_links_are_left_out_for_who_tells_of_them_otherwise(memory: Memory) -> None:
+def test_links_are_omitted_on_request(memory: Memory) -> None:
     one, other = memory.add("Tea at four."), memory.add("Cake at five.")
     memory.link(one, other, at=1)
     bare = history.history(memory.context, ShowHistory(id=one, links=False), day(2))
@@ -60,7 +60,7 @@ def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> No
     ("at", "state", "pinned"),
     [(0.5, "live", False), (1.5, "live", True), (10.5, "live", False), (11.5, "over", False)],
 )
-def test_how_a_fact_stands_is_said_as_of_the_instant(memory: Memory, at: float, state: str, *, pinned: bool) -> None:
+def test_the_state_of_a_fact_is_as_of_the_instant(memory: Memory, at: float, state: str, *, pinned: bool) -> None:
     id_ = memory.add("Tea at four.", decay_class="session")
     assert history_of(memory, id_, 0.5).state == "live"
     if at >= 1:

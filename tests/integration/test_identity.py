@@ -149,7 +149,7 @@ def test_a_statement_that_leaves_all_open_keeps_out_those_that_say_more(memory: 
     assert actions(memory, DOOR | {"value": "1111"}, at=2) == ["forgotten"]
 
 
-def test_a_fact_of_the_version_before_can_be_restored_beside_another_statement(memory: Memory) -> None:
+def test_a_fact_of_an_earlier_version_can_be_restored_besides_another_statement(memory: Memory) -> None:
     old = memory.add(**DOOR, value="1111")
     memory.rows(EARLIER)
     memory.forget(old, at=1)

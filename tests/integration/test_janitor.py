@@ -68,7 +68,7 @@ def test_its_facts_are_left_as_a_pass_leaves_them(memory: Memory, twin: Memory) 
         assert memory.rows(state) == twin.rows(state)
 
 
-def test_each_run_tells_what_is_new_and_counts_on(memory: Memory) -> None:
+def test_each_run_reports_changes_and_continues_the_count(memory: Memory) -> None:
     doubtful(memory, 3)
     tidied(memory, FADED)
     later = doubtful(memory, 2, prefix="Hearsay")

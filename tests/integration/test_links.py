@@ -96,7 +96,7 @@ def test_a_link_is_kept_while_a_fact_is_forgotten_and_gone_when_it_is_purged(mem
     assert stored(memory) == []
 
 
-def test_the_history_of_a_fact_tells_its_links_but_not_those_to_forgotten_facts(memory: Memory) -> None:
+def test_the_history_of_a_fact_lists_its_links_but_not_those_to_forgotten_facts(memory: Memory) -> None:
     one, two = pair(memory)
     link(memory, one, two, strength=0.5)
     events = history.history(memory.context, ShowHistory(id=one), day(0)).events
@@ -138,7 +138,7 @@ def test_linking_again_adds_nothing_and_no_pair_is_linked_both_ways(memory: Memo
     assert len(pairs) == len(set(pairs))
 
 
-def test_what_is_not_alike_enough_gone_or_of_others_is_not_linked(memory: Memory) -> None:
+def test_dissimilar_forgotten_and_foreign_facts_are_not_linked(memory: Memory) -> None:
     own, superseded, forgotten = (memory.add(text) for text in CATS[:3])
     memory.store({"text": "The tax office opens on Monday.", "supersedes": str(superseded)}, at=1)
     memory.forget(forgotten, at=1)

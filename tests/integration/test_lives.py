@@ -47,7 +47,7 @@ def test_facts_of_long_ago_live_from_now_on(memory: Memory, dated: dict[str, str
     assert {(one.source_date or one.created_at).year for one in found} == {2023}
 
 
-def test_an_explicit_last_use_is_honoured_and_what_is_over_at_once_is_said(memory: Memory) -> None:
+def test_an_explicit_last_use_is_kept_and_facts_that_end_at_once_are_reported(memory: Memory) -> None:
     over, young = stored(
         memory,
         {"text": "Guest 1 takes tea.", "decay_class": "stable", "last_seen_at": day(-700).isoformat()},
@@ -83,7 +83,7 @@ def test_the_answer_has_the_class_its_reason_and_the_end(
         assert (ends(one), one.life.ending.reason) == (pytest.approx(days), ends_for)
 
 
-def test_every_reader_tells_the_same_end(memory: Memory) -> None:
+def test_every_reader_reports_the_same_ending(memory: Memory) -> None:
     (one,) = stored(memory, {"text": "Ana takes green tea.", "entity": "Ana", "key": "tea"}, classify=True)
     expected = (one.life.ending.at, one.life.ending.reason)
     assert expected[1] == "faded"

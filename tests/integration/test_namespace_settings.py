@@ -159,7 +159,7 @@ def test_ranking_uses_each_namespaces_own_confidence(memory: Memory) -> None:
     assert priors["raw"] > priors["default"]
 
 
-def test_a_floor_of_zero_lets_confidence_sink_without_culling(memory: Memory) -> None:
+def test_with_a_floor_of_zero_confidence_falls_without_culling(memory: Memory) -> None:
     memory.choose({FLOOR: 0})
     memory.add("A doubtful fact.")
     memory.decay(3_600)

@@ -25,7 +25,7 @@ def ids(memory: Memory, question: str, **asked: Any) -> list[UUID]:
     return [one.id for one in memory.ask(question, at=30, **asked).results[:2]]
 
 
-def test_a_newer_figure_stands_above_the_older_one(memory: Memory, library: tuple[UUID, UUID]) -> None:
+def test_a_newer_figure_ranks_above_the_older_one(memory: Memory, library: tuple[UUID, UUID]) -> None:
     older, newer = library
     assert ids(memory, ASKED) == [newer, older]
     best, second = memory.ask(ASKED, at=30, explain=True).results[:2]
@@ -49,7 +49,7 @@ def test_updates_are_left_alone_if_settings_say_so(memory: Memory, library: tupl
     assert ids(memory, ASKED) == [*library]
 
 
-def test_of_two_values_of_a_key_the_newer_stands_above(memory: Memory) -> None:
+def test_the_newer_of_two_values_of_a_key_ranks_above(memory: Memory) -> None:
     older = memory.add("Mira lives in Riga, where Mira likes the river.", entity="Mira", key="lives in", value="Riga")
     newer = memory.add("A flat in Leipzig.", at=5, entity="mira", key="Lives in", value="Leipzig")
     assert ids(memory, "Mira, river, lives") == [newer, older]

@@ -217,7 +217,7 @@ def test_the_server_may_ask_with_a_date(api: Api, embedder: OpenAIEmbedder, paus
 
 
 @pytest.mark.parametrize("header", ["soon", "-3", "nan"])
-def test_a_senseless_retry_after_does_no_harm(
+def test_an_invalid_retry_after_is_ignored(
     api: Api, embedder: OpenAIEmbedder, pauses: list[float], header: str
 ) -> None:
     api.replies.append(failure(429, retry_after=header))

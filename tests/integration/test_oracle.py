@@ -47,7 +47,9 @@ def test_every_table_is_compared_or_is_named_with_the_reason_why_not(memory: Mem
     assert all(NOT_COMPARED.values())
 
 
-def test_what_was_done_alike_is_alike_and_one_wrong_row_of_any_table_is_found(memory: Memory, twin: Memory) -> None:
+def test_equal_histories_give_equal_states_and_one_wrong_row_of_any_table_is_found(
+    memory: Memory, twin: Memory
+) -> None:
     memory, twin = (each.having(forget_limit=1.0) for each in (memory, twin))  # as the servers of chaos have it
     cells, until = acted_out(memory.context, 1), datetime.now(UTC)
     assert {cell.kind for cell in cells} == set(KINDS)

@@ -45,7 +45,7 @@ def test_a_short_fact_has_no_passage(memory: Memory) -> None:
     assert memory.ask("Where is the spare key?").results[0].passage is None
 
 
-def test_words_that_stand_together_count_more_than_the_same_ones_spread_over_a_text(memory: Memory) -> None:
+def test_adjacent_words_count_more_than_the_same_ones_spread_over_a_text(memory: Memory) -> None:
     spread = memory.add("The spare one. " + BEFORE + "A key to it, a key. " + AFTER + "A shed, no other shed.")
     together = memory.add(LONG)
     found = memory.ids("Where is the spare key to the shed?", min_relevance=0)

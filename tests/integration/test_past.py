@@ -116,7 +116,7 @@ def test_confidence_is_drawn_only_where_it_is_known(memory: Memory) -> None:
     assert believed[day(10).timestamp()] == 1
 
 
-def test_an_archive_brings_the_past_back(memory: Memory, twin: Memory) -> None:
+def test_an_archive_restores_the_past(memory: Memory, twin: Memory) -> None:
     id_ = memory.add("The brook is low.")
     for at in (1, 3, 9):
         memory.touch(id_, at=at)

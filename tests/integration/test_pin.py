@@ -104,7 +104,7 @@ def test_a_pin_that_comes_again_after_a_later_one_is_refused(memory: Memory) -> 
         memory.pin(id_, at=1)
 
 
-def test_pinning_a_held_fact_releases_it_for_good(memory: Memory) -> None:
+def test_pinning_a_held_fact_releases_it_permanently(memory: Memory) -> None:
     memory.store(*[{"text": f"Rumour {number}.", "confidence": 0.2} for number in range(130)])
     memory.decay(200)
     ((held,), *_) = memory.rows("select fact from activity where held")

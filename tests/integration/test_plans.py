@@ -225,7 +225,7 @@ def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> N
     assert "facts_neighbours" in indexes(filled, turns.ADVANCE, {"namespace": 1, "ids": ids})
 
 
-def test_what_was_said_already_is_found_by_its_hash(filled: Memory) -> None:
+def test_known_statements_are_found_by_hash(filled: Memory) -> None:
     values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": statements.LAST, "most": 1_000}
     assert "facts_said_once" in indexes(filled, statements.KNOWN_BY_HASH, values)
 
@@ -308,7 +308,7 @@ def test_facts_are_compared_by_their_signatures_without_touching_the_table(fille
     assert used["signatures_scan"] == "Index Only Scan"
 
 
-def test_pairs_that_are_alike_are_read_of_one_namespace_alone(filled: Memory) -> None:
+def test_pairs_of_near_duplicates_are_read_from_one_namespace(filled: Memory) -> None:
     used = indexes(filled, duplicate_pairs.OPEN, {"namespace": 3, "now": day(1), "limit": 50_000})
     assert used.keys() & {"likenesses_pkey", "likenesses_other"}
 
@@ -333,7 +333,7 @@ def nearest(db: Any, query: Bit) -> list[Any]:
     return list(signatures.nearest(db, 1, np.frombuffer(query.to_binary()[4:], dtype=np.uint8), 10))
 
 
-def test_small_namespaces_are_still_scanned_exactly_beside_a_large_one(filled: Memory) -> None:
+def test_small_namespaces_are_scanned_exactly_besides_a_large_one(filled: Memory) -> None:
     search_indexes.index_large_namespaces(filled.context)
     values = {"namespace": 3, "query": query_near(0), "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}

@@ -202,7 +202,7 @@ def test_a_prune_takes_all_that_is_due_whatever_share_a_pass_of_decay_takes(memo
     assert counts(small, 1) == (30, 0, 0)
 
 
-def test_two_scheduled_prunes_of_a_minute_are_one_and_do_not_stand_in_the_way_of_decay(memory: Memory) -> None:
+def test_two_scheduled_prunes_of_a_minute_are_one_and_do_not_block_decay(memory: Memory) -> None:
     memory.store({"text": "Tea at four.", "decay_class": "checkpoint"})
     slot: dict[str, Any] = {"slot": day(1)}
     parts = [decay.plan(memory.context, uuid4(), day(1), work="prune", **slot) for _ in range(2)]

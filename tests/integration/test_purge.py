@@ -54,7 +54,7 @@ def test_what_was_superseded_is_purged_after_the_days_of_history_or_never(memory
     assert brief.purge(at=62) == 0
 
 
-def test_of_a_purged_fact_nothing_is_left_but_that_it_was_wished_forgotten(memory: Memory) -> None:
+def test_only_the_deletion_request_is_left_of_a_purged_fact(memory: Memory) -> None:
     id_ = secret(memory)
     assert len(traces(memory, id_)) > 6
     memory.forget(id_, at=10)

@@ -196,7 +196,7 @@ def test_a_fact_no_longer_believed_is_hidden_from_its_instant_on_without_a_pass(
     }
 
 
-def test_contiguity_brings_the_facts_said_just_before_and_after(memory: Memory) -> None:
+def test_contiguity_adds_the_facts_stated_just_before_and_after(memory: Memory) -> None:
     memory.store(*[f"Zebroid stripes, pattern {number}." for number in range(250)])
     asked = memory.add("Did you see the zebra?", session="zoo", turn=7)
     answered = memory.add("12345 67890", session="zoo", turn=8)
@@ -207,7 +207,7 @@ def test_contiguity_brings_the_facts_said_just_before_and_after(memory: Memory) 
     assert apart not in found
 
 
-def test_a_neighbour_gains_the_more_the_nearer_it_was_said(memory: Memory) -> None:
+def test_nearer_neighbours_gain_more(memory: Memory) -> None:
     texts = ["12345 67890", "Did you see the zebra?", "Yes.", "No rain today."]
     memory.store(*[{"text": text, "session": 3, "turn": turn} for turn, text in enumerate(texts)])
     gains = {one.text: (one.explain or {})["contiguity"] for one in memory.ask("zebra", explain=True).results}
@@ -251,7 +251,7 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     assert all(0 <= prior <= ranking.PRIOR_WEIGHT for prior in columns["prior"])
 
 
-def test_what_the_user_said_comes_before_what_was_answered_unless_that_is_asked_for(memory: Memory) -> None:
+def test_statements_of_the_user_rank_above_answers_unless_the_question_asks_for_answers(memory: Memory) -> None:
     answer = memory.add("A green tea helps against a cold.", role="assistant", salience=0.5)
     own = memory.add("The green tea helps against the cold.", role="user", salience=0.5)
     memory.add("The boat leaks.", role="system", salience=0.5)
@@ -301,9 +301,7 @@ def test_what_begins_with_a_name_in_the_question_gains_and_comes_first(memory: M
         ("船が好きです。 Zoe", "Zoe?", 0),
     ],
 )
-def test_a_name_is_a_word_with_a_capital_that_tells_something(
-    memory: Memory, text: str, query: str, gain: float
-) -> None:
+def test_a_name_is_an_informative_word_with_a_capital(memory: Memory, text: str, query: str, gain: float) -> None:
     memory.add(text)
     assert named_parts(memory, query) == {text: gain}
 
@@ -315,7 +313,7 @@ def test_the_entity_of_a_fact_counts_once(memory: Memory) -> None:
         assert (found.explain or {})["graph"] + (found.explain or {})["named"] == pytest.approx(NAMED)
 
 
-def test_ranks_say_where_a_fact_would_stand_without_decay(memory: Memory) -> None:
+def test_ranks_are_those_without_decay(memory: Memory) -> None:
     memory.add("Tea at four, said the first guest.", importance=0, strength=0.1)
     memory.add("Tea at four, said the other guest.", at=100, importance=1, strength=1)
     parts = [one.explain or {} for one in memory.ask("tea at four", at=100, explain=True).results]
@@ -349,7 +347,7 @@ def test_left_out_names_the_rules_that_hide_neighbours_and_history(memory: Memor
     assert rules(now) == {"12345 67890": "other category"}
 
 
-def test_without_explain_nothing_is_said_of_scores_or_of_what_was_left_out(memory: Memory) -> None:
+def test_without_explain_an_answer_has_no_parts_of_scores_and_no_left_out_facts(memory: Memory) -> None:
     memory.store("Tea at four.", "Tea at five.")
     found = memory.ask("tea", limit=1)
     assert found.left_out is None

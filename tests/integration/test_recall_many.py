@@ -61,7 +61,7 @@ def test_questions_are_embedded_in_one_batch_and_each_once() -> None:
     assert Counting.asked == [["a"], ["b", "c"], ["d"]]
 
 
-def test_each_namespace_has_its_own_best_and_all_stand_in_one_order(households: Memory) -> None:
+def test_each_namespace_has_its_own_best_and_all_are_in_one_order(households: Memory) -> None:
     (found,) = ask(households, Question(KEY, 10, namespaces=("bakery", "boat")))
     assert isinstance(found, Recalled)
     scores = [one.score for one in found.results]

@@ -122,7 +122,7 @@ def test_a_full_redis_still_delivers_and_restores_later(small: Redis, server: se
         queue.close()
 
 
-def test_the_condition_tells_memory_file_and_eviction_and_warns(small: Redis) -> None:
+def test_the_condition_reports_memory_file_and_eviction_and_warns(small: Redis) -> None:
     well = redis.condition(small)
     assert well.server.startswith("Valkey ")
     assert well.memory_limit - well.memory_used > MIB

@@ -118,7 +118,7 @@ def test_an_observation_that_comes_late_changes_nothing(memory: Memory) -> None:
     assert stored(memory) == before
 
 
-def test_a_relation_fades_from_when_it_is_said_to_have_been_observed(memory: Memory) -> None:
+def test_a_relation_fades_from_its_stated_observation(memory: Memory) -> None:
     seen = relate(memory, at=90, last_observed=day(0))
     assert (seen.weight, seen.last_observed) == (pytest.approx(0.5), day(0).date())
     relate(memory, at=95, last_observed=day(-10))

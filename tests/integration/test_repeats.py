@@ -88,7 +88,7 @@ def test_a_late_repeat_of_a_statement_does_not_take_back_what_a_consolidation_ch
     assert memory.value("select importance from facts") == 0.2
 
 
-def test_a_late_repeat_that_insists_does_not_bring_back_what_was_erased_since(memory: Memory) -> None:
+def test_a_late_repeat_with_again_does_not_restore_facts_erased_since(memory: Memory) -> None:
     said: dict[str, Any] = {"id": str(uuid4()), "text": "Tea at four.", "again": True}
     use = uuid4()
     memory.store(said, use=use)
@@ -101,7 +101,7 @@ def test_a_late_repeat_that_insists_does_not_bring_back_what_was_erased_since(me
     assert stored.action == "added"
 
 
-def test_what_chaos_stores_of_one_herd_is_alike_by_vectors_and_by_signatures(memory: Memory) -> None:
+def test_facts_of_one_chaos_herd_are_similar_by_vectors_and_by_signatures(memory: Memory) -> None:
     texts = [f"Herd number 1 of cell 1 2 {how} {GRAZES}" for how in HOW]
     vectors = np.asarray(memory.context.embedder.embed(texts))
     signatures = encode(vectors)

@@ -51,7 +51,7 @@ def forget_for(memory: Memory, reason: str, *ids: UUID, at: float, run: UUID | N
 
 @pytest.mark.parametrize("reason", [*BY_DECAY, "asked", "retracted"])
 @pytest.mark.parametrize("years", [0, -3, 3])
-def test_a_restored_fact_says_what_it_said_for_whatever_reason_and_date_it_was_forgotten(
+def test_a_restored_fact_is_unchanged_for_every_reason_and_date_of_forgetting(
     memory: Memory, reason: str, years: int
 ) -> None:
     fields = {"entity": "Mira", "key": "key", "value": "pot", "tags": ["house"], "decay_class": "stable", "session": 7}
@@ -130,9 +130,7 @@ def cities(memory: Memory) -> tuple[UUID, UUID]:
     return old, new.id
 
 
-def test_a_superseded_fact_is_reopened_beside_the_newer_one_as_a_contradiction(
-    memory: Memory, cities: tuple[UUID, UUID]
-) -> None:
+def test_a_reopened_fact_contradicts_the_newer_one(memory: Memory, cities: tuple[UUID, UUID]) -> None:
     old, new = cities
     assert did(memory.restore(old, at=3)) == ["restored"]
     assert set(memory.ids("Where does Ana live?", at=3)) == {old, new}
@@ -264,7 +262,7 @@ def test_a_selection_of_nothing_restores_nothing(memory: Memory) -> None:
 # Import ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_earlier_archive_brings_back_what_ended_by_itself_since(memory: Memory) -> None:
+def test_an_earlier_archive_restores_facts_that_decay_ended_since(memory: Memory) -> None:
     facts = [memory.add(f"Note {i}.", decay_class="session") for i in range(3)]
     memory.add("Tea at four.", decay_class="permanent")
     lines = memory.archive(0)
@@ -275,7 +273,7 @@ def test_an_earlier_archive_brings_back_what_ended_by_itself_since(memory: Memor
     assert memory.examine(1.1) == {}
 
 
-def test_an_archive_brings_back_neither_what_was_asked_for_nor_what_was_superseded(
+def test_an_archive_restores_neither_facts_forgotten_on_request_nor_superseded_ones(
     memory: Memory, cities: tuple[UUID, UUID]
 ) -> None:
     asked = memory.add(TEXT, at=3)
@@ -288,7 +286,7 @@ def test_an_archive_brings_back_neither_what_was_asked_for_nor_what_was_supersed
     assert asked not in memory.ids("spare key", at=6)
 
 
-def test_what_an_archive_brings_back_is_not_pinned_however_often(memory: Memory) -> None:
+def test_facts_restored_by_archives_are_never_pinned_for_that(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     lines = memory.archive(0)
     for at in (3, 6, 9):
@@ -297,7 +295,7 @@ def test_what_an_archive_brings_back_is_not_pinned_however_often(memory: Memory)
     assert (memory.row(id_)["pinned_until"], memory.stats(10).pinned) == (None, 0)
 
 
-def test_an_archive_does_not_bring_back_what_a_live_fact_says(memory: Memory) -> None:
+def test_an_archive_does_not_restore_a_duplicate_of_a_live_fact(memory: Memory) -> None:
     memory.add(TEXT, decay_class="session")
     lines = memory.archive(0)
     memory.decay(3)

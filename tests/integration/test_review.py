@@ -150,7 +150,7 @@ def test_of_a_hundred_pairs_that_say_the_same_all_meet(tidy: Memory, llm: StandI
     assert all(len(batch) <= review.AT_ONCE for batch in shown(llm))
 
 
-def test_what_is_about_the_same_property_meets_however_it_is_said(tidy: Memory, llm: StandIn) -> None:
+def test_facts_about_the_same_property_are_compared_in_any_wording(tidy: Memory, llm: StandIn) -> None:
     for number in range(30):
         tidy.store(f"Filler {number} of {uuid4()}")
     tidy.store({"text": "She moved to the harbour town.", "entity": "Ana", "key": "city", "value": "Bergen"})
@@ -322,7 +322,7 @@ def test_every_failure_forgets_nothing(tidy: Memory, llm: StandIn, fault: str) -
     assert forgotten(tidy) == {}
 
 
-def test_one_rubbish_answer_costs_only_its_own_batch(
+def test_an_unusable_answer_affects_only_its_own_batch(
     tidy: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(review, "AT_ONCE", 5)

@@ -114,7 +114,7 @@ def test_rows_that_an_earlier_version_let_in_are_shown_and_brought_back(memory: 
 
 
 @pytest.mark.parametrize("times", [10**6 + 1, 2**31 - 1])
-def test_a_fact_is_not_said_to_have_been_used_more_often_than_makes_a_difference(memory: Memory, times: int) -> None:
+def test_the_number_of_uses_is_capped_where_more_make_no_difference(memory: Memory, times: int) -> None:
     with pytest.raises(InvalidInputError, match=r"coactivations: .* less than or equal to 1000000"):
         memory.store({"text": "Tea at four.", "coactivations": times})
 

@@ -14,7 +14,7 @@ def test_facts_are_counted_by_tier_fidelity_and_decay_class(memory: Memory) -> N
     assert found.decay_classes == {"none": 2, "permanent": 1}
 
 
-def test_what_is_over_but_not_forgotten_yet_is_said(memory: Memory) -> None:
+def test_ended_facts_that_no_pass_has_forgotten_are_reported(memory: Memory) -> None:
     memory.store("Tea at four.", {"text": "The ticket is in the car.", "decay_class": "checkpoint"})
     assert (memory.stats(0.1).expired_pending, memory.stats(0.1).due) == (0, 0)
     before = memory.stats(1)

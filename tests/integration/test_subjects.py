@@ -77,7 +77,7 @@ def test_what_was_forgotten_before_is_erased_as_well(stocked: Memory) -> None:
     assert stocked.value("select count(*) from facts") == 1
 
 
-def test_what_there_is_no_time_for_is_left_and_said(stocked: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_beyond_the_time_limit_is_left_and_reported(stocked: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forgetting, "BATCH", 1)
     first = forget(stocked, at=1, until=0, entity="Mira")
     assert (first.matching, first.done, first.left) == (1, 1, True)

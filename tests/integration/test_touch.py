@@ -271,7 +271,7 @@ def test_what_an_agent_used_is_confirmed_and_what_it_was_only_shown_is_not(memor
     assert strength_of(memory, of_use, 1) == pytest.approx(strength_of(memory, shown, 1))
 
 
-def test_a_use_counts_once_and_stands_in_the_history_but_not_among_recalls(memory: Memory) -> None:
+def test_a_use_counts_once_and_is_in_the_history_but_not_among_recalls(memory: Memory) -> None:
     id_, use = memory.add("Tea at four."), uuid4()
     assert used(memory, id_, id_, at=1, use=use) == ([id_], [])
     before = memory.row(id_)
@@ -281,7 +281,7 @@ def test_a_use_counts_once_and_stands_in_the_history_but_not_among_recalls(memor
     assert memory.history(id_, at=2) == [("stored", 0), ("used", 1)]
 
 
-def test_a_reinforcement_stands_in_the_history_once(memory: Memory) -> None:
+def test_a_reinforcement_is_in_the_history_once(memory: Memory) -> None:
     id_, use = memory.add("Tea at four."), uuid4()
     for _ in range(2):
         memory.reinforce(id_, at=1, use=use)

@@ -22,7 +22,7 @@ def test_a_fact_is_found_as_long_as_it_is_true(memory: Memory) -> None:
     assert out["rule"] == "no longer valid"
 
 
-def test_a_fact_without_validity_is_true_since_it_was_said(memory: Memory) -> None:
+def test_a_fact_without_validity_is_true_since_it_was_stated(memory: Memory) -> None:
     memory.add(TEXT, at=5, source_date=day(3).isoformat())
     (shown,) = memory.ask("north harbour", at=6).results
     assert (shown.valid_from, shown.valid_until) == (None, None)

@@ -53,7 +53,7 @@ def test_the_database_computes_the_same_as_the_core(
     assert found == pytest.approx(float(rank(standing)[0]), rel=1e-6, abs=1e-5)
 
 
-def test_what_is_said_used_confirmed_linked_and_important_is_worth_more(memory: Memory) -> None:
+def test_stated_used_confirmed_linked_and_important_facts_have_more_value(memory: Memory) -> None:
     much = memory.add("I moved to Porto in March 2024 and work as a nurse now.")
     little = memory.add("Wow, that's great!")
     before = ranks(memory)

@@ -191,7 +191,7 @@ def test_a_later_export_of_an_agent_gives_known_turns_the_same_ids() -> None:
     assert len({one["id"] for one in first + second}) == 3
 
 
-def test_agents_that_speak_without_a_tool_are_heard_beside_their_calls() -> None:
+def test_agent_messages_without_a_tool_are_read_besides_tool_calls() -> None:
     content = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "I look it up."}]
     messages = [{"role": "assistant", "content": content, "tool_calls": [SEARCH]}]
     agent = {"agent_type": "letta_v1_agent", "messages": messages}

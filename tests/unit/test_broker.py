@@ -22,7 +22,7 @@ def test_results_are_in_the_database_behind_that_of_the_messages() -> None:
     )
 
 
-def test_certificates_are_checked_unless_said_otherwise() -> None:
+def test_certificates_are_checked_by_default() -> None:
     assert configuration("rediss://host/0")["broker_url"] == "rediss://host/0?ssl_cert_reqs=required"
     unchecked = "rediss://host/0?ssl_cert_reqs=none"
     assert configuration(unchecked)["broker_url"] == unchecked

@@ -104,7 +104,7 @@ def test_a_result_before_the_words_of_a_message_is_the_earlier_turn() -> None:
         '{"context":"","ids":[]}',
     ],
 )
-def test_what_memory_answered_to_an_agent_is_not_said_again(answer: str) -> None:
+def test_answers_of_memory_in_a_conversation_are_not_stored_again(answer: str) -> None:
     result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": answer}]}
 
     assert utterances([{"role": "tool", "content": answer}, {"role": "user", "content": [result]}]) == []

@@ -18,7 +18,7 @@ def ring(count: int) -> list[tuple[int, int]]:
 
 @calm
 @given(names, st.data())
-def test_every_node_lies_in_the_picture_and_always_in_the_same_place(names: list[str], data: st.DataObject) -> None:
+def test_every_node_is_within_the_picture_and_always_at_the_same_place(names: list[str], data: st.DataObject) -> None:
     number = st.integers(0, len(names) - 1)
     edges = data.draw(st.lists(st.tuples(number, number), max_size=30))
     weights = data.draw(st.lists(st.floats(0, 1), min_size=len(edges), max_size=len(edges)))
@@ -30,19 +30,19 @@ def test_every_node_lies_in_the_picture_and_always_in_the_same_place(names: list
 
 @calm
 @given(st.integers(1, 24), st.integers(1, 14))
-def test_names_of_a_small_graph_do_not_lie_upon_each_other(count: int, length: int) -> None:
+def test_names_of_a_small_graph_do_not_overlap(count: int, length: int) -> None:
     places = arranged(["x" * length] * count, ring(count) if count > 1 else [], [0.5] * count if count > 1 else [])
     wide = max(length, 3) * LETTER
     for one, two in combinations(places, 2):
         assert abs(one.x - two.x) >= wide - 2 or abs(one.y - two.y) >= LINE - 2
 
 
-def test_few_nodes_lie_in_a_picture_that_fits_a_telephone() -> None:
+def test_the_picture_of_few_nodes_fits_a_telephone() -> None:
     few = arranged(["x" * 20] * FEW, ring(FEW), [0.5] * FEW)
     assert all(0 <= x <= SMALL_WIDTH and 0 <= y <= SMALL_HEIGHT for x, y in few)
 
 
-def test_a_single_node_lies_in_the_middle_and_what_belongs_together_is_near() -> None:
+def test_a_single_node_is_in_the_middle_and_related_nodes_are_near() -> None:
     assert arranged(["Mira"], [], [])[0].x == SMALL_WIDTH / 2
     places = arranged(["a", "b", "c", "d"], [(0, 1), (2, 3)], [1.0, 1.0])
 

@@ -60,7 +60,7 @@ def test_case_and_blanks_may_differ_but_the_text_counts() -> None:
     assert (fact.quote, fact.entity, fact.key, fact.value) == ("My cat is called Ada.", "ada", "name", "Ada")
 
 
-def test_a_name_may_stand_elsewhere_in_the_conversation() -> None:
+def test_a_name_may_occur_elsewhere_in_the_conversation() -> None:
     fact = found(replace(HOME, entity="Mira"))
 
     assert fact is not None

@@ -220,7 +220,7 @@ def test_when_a_fact_is_due_it_changes_or_ends(one: Anchors, rules: FadingRules,
 
 @given(facts, rules_of_a_database, st.floats(0, 2_000 * DAY) | st.floats(-10, 10), st.booleans())
 @properties
-def test_a_fact_ends_when_it_expires_is_removed_or_sinks_below_the_floor(
+def test_a_fact_ends_when_it_expires_is_removed_or_falls_below_the_floor(
     one: Anchors, rules: FadingRules, offset: float, near_the_end: bool
 ) -> None:
     mortal = np.where(one.branch == Branch.PERMANENT, Branch.SEMANTIC, one.branch)

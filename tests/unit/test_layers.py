@@ -61,7 +61,7 @@ def test_the_statements_on_tenants_tables_are_found() -> None:
     assert {"facts.ADD", "activity.LOCK", "vectors.READ", "signatures.NEAREST", "words.COUNT"} <= STATEMENTS.keys()
 
 
-def test_each_stands_in_a_constant() -> None:
+def test_each_statement_is_a_constant() -> None:
     assert [name for name in STATEMENTS if not name.split(".")[1].isupper()] == []
 
 

@@ -17,7 +17,7 @@ def sample() -> conversations.Conversation:
     return one
 
 
-def test_the_sample_lies_within_the_year_and_every_question_has_its_answer_in_it(
+def test_the_sample_is_within_the_year_and_answers_every_question(
     sample: conversations.Conversation,
 ) -> None:
     said = {turn.fact.text: turn.at for turn in sample.turns}

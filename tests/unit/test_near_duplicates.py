@@ -33,7 +33,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "two"), SAME)
-def test_small_changes_of_wording_do_not_tell_facts_apart(one: str, two: str) -> None:
+def test_small_changes_of_wording_do_not_distinguish_facts(one: str, two: str) -> None:
     assert not near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two))
     assert not near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one))
 
@@ -57,7 +57,7 @@ def test_vectors_of_other_dims_are_compared_as_if_both_were_pooled() -> None:
     assert near_duplicates.cosines(np.zeros((1, 8), np.float32), np.ones((1, 8), np.float32)) == [0.0]
 
 
-def test_signatures_tell_how_alike_vectors_are_and_near_duplicates_stay_within_the_bits_searched() -> None:
+def test_signatures_estimate_similarity_and_near_duplicates_are_within_the_searched_distance() -> None:
     ones = unit_vectors(200, 256)
     noise = unit_vectors(400, 256)[200:]
     noise = normalise(noise - (noise * ones).sum(axis=1, keepdims=True) * ones)

@@ -40,7 +40,7 @@ def test_the_projection_never_changes() -> None:
     np.testing.assert_allclose(matrix[-1, -3:], [0.58101946, 1.2182459, -0.5042161], rtol=1e-5)
 
 
-def test_another_process_projects_alike() -> None:
+def test_another_process_projects_equally() -> None:
     program = (
         "import hashlib, sys\n"
         "from workers.core.signature import projection\n"

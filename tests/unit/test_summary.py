@@ -30,7 +30,7 @@ def test_only_a_text_longer_than_200_characters_is_truncated() -> None:
     assert truncate("x" * 201) == "x" * 200 + "..."
 
 
-def test_the_best_sentences_stand_in_their_own_order() -> None:
+def test_the_best_sentences_keep_their_order() -> None:
     assert top_sentences(STORY, 2) == (
         "The cat watched the rain on the window. The cat slept by the window in the rain."
     )

@@ -49,7 +49,7 @@ def test_normalising_twice_is_normalising_once(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
-def test_recalled_context_is_stripped_wherever_it_stands() -> None:
+def test_recalled_context_is_stripped_anywhere_in_a_text() -> None:
     text = "<memory-context>\nold\nfacts</memory-context>\nNew fact. <MEMORY-CONTEXT>more</memory-context>"
 
     assert strip_injected(text) == "New fact."
@@ -70,7 +70,7 @@ def test_a_block_that_is_never_closed_is_the_users_own() -> None:
 @pytest.mark.parametrize(
     "word", ["Hunter2", "iPhone", "apiKey", "McDonald", "-v", "--Verbose", "$HOME", "C++", "3rd", "a@example.com", "Q3"]
 )
-def test_case_matters_where_it_may_tell_two_things_apart(word: str) -> None:
+def test_case_matters_in_words_that_it_may_distinguish(word: str) -> None:
     assert case_matters(word)
     assert case_matters(f"({word},")
 
