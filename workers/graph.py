@@ -128,13 +128,13 @@ def _similar(
 ) -> dict[UUID, float]:
     """Return the live facts nearest to a (dims,) vector with their scores, best first, above the minimum score."""
     near = signatures.nearest(db, tenant, signature.encode(own[None, :])[0], NEAREST + 1)
-    others = [id_ for id_ in near if id_ != fact]
+    others = [id_.bytes for id_ in near if id_ != fact]
     rows = candidates.read(db, tenant, others, scoring.pooled_queries(context, own), Scope(now))
     rows = rows[np.array([rule is None for rule in rows["left_out"]], dtype=np.bool_)]
     scores = ranking.vector_score(scoring.similarities(rows, own))
     enough = context.settings.auto_link_min_score
     best = [place for place in np.argsort(-scores, kind="stable")[:MOST_FOUND] if scores[place] > enough]
-    return {rows[place]["id"]: min(float(scores[place]), 1.0) for place in best}
+    return {UUID(bytes=rows[place]["id"]): min(float(scores[place]), 1.0) for place in best}
 
 
 def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: datetime) -> dict[str, Any]:

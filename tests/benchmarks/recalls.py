@@ -213,7 +213,7 @@ def bare_search(context: Context, db: Connection, asked: Asked) -> Callable[[], 
     own = signature.encode(context.queries.embed(asked.text)[None, :])[0]
 
     def search_() -> object:
-        return signatures.nearest(db, tenant.id, own, arms.ARM_SIZE)
+        return signatures.ask_nearest(db, tenant.id, own, arms.ARM_SIZE)()
 
     return search_
 

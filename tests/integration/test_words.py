@@ -1,5 +1,7 @@
 """Words: stems, written forms, scripts without blanks, fields, and queries of every kind."""
 
+from uuid import UUID
+
 import bm25s
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ def scored(memory: Memory, query: str, *, tag: str | None = None, namespace: str
         assert tenant is not None
         found = text_arm.search(db, tenant, query, Scope(day(0), Filters(tag=tag)))
         texts = dict(db.execute("select id, text from facts where namespace = %s", [tenant.id]).fetchall())
-    return {texts[id_]: found.scores[id_] for id_ in found.best}
+    return {texts[UUID(bytes=id_)]: found.scores[id_] for id_ in found.best}
 
 
 @pytest.mark.parametrize(

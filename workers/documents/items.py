@@ -280,7 +280,7 @@ def _scored(
     scope = Scope(now, Filters(kind="item"))
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
     text = text_arm.search(db, tenant, query, scope)
-    read = candidates.read(db, tenant.id, ids, scoring.pooled_queries(context, usable), scope)
+    read = candidates.read(db, tenant.id, [id_.bytes for id_ in ids], scoring.pooled_queries(context, usable), scope)
     cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     meaning = ranking.by_length(context.embedder.weights, text.stems.question.mean_words)
@@ -288,7 +288,7 @@ def _scored(
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
     held = stems.contained(db, tenant.id, text.stems, read["id"].tolist())
     relevances = floor.relevances(tenant, found, held, cosines)
-    return [(read["id"][place], float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
+    return [(UUID(bytes=read["id"][place]), float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
 
 
 def _embedded(context: Context, query: str) -> Vectors | None:

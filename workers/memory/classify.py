@@ -156,7 +156,7 @@ def _resembling(db: Connection, tenant: Namespace, vector: Vectors, now: datetim
 
 def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -> list[UUID]:
     found = text_arm.search(db, tenant, text, Scope(now, WITHOUT_DOCUMENTS))
-    return [id_ for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
+    return [UUID(bytes=id_) for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
 
 
 def _replaced(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from workers.core.arrays import Floats, Vectors
+from workers.core.arrays import Floats, Key, Vectors
 from workers.core.tiers import Tier
 from workers.storage import activity, columns
 from workers.storage.activity import Activity
@@ -61,7 +61,7 @@ LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s,
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
 # one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run.
 READ = rf"""
-    select facts.id, coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
+    select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
         case when fidelity <> 1 then (
@@ -130,27 +130,31 @@ DESCRIBE = f"""
 # as its posting list of a million entries took half of the time.
 # With all weights 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which determines
 # the number of occurrences; divided by the rank normalised by length it gives the length, in which the namespace and
-# each tag count as one. This runs in C and is several times faster than unnesting each tsvector.
+# each tag count as one. This runs in C and is several times faster than unnesting each tsvector. Results come as arrays
+# in binary.
 MATCHES = f"""
-    select id,
-        array_send(
-            array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
-        ) as ranks,
-        ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery) / ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery, 2)
-            - 1 - cardinality(tags) as length
-    from facts
-    where namespace + 0 = %(namespace)s
-        and search @@ %(candidates)s::tsquery
-        and (%(ever)s or (forgotten_at is null and superseded_at is null))
-        and {FILTERED}
-    limit %(budget)s
+    select array_send(array_agg(id)), string_agg(ranks, ''), array_send(array_agg(length))
+    from (
+        select id,
+            array_send(
+                array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
+            ) as ranks,
+            ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery) / ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery, 2)
+                - 1 - cardinality(tags)::float8 as length
+        from facts
+        where namespace + 0 = %(namespace)s
+            and search @@ %(candidates)s::tsquery
+            and (%(ever)s or (forgotten_at is null and superseded_at is null))
+            and {FILTERED}
+        limit %(budget)s
+    ) as matching
 """
 
 # The text's positions follow those of category, entity, key and value, which are indexed twice (`search_lexemes`);
 # `before` is the last position of these. All other words are filtered out before unnesting, which would otherwise
 # take ten times as long.
 POSITIONS = """
-    select id, lexeme, positions, before
+    select uuid_send(id), lexeme, positions, before
     from facts
     cross join lateral (
         select case when coalesce(category, entity, key, value) is null then 0 else (
@@ -222,8 +226,9 @@ NUMBERS: dict[str, type[Any]] = {
 }  # fmt: skip
 """The fields that scoring needs of a fact, in the order of `READ`; times are epoch seconds.
 
-`session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine` is NaN where
-there is no vector; `signature` has bytes where the vector is not full. `left_out` names the rule that hides the fact.
+`id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine`
+is NaN where there is no vector; `signature` has bytes where the vector is not full. `left_out` names the rule that
+hides the fact.
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])
@@ -266,7 +271,7 @@ class Description:
 class Described:
     """Descriptions of facts, and the activity of the live ones."""
 
-    facts: dict[UUID, Description]
+    facts: dict[Key, Description]
     live: Activity
 
 
@@ -274,7 +279,7 @@ class Described:
 class Matches:
     """n facts that contain any of k terms, with the (n, k) ranks (`ts_rank`) and n lengths in words."""
 
-    ids: list[UUID]
+    ids: list[Key]
     ranks: Floats
     lengths: Floats
 
@@ -282,11 +287,11 @@ class Matches:
 def read(
     db: Connection,
     namespace: int,
-    ids: Sequence[UUID],
+    ids: Sequence[Key],
     query: Mapping[int, Vectors],
     scope: Scope,
     *,
-    neighbours_of: Sequence[UUID] = (),
+    neighbours_of: Sequence[Key] = (),
     reach: int = 0,
 ) -> Candidates:
     """Return the candidates with these ids, including those that a rule leaves out.
@@ -296,8 +301,8 @@ def read(
     """
     given: dict[str, Any] = {
         "namespace": namespace,
-        "ids": columns.uuids(ids),
-        "neighbours_of": columns.uuids(neighbours_of),
+        "ids": columns.keys(ids),
+        "neighbours_of": columns.keys(neighbours_of),
         "reach": reach,
         "dims": list(query),
         "queries": [HalfVector(vector) for vector in query.values()],
@@ -315,17 +320,17 @@ def read(
 
 
 def describe(
-    db: Connection, namespace: int, ids: Sequence[UUID], silent_since: datetime | None
+    db: Connection, namespace: int, ids: Sequence[Key], silent_since: datetime | None
 ) -> Callable[[], Described]:
     """Send the query for the facts' descriptions and return its reader; facts unused since `silent_since` are stale."""
-    given = {"namespace": namespace, "ids": columns.uuids(ids), "silent_since": silent_since}
+    given = {"namespace": namespace, "ids": columns.keys(ids), "silent_since": silent_since}
     return partial(_described, db.execute(DESCRIBE, given, binary=True))
 
 
 def _described(cursor: Cursor) -> Described:
     rows, shown = cursor.fetchall(), len(Description.__slots__)
     live = activity.by_column([row[shown + 1 :] for row in rows if not row[shown]])
-    return Described({row[0]: Description(*row[:shown]) for row in rows}, live)
+    return Described({row[0].bytes: Description(*row[:shown]) for row in rows}, live)
 
 
 def matches(
@@ -348,19 +353,18 @@ def matches(
 
 
 def _matches(cursor: Cursor, terms: int) -> Matches:
-    rows = cursor.fetchall()
-    ids, ranks, lengths = zip(*rows, strict=True) if rows else ((), (), ())
-    return Matches(list(ids), columns.floats_of(ranks, terms), np.array(lengths, np.float64))
+    ids, ranks, lengths = cursor.fetchone() or (None, None, None)
+    return Matches(columns.keys_of(ids), columns.floats_of([ranks or b""], terms), columns.column_of(lengths))
 
 
 def positions_of(
-    db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]
-) -> list[tuple[UUID, str, list[int]]]:
+    db: Connection, namespace: int, ids: Sequence[Key], stems: Sequence[str]
+) -> list[tuple[Key, str, list[int]]]:
     """Return (fact, stem, positions) of the stems in these facts, positions counted in words of the text from 0.
 
     Words of category, entity, key and value have negative positions.
     """
-    given = {"namespace": namespace, "ids": columns.uuids(ids), "stems": list(stems)}
+    given = {"namespace": namespace, "ids": columns.keys(ids), "stems": list(stems)}
     rows = db.execute(POSITIONS, given, binary=True).fetchall()
     return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from workers.core.arrays import Bools, Bytes, Floats, Ints, Vectors
+from workers.core.arrays import Bools, Bytes, Floats, Ints, Key, Vectors
 from workers.storage.connection import Connection
 
 BOOL, BIGINT, INTEGER, FLOAT, BIT, UUIDS = 16, 20, 23, 701, 1560, 2950
@@ -57,7 +57,12 @@ def floats(values: Floats) -> Column:
 
 def uuids(ids: Iterable[UUID]) -> Column:
     """Return n ids as `uuid[]`."""
-    return _packed(UUIDS, [np.frombuffer(b"".join([id_.bytes for id_ in ids]), "V16")])
+    return keys([id_.bytes for id_ in ids])
+
+
+def keys(ids: Sequence[Key]) -> Column:
+    """Return n ids as `uuid[]`."""
+    return _packed(UUIDS, [np.frombuffer(b"".join(ids), "V16")])
 
 
 def bits(signatures: Bytes) -> Column:
@@ -77,6 +82,24 @@ def floats_of(arrays: Sequence[bytes], size: int) -> Floats:
     header = HEADER if size else EMPTY
     kind = np.dtype([("head", f"V{header.size}"), ("items", [("size", ">i4"), ("value", ">f8")], (size,))])
     return np.frombuffer(b"".join(arrays), kind)["items"]["value"].astype(np.float64)
+
+
+def column_of(array: bytes | None) -> Floats:
+    """Return the result of `array_send` of a `float8[]` as n numbers; none for null."""
+    kind = np.dtype([("size", ">i4"), ("value", ">f8")])
+    return _elements(array, kind).astype(np.float64)
+
+
+def keys_of(array: bytes | None) -> list[Key]:
+    """Return the result of `array_send` of a `uuid[]` as n ids; none for null."""
+    ids: list[Key] = _elements(array, np.dtype([("size", ">i4"), ("value", "V16")])).tolist()
+    return ids
+
+
+def _elements(array: bytes | None, kind: "np.dtype[np.void]") -> NDArray[Any]:
+    """Return the elements of an array, which has no elements below the size of its header."""
+    data = (array or b"")[HEADER.size :]
+    return np.frombuffer(data, kind)["value"]
 
 
 def _halfvecs(vectors: Vectors) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from uuid import UUID
 from ebb.contract.reports import Statement
 from psycopg.rows import class_row
 
+from workers.core.arrays import Key
 from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection
 from workers.storage.events import STATE
@@ -43,7 +44,7 @@ ABOUT = f"""
             limit %(related)s
         )
     )
-    select fact.id, name, weight
+    select uuid_send(fact.id), name, weight
     from entity
     cross join lateral (
         select id, created_at from facts
@@ -61,7 +62,7 @@ ABOUT = f"""
 class About:
     """Facts about entities that a text names and about related entities, and each entity's weight in [0, 1]."""
 
-    ids: list[UUID]
+    ids: list[Key]
     weights: Mapping[str, float]
 
 

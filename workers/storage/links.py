@@ -7,6 +7,8 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
+from workers.core.arrays import Key
+from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, number
 from workers.storage.facts import REQUESTED
@@ -168,7 +170,7 @@ WALK = f"""
                     and not has_ended(
                         row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) end)
     )
-    select fact, seed, hops, strength from walked where hops > 0 and shown
+    select uuid_send(fact) as fact, uuid_send(seed) as seed, hops, strength from walked where hops > 0 and shown
 """
 
 
@@ -176,8 +178,8 @@ WALK = f"""
 class Walk:
     """A path along links from a seed to a fact: the number of hops, and the product of the strengths."""
 
-    fact: UUID
-    seed: UUID
+    fact: Key
+    seed: Key
     hops: int
     strength: float
 
@@ -244,7 +246,7 @@ def remove(db: Connection, namespace: int, source: UUID, target: UUID, kind: str
 
 
 def walk(
-    db: Connection, namespace: int, seeds: Mapping[UUID, float], scope: Scope, *, depth: int, breadth: int, fan: int
+    db: Connection, namespace: int, seeds: Mapping[Key, float], scope: Scope, *, depth: int, breadth: int, fan: int
 ) -> list[Walk]:
     """Return the paths along links from seeds to facts in the scope.
 
@@ -259,7 +261,7 @@ def walk(
     """
     given = {
         "namespace": namespace,
-        "seeds": list(seeds),
+        "seeds": columns.keys(list(seeds)),
         "scores": list(seeds.values()),
         "depth": depth,
         "breadth": breadth,

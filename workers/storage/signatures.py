@@ -1,13 +1,14 @@
 """Signatures: the vector index, 128 bytes a fact; scanned exactly, or by HNSW in a large namespace."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 import numpy as np
 from pgvector import Bit
 from psycopg import sql
 
-from workers.core.arrays import Bytes
+from workers.core.arrays import Bytes, Floats, Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, Cursor, number
@@ -22,25 +23,35 @@ ADD = """
     on conflict (namespace, fact) do update set signature = excluded.signature, live = true
 """
 
+# Results come as two arrays in binary, since hundreds of rows take longer to read.
 NEAREST = """
-    select fact, signature <~> %(query)s from signatures
-    where namespace = %(namespace)s and live
-    order by signature <~> %(query)s limit %(limit)s
+    select array_send(array_agg(fact)), array_send(array_agg(distance))
+    from (
+        select fact, signature <~> %(query)s as distance from signatures
+        where namespace = %(namespace)s and live
+        order by signature <~> %(query)s limit %(limit)s
+    ) as near
 """
 
 NEAREST_EVER = """
-    select fact, signature <~> %(query)s from signatures
-    where namespace = %(namespace)s
-    order by signature <~> %(query)s limit %(limit)s
+    select array_send(array_agg(fact)), array_send(array_agg(distance))
+    from (
+        select fact, signature <~> %(query)s as distance from signatures
+        where namespace = %(namespace)s
+        order by signature <~> %(query)s limit %(limit)s
+    ) as near
 """
 
 NEAREST_AMONG = f"""
-    select signatures.fact, signature <~> %(query)s from signatures
-    join facts on facts.namespace = signatures.namespace and facts.id = signatures.fact
-    where signatures.namespace = %(namespace)s
-        and (%(ever)s or live)
-        and {FILTERED}
-    order by signature <~> %(query)s limit %(limit)s
+    select array_send(array_agg(fact)), array_send(array_agg(distance))
+    from (
+        select signatures.fact, signature <~> %(query)s as distance from signatures
+        join facts on facts.namespace = signatures.namespace and facts.id = signatures.fact
+        where signatures.namespace = %(namespace)s
+            and (%(ever)s or live)
+            and {FILTERED}
+        order by signature <~> %(query)s limit %(limit)s
+    ) as near
 """
 
 # An exact count with an index-only scan.
@@ -133,16 +144,24 @@ def add(db: Connection, namespace: int, ids: Sequence[UUID], signatures: Bytes) 
 
 def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> dict[UUID, float]:
     """Return the live facts, or those of a scope, nearest to the (128,) query, with the Hamming distance."""
-    return dict(ask_nearest(db, namespace, query, limit, scope).fetchall())
+    keys, distances = ask_nearest(db, namespace, query, limit, scope)()
+    return {UUID(bytes=key): distance for key, distance in zip(keys, distances.tolist(), strict=True)}
 
 
-def ask_nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None) -> Cursor:
-    """Send the query of `nearest`; its rows can be fetched later."""
+def ask_nearest(
+    db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None
+) -> Callable[[], tuple[list[Key], Floats]]:
+    """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if scope is not None and scope.selects:
-        return db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True)
+        return partial(_nearest, db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True))
     ever = scope is not None and scope.looks_back
-    return db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True)
+    return partial(_nearest, db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True))
+
+
+def _nearest(found: Cursor) -> tuple[list[Key], Floats]:
+    keys, distances = found.fetchone() or (None, None)
+    return columns.keys_of(keys), columns.column_of(distances)
 
 
 def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[float, int, int] | None:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from uuid import UUID
 
 import numpy as np
 
 from workers.core import ranking, signature
-from workers.core.arrays import Vectors
+from workers.core.arrays import Floats, Key, Vectors
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import documents, signatures
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
@@ -23,16 +22,16 @@ class Found:
     """The results of both arms, and the weight of similarity."""
 
     text: TextArm
-    near: dict[UUID, float]
+    near: dict[Key, float]
     meaning: float = ranking.EVEN
 
-    def how_found(self, id_: UUID, by_graph: dict[UUID, str]) -> str:
+    def how_found(self, id_: Key, by_graph: dict[Key, str]) -> str:
         """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""
         if self.text.scores.get(id_, 0.0) > 0:
             return "words"
         return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
 
-    def fused(self, most: int | None = None) -> dict[UUID, float]:
+    def fused(self, most: int | None = None) -> dict[Key, float]:
         """Return the candidates of both arms with their fused scores, best first.
 
         A candidate that the vector arm did not find gets the lowest similarity found.
@@ -45,15 +44,14 @@ class Found:
         return {ids[i]: score for i, score in zip(order.tolist(), relevance[order].tolist(), strict=True)}
 
 
-def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[UUID, float]]:
+def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[Key, float]]:
     """Send the search for the nearest signatures to the (dims,) query; return its reader, which gives similarities."""
     own = signature.encode(query[None, :])[0]
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)
     found = signatures.ask_nearest(db, namespace.id, own, ARM_SIZE, scope)
-    return lambda: _with_cosines(dict(found.fetchall()))
+    return lambda: _with_cosines(*found())
 
 
-def _with_cosines(differing: dict[UUID, float]) -> dict[UUID, float]:
-    cosines = signature.cosines(np.fromiter(differing.values(), np.float64, len(differing)))
-    return dict(zip(differing, cosines.tolist(), strict=True))
+def _with_cosines(ids: list[Key], differing: Floats) -> dict[Key, float]:
+    return dict(zip(ids, signature.cosines(differing).tolist(), strict=True))

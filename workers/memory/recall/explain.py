@@ -11,7 +11,7 @@ import numpy as np
 
 from workers.context import Context
 from workers.core import ranking, signature
-from workers.core.arrays import Bools, Floats, Ints, Vectors
+from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import hygiene
 from workers.memory.recall import answer, arms, scoring, text_arm
@@ -70,16 +70,15 @@ class ScoredRecall:
         return chosen
 
     @property
-    def result_ids(self) -> list[UUID]:
+    def result_ids(self) -> list[Key]:
         """Return the ids of the results, best first."""
-        ids: list[UUID] = self.scored.seen[self.chosen]["id"].tolist()
+        ids: list[Key] = self.scored.seen["id"][self.chosen].tolist()
         return ids
 
     @property
     def unused_ids(self) -> list[UUID]:
         """Return the ids of the results that do not count as used."""
-        ids: list[UUID] = self.scored.seen[self.chosen[~self.certain[self.chosen]]]["id"].tolist()
-        return ids
+        return [UUID(bytes=id_) for id_ in self.scored.seen["id"][self.chosen[~self.certain[self.chosen]]]]
 
     @property
     def silent_since(self) -> datetime | None:
@@ -93,7 +92,7 @@ class ScoredRecall:
         near = arms.vector_arm(self.db, self.tenant, self.query, scope)() if self.query is not None else {}
         return Found(text, near, self.found.meaning)
 
-    def read(self, ids: Sequence[UUID]) -> Candidates:
+    def read(self, ids: Sequence[Key]) -> Candidates:
         """Return candidates in the order of `ids`, each with the rule that hides it."""
         queries = scoring.pooled_queries(self.context, self.query)
         rows = candidates.read(self.db, self.tenant.id, ids, queries, self.scope)
@@ -113,7 +112,7 @@ class ScoredRecall:
 
     def updated_by(self, place: int) -> list[UUID]:
         """Return the facts that the candidate at an index makes outdated."""
-        return [self.scored.seen["id"][older] for newer, older in self.scored.updates if newer == place]
+        return [UUID(bytes=self.scored.seen["id"][older]) for newer, older in self.scored.updates if newer == place]
 
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of the scored candidates followed by `others`, scored together."""
@@ -139,7 +138,7 @@ def made_comparable(every: Sequence[ScoredRecall]) -> Sequence[ScoredRecall]:
 class LeftOut:
     """A fact that is not among the results, the rule, and the score and rank that it has or would have."""
 
-    id: UUID
+    id: Key
     rule: str
     score: float | None = None
     rank: int | None = None
@@ -154,7 +153,7 @@ def left_out(asked: ScoredRecall) -> list[dict[str, Any]]:
         every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
         shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)().facts
     return [
-        {"id": str(one.id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
+        {"id": str(shown[one.id].id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
         for one in every
         if one.id in shown  # the vector search may run on a later snapshot
     ]
@@ -232,13 +231,14 @@ def why(asked: ScoredRecall, id_: UUID) -> dict[str, Any]:
     Raises:
         NotFoundError: the namespace has no such fact.
     """
-    rows = asked.read([id_])
+    key = id_.bytes
+    rows = asked.read([key])
     if not len(rows):
         raise NotFoundError(f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged.")
     # A hidden fact is looked for in the results over all facts.
     found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
     place, scores, rank = _placed(asked, rows, found)
-    shown = candidates.describe(asked.db, asked.tenant.id, [id_], asked.silent_since)().facts[id_]
+    shown = candidates.describe(asked.db, asked.tenant.id, [key], asked.silent_since)().facts[key]
     rule = _rule(asked, rows[0])
     return {
         "id": str(id_),
@@ -282,13 +282,14 @@ def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
 def _by_words(asked: ScoredRecall, found: Found, id_: UUID) -> dict[str, Any]:
     """Return the words of the question that a fact contains, its BM25 score, and its rank in the text arm."""
     terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.name, asked.question.text)]
-    score = found.text.scores.get(id_)
+    key = id_.bytes
+    score = found.text.scores.get(key)
     best = found.text.best
     return {
         "asked": terms,
         "shared": candidates.lexemes_of(asked.db, asked.tenant.id, id_, terms),
         "score": None if score is None else round(score, 6),
-        "rank": best.index(id_) + 1 if id_ in best else None,
+        "rank": best.index(key) + 1 if key in best else None,
         "of": len(found.text.scores),
     }
 
@@ -303,4 +304,4 @@ def _by_meaning(asked: ScoredRecall, found: Found, id_: UUID) -> dict[str, Any] 
         return None
     differing, rank, of = standing
     similarity = float(signature.cosines(np.array([differing]))[0])
-    return {"similarity": round(similarity, 6), "rank": rank, "of": of, "brought": id_ in found.near}
+    return {"similarity": round(similarity, 6), "rank": rank, "of": of, "brought": id_.bytes in found.near}

@@ -2,13 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from uuid import UUID
 
 import numpy as np
 
 from workers.context import Context
 from workers.core import ranking
-from workers.core.arrays import Bools, Floats
+from workers.core.arrays import Bools, Floats, Key
 from workers.core.names import mentioned_names, word_phrases
 from workers.memory.recall.question import Question
 from workers.storage import entities, links
@@ -41,7 +40,7 @@ class Surroundings:
     about: About = NO_FACTS
 
     @property
-    def found(self) -> dict[UUID, str]:
+    def found(self) -> dict[Key, str]:
         """Return the facts found by the graph, and how each was found."""
         return dict.fromkeys(self.about.ids, "entity") | {walk.fact: "link" for walk in self.walks}
 
@@ -80,7 +79,7 @@ class Surroundings:
 
 
 def surroundings(
-    context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[UUID, float], scope: Scope
+    context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[Key, float], scope: Scope
 ) -> Surroundings:
     """Return the walks from the best candidates, given with their scores, and the facts about named entities.
 
@@ -94,9 +93,9 @@ def surroundings(
     )
 
 
-def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[UUID, float], scope: Scope) -> list[Walk]:
+def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[Key, float], scope: Scope) -> list[Walk]:
     """Return the walks from the best seeds to other candidates, and to the best `MOST_LINKED` further facts."""
-    seeds = {id_: round(score, 9) for id_, score in list(best.items())[:SEEDS]}
+    seeds = {key: round(score, 9) for key, score in list(best.items())[:SEEDS]}
     depth = context.settings.graph_depth
     walks = links.walk(db, tenant.id, seeds, scope, depth=depth, breadth=BREADTH, fan=FAN)
     worth = {id(walk): ranking.HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}

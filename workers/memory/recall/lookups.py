@@ -56,7 +56,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         believed = _confidence(found, scope.as_of or began)
         left = [place for place in _order(found, believed) if _is_after(found[place], believed[place], after)]
         page = left[: asked.limit]
-        ids = [found[place]["id"] for place in page]
+        ids = found["id"][page].tolist()
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
         ends = answer.endings_of(context, tenant, shown)
     tiers = scoring.current_tiers(found, now)
@@ -64,7 +64,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         answer.result(
             found[place],
             shown.facts[found[place]["id"]],
-            ends.get(found[place]["id"], NEVER),
+            ends.get(shown.facts[found[place]["id"]].id, NEVER),
             int(tiers[place]),
             float(believed[place]),
             None,
@@ -85,7 +85,7 @@ def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candid
         ids = entities.of_entity_with_past(db, tenant, asked.entity, asked.key, named)
     else:
         ids = entities.of_entity(db, tenant, asked.entity, asked.key)
-    found = candidates.read(db, tenant, ids, {}, scope)
+    found = candidates.read(db, tenant, [id_.bytes for id_ in ids], {}, scope)
     visible: Candidates = found[np.array([rule is None for rule in found["left_out"]], dtype=np.bool_)]
     return visible
 
@@ -96,14 +96,13 @@ def _confidence(found: Candidates, at: datetime) -> Floats:
 
 def _order(found: Candidates, believed: Floats) -> list[int]:
     """Return indexes by confidence, then newest first, then by id."""
-    ids = np.array([id_.int for id_ in found["id"]], dtype=object)
-    places: list[int] = np.lexsort((np.argsort(np.argsort(ids)), -found["stated_at"], -believed)).tolist()
+    places: list[int] = np.lexsort((np.argsort(np.argsort(found["id"])), -found["stated_at"], -believed)).tolist()
     return places
 
 
 def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:
     """Return the sort key of a fact."""
-    return float(believed), float(fact["stated_at"]), fact["id"]
+    return float(believed), float(fact["stated_at"]), UUID(bytes=fact["id"])
 
 
 def _is_after(fact: Any, believed: float, place: Cursor | None) -> bool:

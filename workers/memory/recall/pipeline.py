@@ -216,28 +216,29 @@ def _results(asked: ScoredRecall, shown: Described) -> list[Result]:
     scored, scores = asked.scored, asked.scored.scores
     places = asked.chosen
     chosen = scored.seen[places]
+    described = [shown.facts[id_] for id_ in chosen["id"]]
     ends = answer.endings_of(asked.context, asked.tenant, shown)
     ranks = answer.ranks(scores) if asked.question.explain else None
     return [
         answer.result(
             one,
-            shown.facts[one["id"]],
-            ends.get(one["id"], NEVER),
+            fact,
+            ends.get(fact.id, NEVER),
             tier,
             float(scores.total[place]),
             float(scored.relevances[place]),
             scored.found_by[place],
-            _passage(asked.found.text, shown.facts[one["id"]]),
+            _passage(asked.found.text, fact),
             answer.score_parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
             asked.tenant.name if asked.question.namespaces else None,
         )
-        for one, tier, place in zip(
-            chosen, scoring.current_tiers(chosen, asked.scope.now).tolist(), places.tolist(), strict=True
+        for one, fact, tier, place in zip(
+            chosen, described, scoring.current_tiers(chosen, asked.scope.now).tolist(), places.tolist(), strict=True
         )
     ]
 
 
 def _passage(text: TextArm, fact: Description) -> Passage | None:
     """Return the passage of a long fact with most of the question's words, if any."""
-    begin = text.passages.get(fact.id)
+    begin = text.passages.get(fact.id.bytes) if text.passages else None
     return None if begin is None else passages.passage_at(fact.text, begin)

@@ -3,14 +3,13 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID
 
 import numpy as np
 
 from workers.context import Context
 from workers.core import confidence, ranking, signature, tiers
 from workers.core import updates as outdating
-from workers.core.arrays import Bools, Floats, Ints, Vectors
+from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.episodes import Branch
 from workers.core.fidelity import FULL, pool
 from workers.core.ranking import CONTIGUITY, Vitality
@@ -275,7 +274,7 @@ def _unlike(
     context: Context,
     seen: Candidates,
     found_by: Sequence[str],
-    from_graph: Collection[UUID],
+    from_graph: Collection[Key],
     cosines: Floats,
     requested: float,
 ) -> Bools:

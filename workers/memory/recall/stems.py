@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from uuid import UUID
 
 import numpy as np
 
 from workers.core import passages
-from workers.core.arrays import Bools, Ints
+from workers.core.arrays import Bools, Ints, Key
 from workers.core.relevance import Question
 from workers.storage import candidates
 from workers.storage.connection import Connection
@@ -22,8 +21,8 @@ class Stems:
     """
 
     question: Question = field(default_factory=lambda: Question(np.zeros(0, np.int64), 0, 1.0))
-    contained: dict[UUID, Bools] = field(default_factory=dict)
-    matched: frozenset[UUID] = frozenset()
+    contained: dict[Key, Bools] = field(default_factory=dict)
+    matched: frozenset[Key] = frozenset()
     complete: bool = True
 
     @property
@@ -32,7 +31,7 @@ class Stems:
         return self.question.words
 
 
-def in_passages(db: Connection, namespace: int, ids: Sequence[UUID], lexemes: Sequence[str]) -> Ints:
+def in_passages(db: Connection, namespace: int, ids: Sequence[Key], lexemes: Sequence[str]) -> Ints:
     """Return how often each passage of n facts contains each of k stems, as (n, passages, k)."""
     texts = {id_: place for place, id_ in enumerate(ids)}
     terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
@@ -50,7 +49,7 @@ def in_best_passage(times: Ints) -> Bools:
     return most
 
 
-def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[UUID]) -> Bools:
+def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[Key]) -> Bools:
     """Return which of k stems each of n facts contains, (n, k); reads the facts that the text arm did not."""
     rows = stems.contained
     unread = [id_ for id_ in ids if id_ not in rows and not (stems.complete and id_ not in stems.matched)]

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from uuid import UUID
 
 import numpy as np
 
 from workers.core import ranking
-from workers.core.arrays import Bools, Floats, Ints
+from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.core.names import capitalised
 from workers.core.passages import CUT
 from workers.core.relevance import Question, names_unknown
@@ -61,11 +60,11 @@ class TextArm:
     best passage of each long fact among the best.
     """
 
-    scores: dict[UUID, float] = field(default_factory=dict)
-    best: list[UUID] = field(default_factory=list)
+    scores: dict[Key, float] = field(default_factory=dict)
+    best: list[Key] = field(default_factory=list)
     names: frozenset[str] = frozenset()
     whole: float = 0.0
-    passages: dict[UUID, int] = field(default_factory=dict)
+    passages: dict[Key, int] = field(default_factory=dict)
     stems: Stems = field(default_factory=Stems)
 
 
@@ -73,7 +72,7 @@ class TextArm:
 class _Found:
     """n facts with the number of occurrences of k terms, (n, k), and their lengths in words."""
 
-    ids: list[UUID]
+    ids: list[Key]
     times: Ints
     lengths: Ints
 
@@ -176,7 +175,7 @@ def _question(found: _Found, query: str, terms: Sequence[Term], namespace: Names
     )
 
 
-def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[UUID, Bools], *, complete: bool) -> Stems:
+def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[Key, Bools], *, complete: bool) -> Stems:
     """Return the stems among the terms, with those that each fact contains; `long` has them for long facts."""
     stems = np.array([term.stem for term in terms], np.bool_)
     short = np.flatnonzero(found.lengths <= LONG)
@@ -192,7 +191,7 @@ def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[UUI
 def _by_passage(
     db: Connection, namespace: Namespace, terms: Sequence[Term], found: _Found, scores: Floats, weights: Floats,
     mean: float,
-) -> tuple[Floats, dict[UUID, int], dict[UUID, Bools]]:  # fmt: skip
+) -> tuple[Floats, dict[Key, int], dict[Key, Bools]]:  # fmt: skip
     """Return the scores of the best facts, long ones by their best passage.
 
     Also returns the first word of that passage and the stems in it, for long facts. If any fact is long, no text counts

@@ -1,6 +1,7 @@
 """Updates: pairs of candidates where a newer statement makes an older one outdated."""
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
     named = [place for place in first.tolist() if rows["entity"][place]]
     if len({rows["entity"][place] for place in named}) == len(named):
         return
-    places = {rows["id"][place]: place for place in named}
+    places = {UUID(bytes=rows["id"][place]): place for place in named}
     for one, two in supersession.contradicting_among(db, namespace, list(places)):
         older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["stated_at"][place]))
         if rows["stated_at"][older] < rows["stated_at"][newer]:
@@ -71,6 +72,7 @@ def _by_words(
     ]  # fmt: skip
     if not len(newer):
         return []
-    texts = facts.texts(db, namespace, rows["id"][[best, *newer]].tolist())
-    older = texts.get(rows["id"][best], "")
-    return [(place, int(best)) for place in newer.tolist() if updates.outdates(texts.get(rows["id"][place], ""), older)]
+    ids = {place: UUID(bytes=rows["id"][place]) for place in [int(best), *newer.tolist()]}
+    texts = facts.texts(db, namespace, list(ids.values()))
+    older = texts.get(ids[int(best)], "")
+    return [(place, int(best)) for place in newer.tolist() if updates.outdates(texts.get(ids[place], ""), older)]
