@@ -113,11 +113,14 @@ class QueryCache:
         Raises:
             EmbeddingError: the embedder fails.
         """
-        known = {text: self._known[text] for text in texts if text in self._known}
+        known = {text: self._known.pop(text) for text in dict.fromkeys(texts) if text in self._known}
         unknown = [text for text in dict.fromkeys(texts) if text not in known]
         size = self._embedder.batch
-        for batch in (unknown[start : start + size] for start in range(0, len(unknown), size)):
-            known |= zip(batch, self._embedder.embed_queries(batch), strict=True)
-        latest = {text: one for text, one in self._known.items() if text not in known} | known
-        self._known = dict(list(latest.items())[-REMEMBERED:])
+        try:
+            for batch in (unknown[start : start + size] for start in range(0, len(unknown), size)):
+                known |= zip(batch, self._embedder.embed_queries(batch), strict=True)
+        finally:
+            self._known |= known  # the latest are last
+            for oldest in list(self._known)[:-REMEMBERED]:
+                del self._known[oldest]
         return [known[text] for text in texts]

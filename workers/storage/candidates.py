@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from ebb.contract.recall import Filters
 from numpy.typing import NDArray
-from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Floats, Key, Vectors
@@ -99,7 +98,7 @@ READ = rf"""
             date_part('epoch', activity.expires_at), recall_count, branch, tier, fidelity,
             coalesce(content_salience, 0.5)::float8,
             coalesce(
-                -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)s::int[], vector_dims(embedding))]),
+                -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)b::int[], vector_dims(embedding))]),
                 'nan'
             )
         ]::float8[]) as numbers
@@ -175,7 +174,7 @@ LEXEMES_OF = """
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scope:
     """The instant and filters of a recall, which apply in every arm.
 
@@ -194,13 +193,17 @@ class Scope:
         """Return whether forgotten and superseded facts are searched too; not for reads as of `now` or later."""
         return self.ever or self.deep or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
 
-    @property
+    @cached_property
     def selects(self) -> bool:
         """Return whether any filter is set."""
         return self.filters.filters() != NO_FILTERS.filters()
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of SQL statements with `FILTERED`."""
+        return dict(self._parameters)
+
+    @cached_property
+    def _parameters(self) -> dict[str, Any]:
         own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "ever": self.looks_back}
         own |= {"deep": self.deep}
         tier = None if self.filters.tier is None else int(Tier[self.filters.tier.upper()])
@@ -304,8 +307,8 @@ def read(
         "ids": columns.keys(ids),
         "neighbours_of": columns.keys(neighbours_of),
         "reach": reach,
-        "dims": list(query),
-        "queries": [HalfVector(vector) for vector in query.values()],
+        "dims": columns.ints(list(query)),
+        "queries": columns.halfvecs(db, [vector[None, :] for vector in query.values()]),
     }
     given |= scope.parameters()
     rows = db.execute(READ, given, binary=True).fetchall()

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from workers.core import ranking, signature
 from workers.core.arrays import Floats, Key, Vectors
+from workers.core.relevance import Question
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import documents, signatures
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
@@ -17,13 +19,18 @@ ARM_SIZE = 200
 """Number of candidates from the vector arm."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """The results of both arms, and the weight of similarity."""
 
     text: TextArm
     near: dict[Key, float]
     meaning: float = ranking.EVEN
+
+    @cached_property
+    def question(self) -> Question:
+        """Return the question as seen from the namespace, which has at least the facts that were found."""
+        return self.text.stems.question.among(len(self.near))
 
     def how_found(self, id_: Key, by_graph: dict[Key, str]) -> str:
         """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""

@@ -34,14 +34,14 @@ TOO_IRRELEVANT = "not relevant enough"
 
 def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) -> Floats:
     """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
-    return relevance.relevance(_known(found), held, cosines, relevance.of_embedder(tenant.embedder or ""))
+    return relevance.relevance(found.question, held, cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
 def minimum(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
     """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
     usual = configured(context, question)
     if usual is None:
-        usual = relevance.of_embedder(tenant.embedder or "").floor(_known(found))
+        usual = relevance.of_embedder(tenant.embedder or "").floor(found.question)
     if question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
@@ -51,12 +51,7 @@ def minimum_for_use(context: Context, tenant: Namespace, question: Question, fou
     """Return the minimum relevance of the best result of an answer that counts as used: by default, more if small."""
     if configured(context, question) is not None or not found.near:
         return minimum(context, tenant, question, found)
-    return relevance.of_embedder(tenant.embedder or "").certain(_known(found))
-
-
-def _known(found: Found) -> relevance.Question:
-    """Return the question as seen from the namespace, which has at least the facts that were found."""
-    return found.text.stems.question.among(len(found.near))
+    return relevance.of_embedder(tenant.embedder or "").certain(found.question)
 
 
 def configured(context: Context, question: Question) -> float | None:
@@ -78,7 +73,7 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
         return np.zeros(len(rows), np.bool_)
     best = float(relevances[order[:TOP]].max())
     # What is as likely to answer as not is kept, however good the best one is.
-    share = relevance.ODDS_OF_BEST * _known(found).few
+    share = relevance.ODDS_OF_BEST * found.question.few
     close = _odds(relevances) >= np.minimum(share * _odds(np.array(best)), 1.0)
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))
     fits: Bools = nearly | near_in_session(rows, enough & close) | scored.around.linked(rows, enough & close)

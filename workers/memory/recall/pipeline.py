@@ -133,13 +133,11 @@ def _asked(
         with timed("recall weigh"):
             scored = read_and_score(context, db, tenant, question, found, query, scope)
     order = answer.order(scored.seen, scored.scores)
-    fitting, certain = (
-        floor.relevant_enough(question, found, scored, order, bound)
-        for bound in (
-            floor.minimum(context, tenant, question, found),
-            floor.minimum_for_use(context, tenant, question, found),
-        )
-    )
+    least = floor.minimum(context, tenant, question, found)
+    least_for_use = floor.minimum_for_use(context, tenant, question, found)
+    fitting = certain = floor.relevant_enough(question, found, scored, order, least)
+    if least_for_use != least:
+        certain = floor.relevant_enough(question, found, scored, order, least_for_use)
     return ScoredRecall(
         context, db, tenant, question, scope, query, found, scored, order, fitting, certain, question.limit
     )
@@ -227,7 +225,7 @@ def _results(asked: ScoredRecall, shown: Described) -> list[Result]:
             tier,
             float(scores.total[place]),
             float(scored.relevances[place]),
-            scored.found_by[place],
+            asked.found.how_found(one["id"], scored.added),
             _passage(asked.found.text, fact),
             answer.score_parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
             asked.tenant.name if asked.question.namespaces else None,

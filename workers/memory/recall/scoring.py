@@ -17,7 +17,7 @@ from workers.memory.namespace_settings import hygiene, notices_updates
 from workers.memory.recall import floor, stems, updates
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
-from workers.memory.recall.question import Preferences, Question
+from workers.memory.recall.question import UNSCALED, Preferences, Question
 from workers.storage import candidates, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
@@ -48,6 +48,8 @@ class Scores:
 
     def above(self, stated_at: Floats, pairs: Sequence[updates.Pair]) -> "Scores":
         """Return scores where the newer candidate of each pair ranks above the older one."""
+        if not pairs:
+            return self
         total = outdating.with_newer_above(self.total, stated_at, pairs)
         return replace(self, total=total, newer=total - self.total)
 
@@ -98,6 +100,8 @@ def score(
     `half_life` of confidence is in days. A given `fit` replaces the computed one.
     """
     plain = _score(context, rows, found, cosines, around, question.text, half_life, now, fit)
+    if question.preferences == UNSCALED:
+        return plain
     factor = _factor(rows, question.preferences, now)
     return replace(plain, total=plain.total * factor, factor=factor)
 
@@ -211,12 +215,12 @@ TOO_UNLIKE = "not similar enough"
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The visible candidates with their scores and how they were found, and those that a rule hides."""
+    """The visible candidates with their scores, and those that a rule hides; the graph alone found those `added`."""
 
     seen: Candidates
     hidden: Candidates
     scores: Scores
-    found_by: list[str]
+    added: dict[Key, str]
     around: Surroundings
     relevances: Floats
     updates: Sequence[updates.Pair]
@@ -246,10 +250,8 @@ def read_and_score(
     seen, hidden = _split(read, _visible(read))
     cosines = similarities(seen, query)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
-    found_by = [found.how_found(id_, added) for id_ in seen["id"]]
-    unlike = _unlike(context, seen, found_by, from_graph, cosines, question.min_similarity)
+    unlike = _unlike(context, seen, found, added, from_graph, cosines, question.min_similarity)
     if unlike.any():
-        found_by = [how for how, leaves in zip(found_by, unlike, strict=True) if not leaves]
         seen["left_out"][unlike] = TOO_UNLIKE
         cosines = cosines[~unlike]
         seen, out = _split(seen, ~unlike)
@@ -262,7 +264,7 @@ def read_and_score(
     known = found.text.stems.question
     newer = updates.outdated_pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
     scores = scores.above(seen["stated_at"], newer)
-    return Scored(seen, hidden, scores, found_by, around, relevances, newer)
+    return Scored(seen, hidden, scores, added, around, relevances, newer)
 
 
 def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
@@ -273,7 +275,8 @@ def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
 def _unlike(
     context: Context,
     seen: Candidates,
-    found_by: Sequence[str],
+    found: Found,
+    added: dict[Key, str],
     from_graph: Collection[Key],
     cosines: Floats,
     requested: float,
@@ -285,6 +288,7 @@ def _unlike(
     unlike = cosines < least_similarity(context, requested)
     if not unlike.any():
         return unlike
+    found_by = [found.how_found(id_, added) for id_ in seen["id"]]
     by_meaning = [how == "meaning" and id_ not in from_graph for how, id_ in zip(found_by, seen["id"], strict=True)]
     unlike &= np.array(by_meaning, np.bool_)
     if unlike.any():
