@@ -58,3 +58,31 @@ def test_the_newer_of_two_values_of_a_key_ranks_above(memory: Memory) -> None:
     assert ("updated", 5) in memory.history(older)
     supersede.accept(memory.context, "default", older, newer, day(6))
     assert ids(memory, "Mira, river, lives") == [older, newer]
+
+
+OPERA = "I really love the opera: the opera voices and the opera drama. Suggest an evening at the opera."
+TIRED = "By the way, I used to enjoy evenings at the opera, but I am not into it anymore."
+RECOMMEND = "Can you suggest an evening of voices and drama?"
+
+
+def test_a_statement_that_withdraws_an_older_one_stands_above_it(memory: Memory) -> None:
+    memory.store(*[f"Invoice {number} was paid." for number in range(20)])
+    older = memory.add(OPERA, role="user", session="one", turn=1, source_date="2025-01-01T00:00:00Z")
+    newer = memory.add(TIRED, role="user", session="two", turn=1, source_date="2025-01-20T00:00:00Z")
+    assert ids(memory, RECOMMEND) == [newer, older]
+    assert ids(memory.having(notice_updates=False), RECOMMEND, min_relevance=0) == [older, newer]
+
+
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ("assistant", TIRED),
+        ("user", "By the way, I used to enjoy evenings of football, but I am not into it anymore."),
+        ("user", "By the way, I enjoy evenings at the opera."),
+    ],
+)
+def test_other_speakers_other_subjects_and_mere_mentions_withdraw_nothing(memory: Memory, role: str, text: str) -> None:
+    memory.store(*[f"Invoice {number} was paid." for number in range(20)])
+    memory.add(OPERA, role="user", session="one", turn=1, source_date="2025-01-01T00:00:00Z")
+    newer = memory.add(text, role=role, session="two", turn=1, source_date="2025-01-20T00:00:00Z")
+    assert ids(memory, RECOMMEND, min_relevance=0).index(newer) == 1

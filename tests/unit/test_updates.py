@@ -41,3 +41,30 @@ def test_the_newest_ranks_highest_and_correct_orders_stay() -> None:
     assert np.argsort(-above).tolist() == [3, 1, 2, 0]
     assert above[[0, 3]].tolist() == [2.0, 3.0]
     assert updates.with_newer_above(scores, stated_at, [(3, 0)]).tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I used to like opera.",
+        "We're not into chamber music anymore!",
+        "Please remove the agency from the list.",
+        "I've just finished the report.",
+    ],
+)
+def test_a_sentence_that_ends_something_withdraws(text: str) -> None:
+    assert updates.withdrawing(f"Hello there. {text}")[0].startswith(text[:10])
+
+
+@pytest.mark.parametrize(
+    "text", ["Any more tips for baking?", "The rule is used to prove a theorem.", "What have you been up to lately?"]
+)
+def test_words_of_change_in_other_senses_withdraw_nothing(text: str) -> None:
+    assert updates.withdrawing(text) == []
+
+
+def test_a_sentence_withdraws_what_shares_a_rare_word_that_was_not_asked_for() -> None:
+    held = np.array([[True, False, False], [False, True, True], [True, True, False]])
+    information, asked = np.array([3.0, 2.0, 1.0]), np.array([False, True, False])
+    assert updates.withdrawn(held, information, asked, most=4.0).tolist() == [True, False, True]
+    assert not updates.withdrawn(held, information, np.ones(3, np.bool_), most=4.0).any()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workers.core.arrays import Floats
+from workers.core.arrays import Bools, Floats
 
 ASKS_FOR_A_VALUE = re.compile(
     r"\W*(?:what(?:'s| is| are| was| time| date| deadline| percentage| number| version)"
@@ -29,10 +29,29 @@ SAYS_A_CHANGE = re.compile(
     r"|correct(?:ed|ion)|finished|completed|done with|new|additional|actually|went up|went down|from now)\b",
     re.IGNORECASE,
 )
+WITHDRAWS = re.compile(
+    r"\b(?:(?:i|we|he|she|they|it|you) (?:actually |really |also )?used to|no longer"
+    r"|(?:n['\u2019]t|not|never)\b[^.!?]{0,60}\bany ?more|revert\w*|please (?:also )?(?:remove|delete)"
+    r"|(?:have|ha[sd]|['\u2019]ve|['\u2019]s|just|actually|already|i|we) (?:just |already |actually |now )?"
+    r"(?:finished|completed|cancell?ed|quit|gave up|given up|moved on from|stopped)"
+    r"|instead of|rather than|chang(?:e|ed|ing) from|switched from)\b",
+    re.IGNORECASE,
+)
+SENTENCE_END = re.compile(r"[.!?;]+\s+|\n+")
 FIGURE = re.compile(r"\d[\d,.:]*")
 
 SHARED = 0.3
 """Least share of the question's information that both statements must hold to be about the same subject."""
+
+SHARED_OF_SENTENCE = 0.25
+"""Least share of the information of a sentence that withdraws something which a text must hold to be withdrawn."""
+
+DISTINCTIVE = 0.6
+"""Least information of a word that both hold and the question does not, as a share of a word's that one fact holds.
+
+With both bounds the newer one of two statements of Memora's first five personas ranks above the older one in .59
+instead of .44; on LoCoMo 1-5 and BEAM-100K 1-10 recall@10 and mean reciprocal rank stay within 0.2 points.
+"""
 
 NEARLY_AS_GOOD = 0.7
 """Least score of the newer statement, as a share of the older one's."""
@@ -55,6 +74,25 @@ def outdates(newer: str, older: str) -> bool:
     """Return whether a text reports a change and states other figures than an older one."""
     figures = set(FIGURE.findall(newer)), set(FIGURE.findall(older))
     return all(figures) and figures[0] != figures[1] and SAYS_A_CHANGE.search(newer) is not None
+
+
+def withdrawing(text: str) -> list[str]:
+    """Return the sentences that say that something has ended, was finished, or is to be removed."""
+    return [sentence for sentence in SENTENCE_END.split(text) if WITHDRAWS.search(sentence)]
+
+
+def withdrawn(held: Bools, information: Floats, asked: Bools, most: float) -> Bools:
+    """Return which of n texts a withdrawing sentence is about.
+
+    Args:
+        held: which of the sentence's k words each text contains, (n, k).
+        information: the k words' weights.
+        asked: which of them the question contains.
+        most: the weight of a word that one text holds.
+    """
+    enough: Bools = held @ information >= SHARED_OF_SENTENCE * information.sum()
+    enough &= (held & ~asked & (information >= DISTINCTIVE * most)).any(axis=1)
+    return enough
 
 
 def with_newer_above(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:

@@ -63,7 +63,8 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
     """Return which of n candidates may be in the answer; `order` has their indexes, best first.
 
     A floor of the question applies to each candidate. By default there are no results unless one of the first reaches
-    the floor; then others need less, and none if they are neighbours in the conversation or linked.
+    the floor; then others need less, and none if they are neighbours in the conversation, linked, or make a result
+    outdated.
     """
     rows, relevances = scored.seen, scored.relevances
     enough = relevances >= floor
@@ -77,6 +78,8 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
     close = _odds(relevances) >= np.minimum(share * _odds(np.array(best)), 1.0)
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))
     fits: Bools = nearly | near_in_session(rows, enough & close) | scored.around.linked(rows, enough & close)
+    for newer, older in scored.updates:
+        fits[newer] |= fits[older]
     return fits
 
 

@@ -262,7 +262,7 @@ def read_and_score(
     relevances = floor.relevances(tenant, found, held, cosines)
     noticed = notices_updates(context, tenant.settings)
     known = found.text.stems.question
-    newer = updates.outdated_pairs(db, tenant.id, question.text, known, seen, held, scores.total) if noticed else []
+    newer = updates.outdated_pairs(db, tenant, question.text, known, seen, held, scores.total) if noticed else []
     scores = scores.above(seen["stated_at"], newer)
     return Scored(seen, hidden, scores, added, around, relevances, newer)
 

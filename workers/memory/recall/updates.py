@@ -1,16 +1,18 @@
 """Updates: pairs of candidates where a newer statement makes an older one outdated."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 import numpy as np
 
 from workers.core import ranking, updates
-from workers.core.arrays import Bools, Floats, Ints
+from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.core.relevance import Question
-from workers.storage import facts, supersession
+from workers.memory.recall import stems
+from workers.storage import facts, supersession, words
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
+from workers.storage.namespaces import Namespace
 
 FIRST = 20
 """Number of the best candidates that are compared."""
@@ -20,13 +22,13 @@ Pair = tuple[int, int]
 
 
 def outdated_pairs(
-    db: Connection, namespace: int, question: str, known: Question, rows: Candidates, held: Bools, scores: Floats
+    db: Connection, tenant: Namespace, question: str, known: Question, rows: Candidates, held: Bools, scores: Floats
 ) -> list[Pair]:
     """Return the pairs of a newer and an outdated candidate; none if the question asks for the past.
 
     Args:
         db: a connection.
-        namespace: the namespace.
+        tenant: the namespace.
         question: the text of the question.
         known: the statistics of the question's k stems in the namespace.
         rows: n candidates.
@@ -36,9 +38,9 @@ def outdated_pairs(
     if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
-    found = [*_contradicting(db, namespace, rows, first)]
+    found = [*_contradicting(db, tenant.id, rows, first), *_withdrawn(db, tenant, known, rows, first)]
     if updates.asks_for_a_value(question):
-        found += _by_words(db, namespace, known, rows, held, scores, first)
+        found += _by_words(db, tenant.id, known, rows, held, scores, first)
     return found
 
 
@@ -52,6 +54,31 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
         older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["stated_at"][place]))
         if rows["stated_at"][older] < rows["stated_at"][newer]:
             yield newer, older
+
+
+def _withdrawn(db: Connection, tenant: Namespace, known: Question, rows: Candidates, first: Ints) -> Iterator[Pair]:
+    """Yield pairs where a sentence of the newer statement withdraws what the same speaker said in the older one."""
+    own = first[np.isin(rows["role"][first], ("", "user"))]
+    ids = {place: UUID(bytes=rows["id"][place]) for place in own.tolist()}
+    texts = facts.texts(db, tenant.id, list(ids.values())) if len(ids) > 1 else {}
+    for newer in own.tolist():
+        older = own[(rows["stated_at"][own] < rows["stated_at"][newer]) & (rows["role"][own] == rows["role"][newer])]
+        if len(older):
+            for sentence in updates.withdrawing(texts.get(ids[newer], "")):
+                about = _about(db, tenant, known.among(len(rows)), sentence, rows["id"][older].tolist())
+                yield from ((newer, place) for place in older[about].tolist())
+
+
+def _about(db: Connection, tenant: Namespace, known: Question, sentence: str, ids: Sequence[Key]) -> Bools:
+    """Return which of n facts a withdrawing sentence is about."""
+    terms = [term for term in words.of_query(db, tenant.name, sentence) if term.stem]
+    lexemes = [term.lexeme for term in terms]
+    held = stems.in_best_passage(stems.in_passages(db, tenant.id, ids, lexemes))
+    # words that were stored since the last count are at least in the facts read and in the sentence's own
+    frequencies = np.maximum([term.facts for term in terms], held.sum(axis=0) + 1)
+    information = ranking.inverse_document_frequency(frequencies, known.facts)
+    most = ranking.inverse_document_frequency(np.ones(1, np.int64), known.facts)[0]
+    return updates.withdrawn(held, information, np.isin(lexemes, known.words), float(most))
 
 
 def _by_words(
