@@ -202,9 +202,10 @@ class _Mover:
             rows = shard_moves.copy(seen, self.target, self.move)
         shard_moves.advance(self.target, self.move)
         meanwhile("copied")
+        copied = rows
         for _ in range(TRIES):
             rows += self._catch_up()
-            if began := self._switch(rows):
+            if began := self._switch(copied):
                 meanwhile("caught up")
                 return rows, began
             time.sleep(PAUSE_SECONDS)
