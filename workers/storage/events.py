@@ -30,10 +30,19 @@ ADD_ALL = """
 """
 
 # The facts are locked. Entries of one kind are one unless something else was done to the fact in between; `seconds` is
-# the time from the first to the last of them, which a branch of another age keeps.
+# the time from the first to the last of them, which a branch of another age keeps. They are computed in a query of their
+# own, because Citus accepts no function of columns in an update.
 ADD_USE = """
     with earlier as (
-        select distinct on (fact) fact, id
+        select distinct on (fact) fact, id,
+            greatest(at, %(now)s) as until,
+            case when at > %(now)s then %(details)s || details else details || %(details)s end
+                || jsonb_build_object(
+                    'times', coalesce((details ->> 'times')::bigint, 1) + 1,
+                    'seconds', date_part('epoch', greatest(at, %(now)s) - least(
+                        at - make_interval(secs => coalesce((details ->> 'seconds')::float8, 0)), %(now)s
+                    ))
+                ) as merged
         from events
         where namespace = %(namespace)s and fact = any(%(facts)s) and what = %(what)s and not exists (
             select from events as later
@@ -44,14 +53,7 @@ ADD_USE = """
     ),
     repeated as (
         update events
-        set at = greatest(at, %(now)s),
-            details = case when at > %(now)s then %(details)s || details else details || %(details)s end
-                || jsonb_build_object(
-                    'times', coalesce((details ->> 'times')::bigint, 1) + 1,
-                    'seconds', date_part('epoch', greatest(at, %(now)s) - least(
-                        at - make_interval(secs => coalesce((details ->> 'seconds')::float8, 0)), %(now)s
-                    ))
-                )
+        set at = earlier.until, details = earlier.merged
         from earlier
         where namespace = %(namespace)s and events.fact = earlier.fact and events.id = earlier.id
     )
