@@ -52,7 +52,7 @@ FOUND = "select text, entity from facts where search @@ 'strasse' and folded(ent
 MAY_HAVE_SCHEMAS = "select citus_set_node_property(%s, %s, 'shouldhaveshards', %s)"
 REBALANCE = "select citus_rebalance_start(drain_only => true, shard_transfer_mode => 'block_writes')"
 MOVING = """
-    select 1 from pg_stat_activity where query like 'select citus_schema_move%' and state = 'active' limit 1
+    select 1 from pg_stat_activity where query like 'select citus_schema_move%%' and state = 'active' limit 1
 """
 MOVE = "select citus_schema_move(current_schema()::regnamespace, %s, %s, 'block_writes')"
 
