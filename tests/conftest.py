@@ -34,13 +34,14 @@ def server_folder() -> Iterator[Path]:
     that were killed are removed, upon which a server that is left of them ends by itself.
     """
     for killed in IN_MEMORY.glob("ebb-*/lock"):
-        with killed.open() as lock, suppress(BlockingIOError):
+        with suppress(OSError), killed.open() as lock:
             flock(lock, LOCK_EX | LOCK_NB)
             shutil.rmtree(killed.parent, ignore_errors=True)
     in_memory = IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > LEAST_FREE
-    folder = Path(tempfile.mkdtemp(prefix="ebb-", dir=IN_MEMORY if in_memory else "/tmp"))
-    with (folder / "lock").open("w") as lock:
+    new = Path(tempfile.mkdtemp(prefix="new-", dir=IN_MEMORY if in_memory else "/tmp"))
+    with (new / "lock").open("w") as lock:
         flock(lock, LOCK_EX)
+        folder = new.rename(new.with_name(new.name.replace("new-", "ebb-")))
         yield folder
         shutil.rmtree(folder)
 

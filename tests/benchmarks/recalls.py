@@ -39,7 +39,7 @@ STAGES: dict[str, tuple[Any, str]] = {
     "— its words": (words, "ask_of_query"),
     "— its matches": (candidates, "matches"),
     "vector arm": (arms, "vector_arm"),
-    "reading candidates": (candidates, "weigh"),
+    "reading candidates": (candidates, "read"),
     "similarities": (scoring, "similarities"),
     "scoring": (scoring, "score"),
     "ordering": (answer, "order"),

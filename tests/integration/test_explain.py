@@ -116,6 +116,12 @@ def test_why_reports_the_rule_that_hides_a_fact_and_its_rank_otherwise(memory: M
     assert found["words"]["shared"] == ["upstair", "upstairs", "violoncello"]
 
 
+def test_why_finds_a_fact_whose_id_ends_in_zeros(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    id_ = memory.add(CELLO, id=UUID("01a20900-0000-7000-8000-000000000000"))
+    assert (why(memory, "violoncello", id_)["recalled"], why(memory, "violoncello", id_)["rank"]) == (True, 1)
+
+
 def test_why_reports_the_rank_of_facts_below_the_limit(memory: Memory) -> None:
     first, second = memory.add("Tea at four, tea at five."), memory.add("Tea at six with a lot of other things.")
     memory.store(*OTHERS)

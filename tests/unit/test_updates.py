@@ -63,6 +63,12 @@ def test_words_of_change_in_other_senses_withdraw_nothing(text: str) -> None:
     assert updates.withdrawing(text) == []
 
 
+def test_long_runs_of_marks_and_long_sentences_withdraw_nothing() -> None:
+    assert updates.withdrawing("." * 65_000) == []
+    assert updates.withdrawing("I used to like opera, " * 100) == []
+    assert len(updates.withdrawing("I used to like opera. " * 100)) == updates.MAX_SENTENCES
+
+
 def test_a_sentence_withdraws_what_shares_a_rare_word_that_was_not_asked_for() -> None:
     held = np.array([[True, False, False], [False, True, True], [True, True, False]])
     information, asked = np.array([3.0, 2.0, 1.0]), np.array([False, True, False])

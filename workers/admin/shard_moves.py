@@ -245,6 +245,8 @@ class _Mover:
     def _lock(self) -> None:
         """Take the locks that all transactions on the namespace or its shard share."""
         self.db.execute("select set_config('lock_timeout', %s, true)", [str(LOCK_MS)])
+        # a process that is stopped does not hold writes for ever
+        self.db.execute("set local idle_in_transaction_session_timeout = '60s'")
         for place in (self.old, self.move.namespace.name):
             shard_moves.lock(self.db, self.move.way, place)
 

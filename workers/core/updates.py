@@ -7,6 +7,7 @@ asks for a single value.
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -37,11 +38,14 @@ WITHDRAWS = re.compile(
     r"|instead of|rather than|chang(?:e|ed|ing) from|switched from)\b",
     re.IGNORECASE,
 )
-SENTENCE_END = re.compile(r"[.!?;]+\s+|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 FIGURE = re.compile(r"\d[\d,.:]*")
 
 SHARED = 0.3
 """Least share of the question's information that both statements must hold to be about the same subject."""
+
+MAX_SENTENCE, MAX_SENTENCES = 500, 3
+"""Characters of a sentence, and sentences of a text, in which a withdrawal is looked for: each costs two queries."""
 
 SHARED_OF_SENTENCE = 0.25
 """Least share of the information of a sentence that withdraws something which a text must hold to be withdrawn."""
@@ -77,8 +81,9 @@ def outdates(newer: str, older: str) -> bool:
 
 
 def withdrawing(text: str) -> list[str]:
-    """Return the sentences that say that something has ended, was finished, or is to be removed."""
-    return [sentence for sentence in SENTENCE_END.split(text) if WITHDRAWS.search(sentence)]
+    """Return the first short sentences that say that something has ended, was finished, or is to be removed."""
+    sentences = (sentence for sentence in SENTENCE_END.split(text) if len(sentence) <= MAX_SENTENCE)
+    return list(islice(filter(WITHDRAWS.search, sentences), MAX_SENTENCES))
 
 
 def withdrawn(held: Bools, information: Floats, asked: Bools, most: float) -> Bools:

@@ -177,7 +177,8 @@ def _hidden(asked: ScoredRecall) -> list[LeftOut]:
     ever = asked.search_ever()
     ids = dict.fromkeys([*ever.fused(CHECKED), *asked.scored.hidden["id"]])
     rows = asked.read(list(ids))
-    unlike = np.isin(rows["id"], asked.scored.hidden["id"])
+    hidden = set(asked.scored.hidden["id"].tolist())
+    unlike = np.array([id_ in hidden for id_ in rows["id"].tolist()], np.bool_)
     rows = rows[unlike | np.array([rule is not None for rule in rows["left_out"]], dtype=np.bool_)]
     totals = asked.scores_with(rows, ever).total
     seen, own = np.split(totals, [len(asked.scored.seen)])
@@ -257,9 +258,9 @@ def why(asked: ScoredRecall, id_: UUID) -> dict[str, Any]:
 
 def _placed(asked: ScoredRecall, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
     """Return a fact's index in the scores, the scores, which may be extended by it, and its rank (1 is best)."""
-    there = np.flatnonzero(asked.scored.seen["id"] == rows["id"][0])
-    if len(there):
-        place = int(there[0])
+    there = asked.scored.seen["id"].tolist()
+    if rows["id"][0] in there:
+        place = there.index(rows["id"][0])
         return place, asked.scored.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
     scores = asked.scores_with(rows, found)
     return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
@@ -269,14 +270,15 @@ def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
     """Return the rule that left a fact out; None if it was recalled."""
     if one["left_out"] is not None:
         return str(one["left_out"])
-    if one["id"] in asked.scored.hidden["id"]:
+    # numpy drops null bytes at the end of a value that it compares
+    id_, seen = one["id"], asked.scored.seen["id"]
+    if id_ in asked.scored.hidden["id"].tolist():
         return TOO_UNLIKE
-    seen = asked.scored.seen["id"]
-    if one["id"] in seen[~asked.fitting]:
+    if id_ in seen[~asked.fitting].tolist():
         return TOO_IRRELEVANT
-    if one["id"] in seen:
-        return None if one["id"] in seen[asked.chosen] else BELOW_LIMIT
-    return UNPROMISING if one["id"] in asked.found.fused() else NOT_FOUND
+    if id_ in seen.tolist():
+        return None if id_ in seen[asked.chosen].tolist() else BELOW_LIMIT
+    return UNPROMISING if id_ in asked.found.fused() else NOT_FOUND
 
 
 def _by_words(asked: ScoredRecall, found: Found, id_: UUID) -> dict[str, Any]:

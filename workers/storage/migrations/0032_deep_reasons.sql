@@ -30,8 +30,8 @@ end
 $$;
 
 -- No fact sinks or comes up meanwhile, and no change is added to the totals.
+select pg_advisory_xact_lock(3771 + 2);
 lock table deep in share row exclusive mode;
-select pg_advisory_xact_lock(3773 + 2);
 delete from tally_changes where forgotten_reason = 'deep';
 delete from tallies where forgotten_reason = 'deep';
 insert into tally_changes (namespace, forgotten_reason, facts)

@@ -28,8 +28,8 @@ begin
         end if;
     end if;
     for shard in
-        select right(nspname, 5) from pg_namespace
-        where nspname ~ '^ebb_[0-9]{4}$' and to_regclass(nspname || '.schema_migrations') is not null
+        select distinct to_char(directory.shard, '"_"FM0000') from public.directory
+        where directory.shard > 0 and to_regclass(format('ebb%s.schema_migrations', to_char(directory.shard, '"_"FM0000'))) is not null
     loop
         execute format('alter schema %I rename to %I', 'ebb' || shard, 'public' || shard);
         for routine in
