@@ -141,13 +141,32 @@ DEFAULT_QUEUE = "celery"
 ROUTE = "let the program that sends them call `ebb.celery.configure(app)`, or name the queue"
 
 
-def _redis(settings: "Settings", _: "Client") -> str:
+def _each_redis(check: "Callable[[str, Client], str]") -> "Callable[[Settings, Client], str]":
+    """Return a check of the Redis of each group of shards, which names the group if there are several."""
+
+    def of_all(settings: "Settings", memory: "Client") -> str:
+        urls, said, failed = settings.broker_urls, list[str](), False
+        for group, url in enumerate(urls):
+            try:
+                found = check(url, memory)
+            except UnavailableError as error:
+                found, failed = str(error), True
+            said.append(found if len(urls) == 1 else f"group {group}: {found}")
+        if failed:
+            raise UnavailableError("\n".join(said))
+        return "\n".join(said)
+
+    return of_all
+
+
+@_each_redis
+def _redis(url: str, _: "Client") -> str:
     from workers.coordination import signals  # noqa: PLC0415
     from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
     from workers.coordination.redis import open_redis, own_keys  # noqa: PLC0415
     from workers.queues import MAINTENANCE, RECALL, STORE, length_of  # noqa: PLC0415
 
-    with _answering(), open_redis(settings.redis_url) as server, own_keys(settings.redis_url) as keys:
+    with _answering(), open_redis(url) as server, own_keys(url) as keys:
         condition = condition_of(server)
         waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
         said = f"{condition}; waiting are {waiting}"
@@ -176,12 +195,13 @@ def _answering() -> "Iterator[None]":
         raise UnavailableError(explain(error)) from None
 
 
-def _outbox(settings: "Settings", memory: "Client") -> str:
+@_each_redis
+def _outbox(url: str, memory: "Client") -> str:
     from workers.coordination import outbox  # noqa: PLC0415
     from workers.coordination.redis import own_keys  # noqa: PLC0415
 
     now = memory.seconds()
-    with _answering(), own_keys(settings.redis_url) as keys:
+    with _answering(), own_keys(url) as keys:
         waiting = outbox.size(keys)
         late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
     if late:

@@ -121,7 +121,8 @@ def settle_tallies(__: Task, ___: Params) -> None:
     now = context.now()
     for _ in context.each_shard(own=True):
         counting.settle_tallies(context, now)
-    queueing.record(context, now)
+    if context.settings.group == 0:  # counters of several Redis would not make one series
+        queueing.record(context, now)
 
 
 @internal("memory.thin_course", Upkeep)
