@@ -117,7 +117,8 @@ class Life:
 
     def salience(self, now: float) -> float:
         strength, times = np.array([self.strength]), np.array([self.coactivations])
-        age = np.array([now - max(self.seen, self.pinned)])
+        permanent = "permanent" in (self.kind.decay_class, self.kind.durability)
+        age = np.array([0.0 if permanent else now - max(self.seen, self.pinned)])
         return float(self.strength * tiers.retention(tiers.curve(strength, times), age)[0])
 
     def why_over(self, now: float) -> str | None:
