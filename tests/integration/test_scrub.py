@@ -7,13 +7,15 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from ebb.broker import database_after
 from memory import Memory, day
 from psycopg import sql
 
 from workers.admin import purge, search_indexes
-from workers.coordination import signals
+from workers.coordination import idempotency, signals
+from workers.coordination.redis import own_keys
 from workers.errors import UnavailableError
-from workers.storage import connection, server
+from workers.storage import connection, schema, server
 from workers.storage.connection import Connection, connect
 
 
@@ -98,6 +100,24 @@ def test_what_a_killed_task_left_uncounted_is_counted_by_the_next(memory: Memory
     search_indexes.count_grown(memory.context, day(0))
     assert memory.value("select count(*) from lexemes where lexeme = 'zebulon'") == 1
     assert signals.take_grown(memory.context.redis) == []
+
+
+def test_erasures_reach_the_redis_of_every_group_and_are_kept_until_all_answered(memory: Memory) -> None:
+    schema.apply(memory.context.database_url, count=2)
+    own = memory.context.settings.redis_url
+    second = database_after(own, 4)
+    groups = memory.having(brokers=f"{own} {second}", shards=2)
+    partly = memory.having(brokers=f"{own} redis://127.0.0.1:1/0", shards=2)
+    with own_keys(second) as redis:
+        for erase in (purge.clean, purge.scrub):
+            erase_facts(memory, 1)
+            idempotency.keep_answer(redis, "one", {"text": "Zebulon"})
+            assert purge.GROUP_IS_AWAY.format(1) in purge.scrub(partly.context, day(1)).left
+            assert not purge.clean(partly.context, day(1))
+            assert idempotency.kept_answer(redis, "one")
+            assert erase(groups.context, day(1))
+            assert idempotency.kept_answer(redis, "one") is None
+            assert not purge.clean(groups.context, day(1))
 
 
 def erase_facts(memory: Memory, count: int) -> None:

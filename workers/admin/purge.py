@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import psycopg
+from redis.exceptions import RedisError
 
 from workers.admin import search_indexes
 from workers.context import Context
 from workers.coordination import idempotency
-from workers.coordination.redis import compact, drop_results
+from workers.coordination.redis import compact, drop_results, own_keys
 from workers.errors import UnavailableError
 from workers.storage import deep, namespaces, server, tombstones
 from workers.storage.connection import connect, transaction
@@ -107,6 +108,7 @@ def _earlier(now: datetime, days: float | None) -> datetime:
 TABLES_ARE_KEPT = "PostgreSQL's tables: they belong to another role than the one that Ebb connects as"
 LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"
 REDIS_KEEPS = "Redis' file of changes: the server does not let it be rewritten; it goes when Redis does so by itself"
+GROUP_IS_AWAY = "the Redis of group {}: it does not answer; the next cleaning reaches it"
 OUT_OF_REACH = "exports, backups, replicas, archived logs, and what Flower has seen since it was started"
 
 log = logging.getLogger(__name__)
@@ -120,7 +122,10 @@ class Scrubbed:
 
 
 def clean(context: Context, now: datetime) -> bool:
-    """Remove erased facts from tables, indexes, stored answers and Redis' file; return whether there were any."""
+    """Remove erased facts from tables, indexes, stored answers and Redis' file; return whether that was done.
+
+    Without erased facts there is nothing to do; what is in use or away is left for the next cleaning.
+    """
     with connect(context.direct_database_url, autocommit=True) as db:
         erased = tombstones.erasures(db)
         if not erased.ids:
@@ -133,8 +138,10 @@ def clean(context: Context, now: datetime) -> bool:
                 "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
             )
             return False
-        idempotency.drop_quotes(context.redis)
-        compact(context.redis)
+        _, away = _clean_redis(context)
+        if away:
+            log.warning("not cleaned of what was erased: %s; the next cleaning does it", "; ".join(away))
+            return False
         tombstones.drop_erasures(db, erased)
     return True
 
@@ -162,9 +169,31 @@ def _scrub(context: Context, now: datetime) -> list[str]:
             written, dropped = server.rewrite(db), server.drop_log(db)
         except psycopg.errors.LockNotAvailable:
             raise UnavailableError("The tables are in use by a long transaction. Try again later.") from None
-        idempotency.drop_quotes(context.redis)
-        drop_results(context.settings.redis_url)
-        done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compact(context.redis, wait=True)}
-        if written:
+        compacted, away = _clean_redis(context, fully=True)
+        done = {TABLES_ARE_KEPT: written, LOG_IS_KEPT: dropped, REDIS_KEEPS: compacted}
+        if written and not away:
             tombstones.drop_erasures(db, erased)
-    return [said for said, reached in done.items() if not reached]
+    return [*(said for said, reached in done.items() if not reached), *away]
+
+
+def _clean_redis(context: Context, *, fully: bool = False) -> tuple[bool, list[str]]:
+    """Drop what the Redis of every group quotes, `fully` with results; return whether all rewrite, and who is away.
+
+    A namespace's group follows from its name, so any group may quote facts of any shard.
+
+    Raises:
+        RedisError: the Redis of this process's own group does not answer.
+    """
+    compacted, away = True, []
+    for number, url in enumerate(context.settings.broker_urls):
+        try:
+            with own_keys(url) as redis:
+                idempotency.drop_quotes(redis)
+                if fully:
+                    drop_results(url)
+                compacted = compact(redis, wait=fully) and compacted
+        except RedisError:
+            if url == context.settings.redis_url:
+                raise
+            away.append(GROUP_IS_AWAY.format(number))
+    return compacted, away
