@@ -121,7 +121,7 @@ AUDIT = """
 """
 
 WAIT_TO_AUDIT = "select pg_advisory_xact_lock(%(key)s)"
-AUDITING_LOCK = 0x0EBB + 3
+AUDITING_LOCK = 0x0EBB + 6
 
 
 DEEP = "deep "
