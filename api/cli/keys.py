@@ -50,10 +50,12 @@ def create(
     now = context.now()
     made = keys.create(context, name, scope or ["read", "write"], owner, now, _end(expires, now))
     if as_json:
-        output.print_json({"id": str(made.id), "namespace": name, "key": made.key})
+        output.print_json({"id": str(made.id), "namespace": name, "key": made.key, "unpublished": made.unpublished})
         return
     output.console().print(made.key, markup=False)
     output.progress(f"Key {made.id} to the namespace {name!r}; it is shown only now")
+    if made.unpublished:
+        output.progress(f"Not everywhere yet: {made.unpublished}")
 
 
 @commands.command(name="list")

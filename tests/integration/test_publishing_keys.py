@@ -1,14 +1,17 @@
 """Keys are copied to Redis by one process at a time, so that an older copy never replaces a newer one."""
 
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+from ebb.broker import database_after
 from memory import Memory, day
 
 from workers.admin import keys
 from workers.coordination import key_ring
-from workers.storage import api_keys
-from workers.storage.connection import transaction
+from workers.coordination.redis import own_keys
+from workers.storage import api_keys, schema
+from workers.storage.connection import close_pools, transaction
 
 TRY_LOCK = "select pg_try_advisory_xact_lock(%s)"
 
@@ -25,3 +28,39 @@ def test_nothing_else_publishes_until_the_copy_is_written(memory: Memory, monkey
     made = keys.create(memory.context, "mira", ["read"], "", day(0))
     keys.revoke(memory.context, "mira", UUID(str(made.id)), day(1))
     assert free == [False, False]
+
+
+AWAY = "redis://127.0.0.1:1/0"
+
+
+@pytest.fixture
+def groups(memory: Memory) -> Iterator[Memory]:
+    """Two groups of shards; the Redis of the second does not answer."""
+    schema.apply(memory.context.database_url, count=2)
+    yield memory.having(brokers=f"{memory.context.settings.redis_url} {AWAY}", shards=2)
+    close_pools()
+
+
+def found(memory: Memory, key: str, url: str = "") -> key_ring.Found:
+    with own_keys(url or memory.context.settings.redis_url) as redis:
+        return key_ring.look_up(redis, key_ring.digest(key).hex())
+
+
+def test_a_key_is_shown_and_revoked_while_the_redis_of_another_group_is_away(groups: Memory) -> None:
+    made = keys.create(groups.context, "ann", ["read"], None, day(0))
+    assert made.unpublished == keys.FOLLOWS.format(1)
+    assert found(groups, made.key).grant
+    with pytest.raises(keys.UnpublishedError, match="set in the database, but the Redis of group 1"):
+        keys.expire(groups.context, "ann", made.id, day(90_000), day(0))
+    with pytest.raises(keys.UnpublishedError, match="revoked in the database, but the Redis of group 1"):
+        keys.revoke(groups.context, "ann", made.id, day(0))
+    assert found(groups, made.key).grant is None
+
+
+def test_a_key_is_in_the_redis_of_every_group(groups: Memory) -> None:
+    second = database_after(groups.context.settings.redis_url, 4)
+    both = groups.having(brokers=f"{groups.context.settings.redis_url} {second}")
+    made = keys.create(both.context, "ann", ["read"], None, day(0))
+    assert made.unpublished is None
+    assert found(both, made.key).grant
+    assert found(both, made.key, second).grant

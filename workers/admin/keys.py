@@ -1,29 +1,45 @@
 """API keys for the HTTP API: create, list, expire, revoke and publish."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from redis.exceptions import RedisError
 from uuid_utils.compat import uuid7
 
 from workers.context import Context
 from workers.coordination import key_ring
 from workers.coordination.key_ring import SCOPES, Grant
 from workers.coordination.redis import own_keys
-from workers.errors import InvalidInputError, NotFoundError
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import api_keys, namespaces
 from workers.storage.api_keys import ApiKey
 from workers.storage.connection import Connection, transaction
 
+FOLLOWS = "the Redis of group {} does not answer; that group gets it within a minute of its return"
+
+
+class UnpublishedError(UnavailableError):
+    """A change of a key is in the database, but not in the Redis of every group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Whether a key was added, and which groups do not know it yet, if any."""
+
+    added: bool
+    unpublished: str | None
+
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A new key, which is shown only once."""
+    """A new key, which is shown only once, and which groups do not know it yet, if any."""
 
     id: UUID
     key: str
+    unpublished: str | None
 
 
 def create(
@@ -39,9 +55,9 @@ def create(
     Raises:
         InvalidInputError: a scope is unknown, there is none, or the expiry is past.
     """
-    made = Created(uuid7(), key_ring.new_key())
-    add(context, namespace, made.id, key_ring.digest(made.key), scopes, label, now, ends)
-    return made
+    id_, key = uuid7(), key_ring.new_key()
+    done = add(context, namespace, id_, key_ring.digest(key), scopes, label, now, ends)
+    return Created(id_, key, done.unpublished)
 
 
 def add(
@@ -53,8 +69,8 @@ def add(
     label: str | None,
     now: datetime,
     ends: datetime | None,
-) -> bool:
-    """Add a key by its digest; return false if another one has this id.
+) -> Added:
+    """Add a key by its digest, unless another one has this id.
 
     Raises:
         InvalidInputError: a scope is unknown, there is none, or the expiry is past.
@@ -69,8 +85,7 @@ def add(
         tenant = namespaces.find_or_add(db, namespace)
         added = api_keys.add(db, tenant.id, id_, digest, label, wanted, now, ends)
         added = added or (id_, digest) in {(key.id, key.digest) for key in api_keys.of_namespace(db, tenant.id)}
-    publish(context, *context.settings.broker_urls)
-    return added
+    return Added(added, publish_everywhere(context))
 
 
 def _check_end(ends: datetime | None, now: datetime) -> None:
@@ -90,10 +105,11 @@ def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
 
     Raises:
         NotFoundError: the namespace has no such key.
+        UnpublishedError: it is revoked, but the Redis of a group does not answer.
     """
     with _changing(context, namespace, id_) as (db, tenant):
         revoked = api_keys.revoke(db, tenant, id_, now)
-    publish(context, *context.settings.broker_urls)
+    _publish_change(context, f"The key {id_} is revoked in the database")
     return revoked
 
 
@@ -103,12 +119,13 @@ def expire(context: Context, namespace: str, id_: UUID, ends: datetime | None, n
     Raises:
         InvalidInputError: the expiry is past, or the key has expired or was revoked, which stays so.
         NotFoundError: the namespace has no such key.
+        UnpublishedError: the expiry is set, but the Redis of a group does not answer.
     """
     _check_end(ends, now)
     with _changing(context, namespace, id_) as (db, tenant):
         if not api_keys.expire(db, tenant, id_, ends, now):
             raise InvalidInputError(f"id: the key {id_} has expired or was revoked; create another one.")
-    publish(context, *context.settings.broker_urls)
+    _publish_change(context, f"The expiry of the key {id_} is set in the database")
 
 
 @contextmanager
@@ -120,22 +137,44 @@ def _changing(context: Context, namespace: str, id_: UUID) -> Iterator[tuple[Con
         yield db, tenant.id
 
 
-def publish(context: Context, *redis_urls: str) -> int:
-    """Copy all keys to Redis, or to several, of groups of shards; return how many are not revoked.
+def publish(context: Context) -> int:
+    """Copy all keys to the Redis of this process's group; return how many are not revoked.
 
     Raises:
-        RedisError: one does not answer; the others have the keys, and it gets them within a minute of its return.
+        RedisError: it does not answer.
     """
-    grants: dict[bytes, Grant] = {}
+    with _all_grants(context) as grants:
+        _copy(context.settings.redis_url, grants)
+    return sum(bool(grant.scopes) for grant in grants.values())
+
+
+def publish_everywhere(context: Context) -> str | None:
+    """Copy all keys to the Redis of every group; return which do not answer and when they follow, if any."""
+    away = list[str]()
+    with _all_grants(context) as grants:
+        for number, url in enumerate(context.settings.broker_urls):
+            try:
+                _copy(url, grants)
+            except RedisError:
+                away.append(str(number))
+    return FOLLOWS.format(" and ".join(away)) if away else None
+
+
+def _publish_change(context: Context, done: str) -> None:
+    if unpublished := publish_everywhere(context):
+        raise UnpublishedError(f"{done}, but {unpublished}.")
+
+
+@contextmanager
+def _all_grants(context: Context) -> Iterator[dict[bytes, Grant]]:
+    """Yield the grants by digest, while no other process publishes."""
+    found: dict[bytes, Grant] = {}
     with transaction(context.database_url) as locked:
         api_keys.lock(locked)
         for _ in context.each_shard():
             with transaction(context.database_url) as db:
-                grants |= {key.digest: _grant(key) for key in api_keys.every(db)}
-        with ExitStack() as stack:
-            for url in redis_urls or [context.settings.redis_url]:
-                stack.callback(_copy, url, grants)
-    return sum(bool(grant.scopes) for grant in grants.values())
+                found |= {key.digest: _grant(key) for key in api_keys.every(db)}
+        yield found
 
 
 def _copy(redis_url: str, grants: Mapping[bytes, Grant]) -> None:

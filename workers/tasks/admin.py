@@ -147,14 +147,18 @@ class ChangedKey(Params):
 def add_key(_: Task, asked: NewKey) -> dict[str, Any]:
     """Add a key by its digest."""
     digest, now = bytes.fromhex(asked.digest), context.now()
-    return {"added": keys.add(context, asked.namespace, asked.id, digest, asked.scopes, asked.label, now, asked.ends)}
+    done = keys.add(context, asked.namespace, asked.id, digest, asked.scopes, asked.label, now, asked.ends)
+    return asdict(done)
 
 
 @internal("memory.change_key", ChangedKey)
 def change_key(_: Task, asked: ChangedKey) -> dict[str, Any]:
-    """Set when a key expires, or revoke it."""
-    if asked.revoke:
-        keys.revoke(context, asked.namespace, asked.id, context.now())
-    else:
-        keys.expire(context, asked.namespace, asked.id, asked.ends, context.now())
-    return {}
+    """Set when a key expires, or revoke it; a group that does not know it yet is no reason to try again."""
+    try:
+        if asked.revoke:
+            keys.revoke(context, asked.namespace, asked.id, context.now())
+        else:
+            keys.expire(context, asked.namespace, asked.id, asked.ends, context.now())
+    except keys.UnpublishedError as error:
+        return {"unpublished": str(error)}
+    return {"unpublished": None}

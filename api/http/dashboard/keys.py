@@ -82,10 +82,13 @@ def create(
     first, key = not door_of(request).look_up(None).any_key, key_ring.new_key()
     given = {"id": str(id), "digest": key_ring.digest(key).hex(), "scopes": list(scopes)}
     owner = {"namespace": memory.namespace, "label": label.strip() or None, "ends": _end(expires)}
-    if not memory.call("memory.add_key", given | owner, SECONDS)["added"]:
+    done = memory.call("memory.add_key", given | owner, SECONDS)
+    if not done["added"]:
         raise InvalidInputError("This form made a key before, which was shown once. Open the page again for another.")
     cookie = start_session(request, key) if first and "read" in scopes else None
-    response = _page(request, memory, made={"id": str(id), "key": key}, first=first)
+    response = _page(
+        request, memory, made={"id": str(id), "key": key, "unpublished": done.get("unpublished")}, first=first
+    )
     if cookie:
         response.set_cookie(**cookie)
     return response
@@ -102,7 +105,9 @@ def change(
     """Set when a key expires, or revoke it, and redirect to the page."""
     _check_scopes(memory, _scopes(door_of(request).of(memory.namespace), memory.namespace, str(id)))
     ends = {"revoke": True} if action == "revoke" else {"ends": _end(expires)}
-    memory.call("memory.change_key", {"namespace": memory.namespace, "id": str(id)} | ends, SECONDS)
+    done = memory.call("memory.change_key", {"namespace": memory.namespace, "id": str(id)} | ends, SECONDS)
+    if done.get("unpublished"):
+        raise UnavailableError(done["unpublished"])
     return back("/dashboard/keys", f"{action}-key", str(id))
 
 
@@ -133,7 +138,7 @@ def _end(days: str) -> str | None:
 
 
 def _page(
-    request: Request, memory: Session, *, made: Mapping[str, str] | None = None, first: bool = False
+    request: Request, memory: Session, *, made: Mapping[str, Any] | None = None, first: bool = False
 ) -> HTMLResponse:
     door, scopes = door_of(request).of(memory.namespace), memory.caller.scopes
     try:
