@@ -1,6 +1,7 @@
 """Keys are copied to Redis by one process at a time, so that an older copy never replaces a newer one."""
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,7 +11,7 @@ from memory import Memory, day
 from workers.admin import keys
 from workers.coordination import key_ring
 from workers.coordination.redis import own_keys
-from workers.storage import api_keys, schema
+from workers.storage import api_keys, routing, schema, shard_moves, shards
 from workers.storage.connection import close_pools, transaction
 
 TRY_LOCK = "select pg_try_advisory_xact_lock(%s)"
@@ -64,3 +65,24 @@ def test_a_key_is_in_the_redis_of_every_group(groups: Memory) -> None:
     assert made.unpublished is None
     assert found(both, made.key).grant
     assert found(both, made.key, second).grant
+
+
+def test_what_a_killed_move_left_opens_nothing_and_is_deleted(groups: Memory) -> None:
+    name, old, new = "ann", *(_shards_of("ann"))
+    made = keys.create(groups.context, name, ["read"], None, day(0))
+    with routing.at(0, 1), transaction(groups.context.database_url) as db:
+        db.execute("update directory set shard = %s where name = %s", [new, name])
+        source = shards.schema_of(shards.home(db), old)
+    keys.publish_everywhere(groups.context)
+    assert found(groups, made.key).grant is None
+    with routing.at(0, 1), transaction(groups.context.database_url) as db:
+        shard_moves.hide(db, name, source)
+    with routing.at(old, 2), transaction(groups.context.database_url) as db:
+        assert api_keys.every(db) == []
+        assert db.execute("select name from namespaces").fetchall() == [(name + shard_moves.LEFT,)]
+
+
+def _shards_of(name: str) -> Any:
+    with routing.at(0, 2):
+        old = routing.shard_of_new(name)
+    return old, 1 - old

@@ -14,7 +14,7 @@ from workers.coordination import key_ring
 from workers.coordination.key_ring import SCOPES, Grant
 from workers.coordination.redis import own_keys
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.storage import api_keys, namespaces
+from workers.storage import api_keys, namespaces, routing, shards
 from workers.storage.api_keys import ApiKey
 from workers.storage.connection import Connection, transaction
 
@@ -167,14 +167,23 @@ def _publish_change(context: Context, done: str) -> None:
 
 @contextmanager
 def _all_grants(context: Context) -> Iterator[dict[bytes, Grant]]:
-    """Yield the grants by digest, while no other process publishes."""
-    found: dict[bytes, Grant] = {}
+    """Yield the grants by digest, while no other process publishes.
+
+    What a move that was killed left on another shard than the directory's is not among them.
+    """
+    found: list[tuple[int, ApiKey]] = []
     with transaction(context.database_url) as locked:
         api_keys.lock(locked)
-        for _ in context.each_shard():
+        for number in context.each_shard():
             with transaction(context.database_url) as db:
-                found |= {key.digest: _grant(key) for key in api_keys.every(db)}
-        yield found
+                found += [(number, key) for key in api_keys.every(db)]
+        with routing.at(0, 1), transaction(context.database_url) as db:
+            places = shards.places(db, {key.namespace for _, key in found})
+        yield {
+            key.digest: _grant(key)
+            for number, key in found
+            if " " not in key.namespace and places.get(key.namespace, 0) == number
+        }
 
 
 def _copy(redis_url: str, grants: Mapping[bytes, Grant]) -> None:

@@ -135,7 +135,7 @@ def _move(url: str, namespace: str, new: int, meanwhile: Callable[[str], None]) 
         meanwhile("switched")
         if move.on_citus:
             with db.transaction():
-                shard_moves.leave(db, move)
+                shard_moves.hide(db, namespace, way.source)
         meanwhile("left")
     return Moved(namespace, old, new, rows, held_ms)
 
@@ -263,7 +263,7 @@ class _Mover:
         shard_moves.show(self.target, self.move)
         shard_moves.switch(self.db, self.move, self.new)
         if not self.move.on_citus:
-            shard_moves.leave(self.db, self.move)
+            shard_moves.hide(self.db, self.move.namespace.name, self.move.way.source)
             # What is lost with this commit was never seen, as a later one that waits for the disk waits for this too.
             self.db.execute("set local synchronous_commit = off")
         limit()

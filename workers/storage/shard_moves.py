@@ -139,6 +139,7 @@ SHOW = "update {target}.namespaces set name = %(name)s where id = %(id)s"
 HIDE = """
     update {schema}.namespaces set name = %(left)s, branch_of = %(left)s, branched_at = statement_timestamp()
     where name = %(name)s
+    returning id
 """
 
 
@@ -318,17 +319,13 @@ def switch(db: Connection, move: Move, shard: int) -> None:
     db.execute(sql.SQL(SWITCH).format(**move.way.names()), {"name": move.namespace.name, "shard": shard})
 
 
-def leave(db: Connection, move: Move) -> None:
-    """Hide the old rows, and delete those that would act on their own."""
-    hide(db, move.namespace.name, move.way.source)
-    for table in move.tables:
-        if table.name in ACTING:
-            db.execute(_statement(DELETE, move, table, move.way.source), move.given)
-
-
 def hide(db: Connection, name: str, schema: str) -> None:
-    """Give a namespace of a shard the name of one whose rows were moved."""
-    db.execute(sql.SQL(HIDE).format(schema=sql.Identifier(schema)), {"name": name, "left": name + LEFT})
+    """Give a namespace of a shard the name of one whose rows were moved; delete its rows that act on their own."""
+    hidden = db.execute(sql.SQL(HIDE).format(schema=sql.Identifier(schema)), {"name": name, "left": name + LEFT})
+    for (id_,) in hidden.fetchall():
+        for table in ACTING:
+            own = {"schema": sql.Identifier(schema), "table": sql.Identifier(table), "where": sql.SQL(OF_NAMESPACE)}
+            db.execute(sql.SQL(DELETE).format(**own), {"id": id_})
 
 
 def _contents(db: Connection, move: Move, schema: str, rows: LiteralString, given: dict[str, object]) -> list[Content]:

@@ -1,5 +1,6 @@
 """Shards: schemas with the same tables, and the directory of the namespaces on them, which stands in the first."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from psycopg import sql
@@ -52,6 +53,8 @@ NUMBER = "select setval(pg_get_serial_sequence('namespaces', 'id'), %(first)s, f
 
 DIRECTORY = "select name, shard from directory"
 
+PLACES = "select name, shard from directory where name = any(%(names)s)"
+
 HIGHEST = "select name, shard from directory order by shard desc limit 1"
 
 
@@ -85,6 +88,11 @@ def home(db: Connection) -> str:
 def directory(db: Connection) -> dict[str, int]:
     """Return the shard of each namespace in the directory, on a connection that is not routed."""
     return dict(db.execute(DIRECTORY).fetchall())
+
+
+def places(db: Connection, names: Iterable[str]) -> dict[str, int]:
+    """Return the shard of each of these namespaces in the directory, on a connection that is not routed."""
+    return dict(db.execute(PLACES, {"names": list(names)}).fetchall())
 
 
 def next_number(db: Connection) -> int:
