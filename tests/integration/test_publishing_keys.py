@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
 from ebb.broker import database_after
 from memory import Memory, day
 
-from workers.admin import keys
+from workers.admin import branches, keys
+from workers.admin import shard_moves as moves
 from workers.coordination import key_ring
 from workers.coordination.redis import own_keys
+from workers.memory.embed import check_embedder
 from workers.storage import api_keys, routing, schema, shard_moves, shards
 from workers.storage.connection import close_pools, transaction
 
@@ -65,6 +68,29 @@ def test_a_key_is_in_the_redis_of_every_group(groups: Memory) -> None:
     assert made.unpublished is None
     assert found(both, made.key).grant
     assert found(both, made.key, second).grant
+
+
+def test_keys_are_in_every_redis_after_a_move_and_a_drop(groups: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = groups.context.settings.redis_url
+    both = groups.having(brokers=f"{own} {database_after(own, 4)}")
+    for _ in both.context.each_shard():
+        check_embedder(both.context)
+    with both.context.at("ann"):
+        both.store("Ann waits.", namespace="ann")
+        branch = branches.begin(both.context, "ann", 30)
+    moved, of_branch = (keys.create(both.context, name, ["read"], None, day(0)) for name in ("ann", branch.name))
+    with both.context.at("ann"):
+        while branches.drop_facts(both.context, branch):
+            pass
+        branches.drop(both.context, branch)
+    for url in both.context.settings.broker_urls:
+        assert found(both, of_branch.key, url).grant is None
+        with own_keys(url) as redis:
+            redis.delete(key_ring.KEY)
+    monkeypatch.setattr(branches, "drop_facts", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        moves.move(both.context, "ann", _shards_of("ann")[1])
+    assert all(found(both, moved.key, url).grant for url in both.context.settings.broker_urls)
 
 
 def test_what_a_killed_move_left_opens_nothing_and_is_deleted(groups: Memory) -> None:

@@ -114,7 +114,7 @@ def drop(context: Context, branch: Branch) -> None:
         tallies.wait_for_settling(db)
         branches.drop(db, branch)
         shards.forget(db, branch.name)
-    keys.publish(context)
+    keys.publish_everywhere(context)
     with connect(context.direct_database_url, autocommit=True) as db:
         name = signatures.index_name(branch.id)
         if name in signatures.indexes(db) and signatures.claim_building(db):

@@ -68,8 +68,8 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     with routing.at(0, 1):
         found = _move(context.direct_database_url, namespace, new, meanwhile)
     if found.old != new:
+        keys.publish_everywhere(context)
         finish(context)
-        keys.publish(context)
         signals.mark_grown(context.redis, namespace)
     return found
 
