@@ -1,7 +1,6 @@
 """Keys are copied to Redis by one process at a time, so that an older copy never replaces a newer one."""
 
 from collections.abc import Iterator
-from typing import Any
 from unittest.mock import Mock
 from uuid import UUID
 
@@ -94,7 +93,7 @@ def test_keys_are_in_every_redis_after_a_move_and_a_drop(groups: Memory, monkeyp
 
 
 def test_what_a_killed_move_left_opens_nothing_and_is_deleted(groups: Memory) -> None:
-    name, old, new = "ann", *(_shards_of("ann"))
+    name, (old, new) = "ann", _shards_of("ann")
     made = keys.create(groups.context, name, ["read"], None, day(0))
     with routing.at(0, 1), transaction(groups.context.database_url) as db:
         db.execute("update directory set shard = %s where name = %s", [new, name])
@@ -108,7 +107,7 @@ def test_what_a_killed_move_left_opens_nothing_and_is_deleted(groups: Memory) ->
         assert db.execute("select name from namespaces").fetchall() == [(name + shard_moves.LEFT,)]
 
 
-def _shards_of(name: str) -> Any:
+def _shards_of(name: str) -> tuple[int, int]:
     with routing.at(0, 2):
         old = routing.shard_of_new(name)
     return old, 1 - old
