@@ -35,11 +35,12 @@ NamespaceHeader = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request: one namespace, and the scopes it has there."""
+    """The caller of a request: one namespace, the scopes it has there, and when its key ends (epoch seconds)."""
 
     namespace: str
     scopes: frozenset[str]
     key: str | None = None
+    ends: float | None = None
 
     def check(self, scope: Scope) -> None:
         """Raise `RefusedError` if the caller lacks this scope."""
@@ -85,7 +86,8 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
         _check_local(request, any_key=found.any_key or bool(door.settings.oauth_issuers))
         who = Caller(_named(namespace, door), ALL_SCOPES)
     else:
-        who = _within(Caller(found.grant.namespace, frozenset(found.grant.scopes), found.grant.id), namespace)
+        grant = found.grant
+        who = _within(Caller(grant.namespace, frozenset(grant.scopes), grant.id, grant.ends), namespace)
     request.state.caller = who
     return who
 

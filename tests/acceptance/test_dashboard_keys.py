@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import httpx2
@@ -135,6 +136,25 @@ def test_no_key_grants_or_ends_more_than_its_maker_has(url: str, live: LiveSyste
                 done = client.post(f"/dashboard/keys/{id_}/{action}", data=form | {"expires": "7"})
                 assert done.status_code == answer, (id_, action)
     assert status(url, theirs["key"]) == 200
+
+
+def test_no_key_outlasts_its_maker(url: str, live: LiveSystem, namespace: str) -> None:
+    admin = ("--namespace", namespace, "--scope", "read", "--scope", "admin")
+    made = live.ebb_json("keys", "create", *admin, "--label", "Brief", "--expires", "20d")
+    with httpx2.Client(base_url=url) as client:
+        client.post("/dashboard/sign-in", data={"key": made["key"]})
+        form = form_of(client) | {"scopes": "read", "label": "Guest"}
+        for expires, answer in (("", 403), ("30", 403), ("7", 200)):
+            done = client.post("/dashboard/keys", data=form | {"expires": expires})
+            assert (done.status_code, "your own key ends at" in done.text) == (answer, answer == 403), expires
+        for expires, answer in (("", 403), ("90", 403), ("7", 303)):
+            change = f"/dashboard/keys/{made['id']}/expire"
+            assert client.post(change, data=form | {"expires": expires}).status_code == answer, expires
+    assert listed(live, namespace, "Brief")["expires_at"] < made_in(20)
+
+
+def made_in(days: int) -> str:
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat()
 
 
 def test_forms_of_keys_need_the_scope_and_the_token_and_make_one_key(

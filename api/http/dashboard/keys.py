@@ -6,6 +6,7 @@ A key is made here and shown once; its digest alone is sent to the workers.
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading, start_session
 from api.http.dispatch import Session
 from api.http.door import Door, door_of
+from api.http.problems import RefusedError
 from api.transport import AWAY
 from workers.coordination import bulk, key_ring, outbox, shares, signals
 from workers.coordination.key_ring import SCOPES
@@ -79,6 +81,7 @@ def create(
     The first key of all ends the access without one, so it becomes the key of the visitor's session.
     """
     _check_scopes(memory, scopes)
+    _check_end(memory, expires)
     first, key = not door_of(request).look_up(None).any_key, key_ring.new_key()
     given = {"id": str(id), "digest": key_ring.digest(key).hex(), "scopes": list(scopes)}
     owner = {"namespace": memory.namespace, "label": label.strip() or None, "ends": _end(expires)}
@@ -104,6 +107,8 @@ def change(
 ) -> Response:
     """Set when a key expires, or revoke it, and redirect to the page."""
     _check_scopes(memory, _scopes(door_of(request).of(memory.namespace), memory.namespace, str(id)))
+    if action == "expire":
+        _check_end(memory, expires)
     ends = {"revoke": True} if action == "revoke" else {"ends": _end(expires)}
     done = memory.call("memory.change_key", {"namespace": memory.namespace, "id": str(id)} | ends, SECONDS)
     if done.get("unpublished"):
@@ -137,6 +142,23 @@ def _end(days: str) -> str | None:
     return (datetime.now(UTC) + timedelta(days=int(days))).isoformat() if days else None
 
 
+def _check_end(memory: Session, days: str) -> None:
+    """Raise `RefusedError` if a key would end later than the visitor's own, or never though that ends."""
+    if not _ends_before(memory, days):
+        own = datetime.fromtimestamp(memory.caller.ends or 0, UTC)
+        raise RefusedError(
+            HTTPStatus.FORBIDDEN,
+            f"expires: your own key ends at {own:%Y-%m-%d %H:%M} UTC, and no key may end after that of its maker; "
+            "choose an earlier end, or ask for a key that lasts longer.",
+        )
+
+
+def _ends_before(memory: Session, days: str) -> bool:
+    """Return whether a key of so many days ends no later than the visitor's own."""
+    own, end = memory.caller.ends, _end(days)
+    return own is None or (end is not None and datetime.fromisoformat(end).timestamp() <= own)
+
+
 def _page(
     request: Request, memory: Session, *, made: Mapping[str, Any] | None = None, first: bool = False
 ) -> HTMLResponse:
@@ -153,7 +175,8 @@ def _page(
     except AWAY as error:
         raise UnavailableError(explain(error)) from None
     own = {scope: PURPOSES[scope] for scope in SCOPES if scope in scopes}
-    return page(request, "keys.html", made=made, first=first, new_id=uuid7(), scopes=own, expiries=EXPIRIES, **content)
+    content["expiries"] = {days: said for days, said in EXPIRIES.items() if _ends_before(memory, days)}
+    return page(request, "keys.html", made=made, first=first, new_id=uuid7(), scopes=own, **content)
 
 
 def _limits(door: Door, namespace: str, now: float) -> list[dict[str, Any]]:
