@@ -105,6 +105,16 @@ def test_a_setting_does_not_come_back_with_a_late_message(live: LiveSystem, name
     assert answer(live, "memory.settings", {"namespace": namespace})["own"] == {}
 
 
+def test_an_expiry_that_was_removed_does_not_come_back_with_a_late_message(live: LiveSystem, namespace: str) -> None:
+    task_id, key = str(uuid4()), live.ebb_json("keys", "create", "--namespace", namespace)
+    never: dict[str, object] = {"id": key["id"], "namespace": namespace}
+    ending = never | {"ends": "2999-01-01"}
+    for given, own_id in ((ending, task_id), (never, None), (ending, task_id)):
+        answer(live, "memory.change_key", given, own_id)
+    assert live.rows("select expires_at from api_keys where id = %s", [key["id"]]) == [(None,)]
+    live.ebb("keys", "revoke", key["id"], "--namespace", namespace)
+
+
 def test_a_folder_that_was_unregistered_is_not_registered_by_a_late_message(live: LiveSystem, namespace: str) -> None:
     task_id, scope = str(uuid4()), {"namespace": namespace}
     registered = scope | {"path": str(FOLDER), "name": namespace}

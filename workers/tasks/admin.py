@@ -151,7 +151,7 @@ def add_key(_: Task, asked: NewKey) -> dict[str, Any]:
     return asdict(done)
 
 
-@internal("memory.change_key", ChangedKey)
+@internal("memory.change_key", ChangedKey, base=OnceTask)
 def change_key(_: Task, asked: ChangedKey) -> dict[str, Any]:
     """Set when a key expires, or revoke it; a group that does not know it yet is no reason to try again."""
     try:
