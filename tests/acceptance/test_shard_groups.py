@@ -1,5 +1,6 @@
 """Two groups of shards, each with a broker and workers: one goes on while the broker of the other is away."""
 
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -122,11 +123,22 @@ def test_the_api_answers_for_the_group_whose_broker_runs(groups: list[Group]) ->
         found = http.post("/memory/recall", json={"query": "Where is the key?"}, headers=headers["zoe"]).json()
         assert found["results"][0]["text"] == fact["text"]
         eventually(lambda: passed(second), "the second group passes")
+        check_keys_of_commands(second)
         first.start_broker()
         forget_connections(first)
         eventually(lambda: answers(http, headers["ann"]), "the first group answers again")
         eventually(lambda: swept(first), "what was accepted is stored")
         assert len(first.ebb_json("list", "-n", "ann")["facts"]) == 2
+
+
+def check_keys_of_commands(group: Group) -> None:
+    """Create and revoke a key by commands while the Redis of the other group is away."""
+    created = group.ebb("keys", "create", "-n", "zoe", "--json")
+    made = json.loads(created.stdout)
+    assert "Redis of group 0 does not answer" in made["unpublished"]
+    revoked = group.ebb("keys", "revoke", made["id"], "-n", "zoe")
+    assert (revoked.returncode, "revoked in the database" in revoked.stderr) == (1, True)
+    assert "Traceback" not in created.stderr + revoked.stderr
 
 
 def answers(http: httpx2.Client, headers: dict[str, str]) -> bool:
