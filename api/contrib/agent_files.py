@@ -1,7 +1,9 @@
 """Agent files, Letta's `.af` and Cognee's COGX, as facts: memory blocks, memories, statements and turns."""
 
 import json
+import lzma
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, cast
@@ -132,7 +134,7 @@ def cogx(source: BinaryIO) -> Iterator[dict[str, Any]]:
     """Yield the facts of a COGX archive, packed or one of its JSONL files.
 
     Raises:
-        InvalidInputError: it is a TAR without any file of an archive.
+        InvalidInputError: it is a damaged TAR, or one without any file of an archive.
     """
     names: dict[str, str] = {}
     for record in _records(source):
@@ -154,11 +156,15 @@ def _records(source: BinaryIO) -> Iterator[Any]:
     if not source.seekable():
         yield from records(source)
         return
-    is_packed = tarfile.is_tarfile(source)
-    source.seek(0)
-    if not is_packed:
-        yield from records(source)
-        return
+    try:
+        is_packed = tarfile.is_tarfile(source)
+        source.seek(0)
+        yield from _of_archive(source) if is_packed else records(source)
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise InvalidInputError(f"The archive cannot be read: {error}. Export it again.") from None
+
+
+def _of_archive(source: BinaryIO) -> Iterator[Any]:
     with tarfile.open(fileobj=source, mode="r:*") as packed:
         inside = {one.name.rpartition("/")[2]: one for one in packed.getmembers() if one.isfile()}
         if inside.keys().isdisjoint(COGX_FILES):

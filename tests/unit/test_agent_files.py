@@ -217,6 +217,15 @@ def test_a_tar_of_something_else_is_refused() -> None:
         facts("cogx", packed({"notes.txt": []}))
 
 
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_truncated_archive_is_refused(mode: str, share: float) -> None:
+    whole = packed({"documents.jsonl": COGX["documents.jsonl"]}, mode)
+
+    with pytest.raises(InvalidInputError, match=r"cannot be read|no UTF-8 text"):
+        facts("cogx", whole[: int(len(whole) * share)])
+
+
 @examples(150)
 @given(st.one_of(JSON, spoilt(AGENT_FILE), spoilt(COGX["facts.jsonl"][0]), spoilt(COGX["episodes.jsonl"][0])))
 def test_generated_files_are_read_or_refused_with_a_message(content: Any) -> None:
