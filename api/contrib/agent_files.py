@@ -38,10 +38,12 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
     for document in records(source):
         if not isinstance(document, dict):
             raise InvalidInputError("The export is no agent file: a .af file holds one JSON object.")
-        shared = {one.get("id"): one for one in _listed(document, "blocks")}
+        shared = {str(one["id"]): one for one in _listed(document, "blocks") if one.get("id") is not None}
         for agent in _listed(document, "agents") or [document]:
             name = str(agent.get("name") or agent.get("id") or "agent")
-            own = [shared[one] for one in agent.get("block_ids") or () if one in shared and agent is not document]
+            given = agent.get("block_ids")
+            ids = map(str, given) if isinstance(given, list) and agent is not document else ()
+            own = [shared[one] for one in ids if one in shared]
             for block in [*_listed(agent, *BLOCKS), *own]:
                 if block.get("value") != "":
                     yield _of_agent(_block(block, name), name)

@@ -19,7 +19,7 @@ MARKED = re.compile("\ue200([^\ue200\ue201]*)\ue201")
 """ChatGPT's marks of citations and names within a text."""
 
 LISTS = ("chat_messages", "messages")
-Nodes = dict[str, tuple[Any, Any]]
+Nodes = dict[str, tuple[str | None, Mapping[str, Any] | None]]
 """Parent and message by id."""
 
 
@@ -86,10 +86,11 @@ def _conversation(record: Mapping[str, Any]) -> Conversation | None:
 def _of_chatgpt(mapping: Mapping[str, Any], last: Any) -> list[Any]:
     """Return the messages up to the last one shown: ChatGPT also keeps replaced ones."""
     nodes: Nodes = {
-        id_: (node.get("parent"), node.get("message")) for id_, node in mapping.items() if isinstance(node, Mapping)
+        id_: (_id(node.get("parent")), message if isinstance(message := node.get("message"), Mapping) else None)
+        for id_, node in mapping.items()
+        if isinstance(node, Mapping)
     }
-    branch = _branch(nodes, last, "create_time")
-    return [_said(one) for one in branch if isinstance(one, Mapping)]
+    return [_said(one) for one in _branch(nodes, _id(last), "create_time")]
 
 
 def _of_claude(listed: list[Any], record: Mapping[str, Any]) -> list[Any]:
@@ -97,21 +98,25 @@ def _of_claude(listed: list[Any], record: Mapping[str, Any]) -> list[Any]:
     known = [one for one in listed if isinstance(one, Mapping)]
     if not known or not all(one.get("uuid") and one.get("parent_message_uuid") for one in known):
         return [_with_pasted(one) if isinstance(one, Mapping) else one for one in listed]
-    nodes: Nodes = {str(one["uuid"]): (one["parent_message_uuid"], one) for one in known}
-    return [_with_pasted(one) for one in _branch(nodes, record.get("current_leaf_message_uuid"), "created_at")]
+    nodes: Nodes = {str(one["uuid"]): (str(one["parent_message_uuid"]), one) for one in known}
+    return [_with_pasted(one) for one in _branch(nodes, _id(record.get("current_leaf_message_uuid")), "created_at")]
 
 
-def _branch(nodes: Nodes, last: Any, time: str) -> list[Any]:
+def _id(given: Any) -> str | None:
+    return None if given is None else str(given)
+
+
+def _branch(nodes: Nodes, last: str | None, time: str) -> list[Mapping[str, Any]]:
     """Return the messages from the first to `last`, which is the newest one if it is not known."""
     if last not in nodes:
         dated = [(str(message.get(time) or ""), id_) for id_, (_, message) in nodes.items() if message]
-        last = max(dated, key=lambda one: one[0], default=("", None))[1]
-    found: list[Any] = []
+        last = max(dated, key=lambda one: one[0])[1] if dated else None
+    found: list[Mapping[str, Any]] = []
     seen: set[str] = set()
-    while last in nodes and last not in seen:
+    while last is not None and last in nodes and last not in seen:
         seen.add(last)
         last, message = nodes[last]
-        found.append(message)
+        found += [] if message is None else [message]
     return found[::-1]
 
 

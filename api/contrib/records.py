@@ -218,13 +218,17 @@ def _owned(record: Any, head: Mapping[str, Any]) -> Any:
     if not isinstance(record, dict) or not isinstance(user, dict):
         return record
     names = {
-        one.get("id"): one.get("name")
+        str(one.get("id")): one.get("name")
         for table in ("apps", "categories")
-        for one in head.get(table) or []
+        for one in _listed(head.get(table))
         if isinstance(one, dict)
     }
     return record | {
         "user_id": user.get("user_id") or record.get("user_id"),
-        "app_id": names.get(record.get("app_id"), record.get("app_id")),
-        "categories": record.get("categories") or [names.get(id_) for id_ in record.get("category_ids") or []],
+        "app_id": names.get(str(record.get("app_id")), record.get("app_id")),
+        "categories": record.get("categories") or [names.get(str(id_)) for id_ in _listed(record.get("category_ids"))],
     }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up import JSON, examples, spoilt
+from made_up import JSON, examples, spoilt, spoilt_within
 
 from api.contrib import foreign
 from workers.errors import InvalidInputError
@@ -200,6 +200,16 @@ def test_agent_messages_without_a_tool_are_read_besides_tool_calls() -> None:
     assert facts("letta", json.dumps(agent | {"agent_type": "memgpt_agent"}).encode()) == []
 
 
+@pytest.mark.parametrize("ids", [[["block-0"]], [{}], 5, [None]])
+def test_ids_of_blocks_of_other_types_name_no_block(ids: Any) -> None:
+    agent = {"name": "Skipper", "block_ids": ids, "messages": [{"role": "user", "content": "Since May."}]}
+    blocks = [{"id": ["block-0"], "value": "A"}, {"id": "b", "value": "B"}, {"value": "C"}]
+
+    found = [one["text"] for one in facts("letta", json.dumps({"agents": [agent], "blocks": blocks}).encode())]
+    assert "Since May." in found
+    assert not {"B", "C"} & {*found}
+
+
 def test_empty_blocks_are_left_out() -> None:
     blocks = [{"label": "human", "value": ""}, {"label": "persona", "value": "A sailor"}]
 
@@ -227,7 +237,7 @@ def test_a_truncated_archive_is_refused(mode: str, share: float) -> None:
 
 
 @examples(150)
-@given(st.one_of(JSON, spoilt(AGENT_FILE), spoilt(COGX["facts.jsonl"][0]), spoilt(COGX["episodes.jsonl"][0])))
+@given(st.one_of(JSON, spoilt_within(AGENT_FILE), spoilt(COGX["facts.jsonl"][0]), spoilt(COGX["episodes.jsonl"][0])))
 def test_generated_files_are_read_or_refused_with_a_message(content: Any) -> None:
     for product in ("letta", "cogx"):
         with suppress(InvalidInputError):

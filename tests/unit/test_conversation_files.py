@@ -1,5 +1,6 @@
 """Files of conversations: plain messages, and exports of ChatGPT and Claude."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -7,6 +8,8 @@ import zipfile
 from typing import Any
 
 import pytest
+from hypothesis import given
+from made_up import examples, spoilt_within
 
 from api.contrib.conversations import conversations
 from workers.core.conversation import utterances
@@ -34,6 +37,12 @@ CLAUDE = {
     ],
 }
 PLAIN = [{"role": "user", "content": "Which tea?"}, {"role": "assistant", "content": "Sencha."}]
+
+
+BRANCH = [
+    {"uuid": "m1", "parent_message_uuid": "m0", "sender": "human", "text": "Which tea?"},
+    {"uuid": "m2", "parent_message_uuid": "m1", "sender": "assistant", "text": "Sencha.", "attachments": [{}]},
+]
 
 
 def archive(**files: bytes) -> bytes:
@@ -144,6 +153,31 @@ def test_messages_that_lead_in_a_circle_end() -> None:
     given[0]["mapping"]["0"]["parent"] = "2"
 
     assert said(given) == [("user", "Hello"), ("assistant", "Hi")]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "left"),
+    [
+        ({"mapping": {"0": {"parent": None, "message": "Hello"}}}, []),
+        ({"current_node": ["2"]}, ["Hello", "Hi"]),
+        ({"current_node": {}}, ["Hello", "Hi"]),
+        ({"mapping": {"2": {"parent": ["1"], "message": message("assistant", text("Hi"))}}}, ["Hi"]),
+    ],
+)
+def test_ids_and_messages_of_other_types_are_left_out(spoilt: dict[str, Any], left: list[str]) -> None:
+    (whole,) = chatgpt(message("user", text("Hello")), message("assistant", text("Hi"), create_time=1.0))
+    content = json.dumps([whole | spoilt]).encode()
+
+    found = [one.text for each in conversations(io.BytesIO(content)) for one in utterances(each.messages)]
+    assert found == left
+
+
+@examples(300)
+@given(spoilt_within(CHATGPT) | spoilt_within(CLAUDE | {"chat_messages": BRANCH}))
+def test_any_conversation_is_read_or_refused_with_a_message(content: Any) -> None:
+    with contextlib.suppress(InvalidInputError):
+        for one in conversations(io.BytesIO(json.dumps([content]).encode())):
+            utterances(one.messages)
 
 
 def test_claude_shows_one_branch_with_pasted_texts_and_without_files() -> None:

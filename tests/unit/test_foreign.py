@@ -153,6 +153,15 @@ def test_what_mem0s_own_migration_writes_is_read() -> None:
     assert facts("mem0", json.dumps(artifact, indent=2).encode()) == facts("mem0", [MEM0])
 
 
+@pytest.mark.parametrize("odd", [["c-1"], {"id": "c-1"}, 5])
+def test_a_backup_of_mem0s_openmemory_with_ids_of_other_types_is_read(odd: Any) -> None:
+    memory = {"id": ID, "content": "Mira sails", "app_id": odd, "category_ids": odd}
+    tables = {"apps": [{"id": odd, "name": "cursor"}], "categories": odd}
+
+    (fact,) = facts("mem0", json.dumps({"user": {"user_id": "mira"}, **tables, "memories": [memory]}).encode())
+    assert fact["text"] == "Mira sails"
+
+
 def test_a_backup_of_mem0s_openmemory_names_user_app_and_categories_and_revives_nothing() -> None:
     memory = {
         "id": ID, "user_id": "0193a7c0-0000-4000-8000-00000000000a", "app_id": "app-1", "content": "Mira sails",
