@@ -94,12 +94,15 @@ def _of_chatgpt(mapping: Mapping[str, Any], last: Any) -> list[Any]:
 
 
 def _of_claude(listed: list[Any], record: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of the branch shown, each with the text pasted into it."""
+    """Return the messages of the branch shown, each with the text pasted into it, or of all if one is missing."""
     known = [one for one in listed if isinstance(one, Mapping)]
-    if not known or not all(one.get("uuid") and one.get("parent_message_uuid") for one in known):
-        return [_with_pasted(one) if isinstance(one, Mapping) else one for one in listed]
-    nodes: Nodes = {str(one["uuid"]): (str(one["parent_message_uuid"]), one) for one in known}
-    return [_with_pasted(one) for one in _branch(nodes, _id(record.get("current_leaf_message_uuid")), "created_at")]
+    shown = listed
+    if known and all(one.get("uuid") and one.get("parent_message_uuid") for one in known):
+        nodes: Nodes = {str(one["uuid"]): (str(one["parent_message_uuid"]), one) for one in known}
+        branch = _branch(nodes, _id(record.get("current_leaf_message_uuid")), "created_at")
+        begin, root = (str(one["parent_message_uuid"]) for one in (branch[0], known[0]))
+        shown = branch if begin in nodes or begin == root else listed
+    return [_with_pasted(one) if isinstance(one, Mapping) else one for one in shown]
 
 
 def _id(given: Any) -> str | None:

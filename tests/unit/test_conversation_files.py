@@ -198,6 +198,12 @@ def test_claude_shows_one_branch_with_pasted_texts_and_without_files() -> None:
     ]
 
 
+def test_a_claude_branch_with_a_missing_message_is_read_whole() -> None:
+    given = [claude("a", "root", "Which tea?"), claude("c", "b", "And coffee?", created_at="2026-01-01T00:00:02Z")]
+
+    assert said([{"uuid": "c2", "chat_messages": given}]) == [("user", "Which tea?"), ("user", "And coffee?")]
+
+
 def test_a_zip_may_have_numbered_files_in_a_folder() -> None:
     content = archive(
         **{
