@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 from ebb import AsyncMemory, Memory
@@ -46,6 +47,7 @@ def test_an_agent_remembers_recalls_and_forgets(url: str, namespace: str) -> Non
         model = calling(("remember", stated), ("recall", {"query": "Where does Mira live?"}))
         (found,) = json.loads(asyncio.run(Agent(model, toolsets=[tools]).run("Hello")).output)
         assert found["text"] == "Mira lives in Leipzig"
+        assert date.fromisoformat(found["said"])
 
         agent = Agent(calling(("forget", {"id": found["id"]})), toolsets=[tools])
         assert json.loads(asyncio.run(agent.run("Hello")).output) == "forgotten"

@@ -98,7 +98,8 @@ def test_a_result_before_the_words_of_a_message_is_the_earlier_turn() -> None:
     "answer",
     [
         '{"facts":[{"id":"ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8","text":"I moved."}]}',
-        '[{"id": "ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8", "text": "I moved."}]',
+        '[{"id": "ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8", "text": "I moved.", "said": "2026-05-01"}]',
+        '[{"id":"ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8","text":"[a]","passage":{"start":0},"fidelity":"full"}]',
         '{"facts":[],"deep":0}',
         '{"context":"<memory-context>\\n[a] I moved.\\n</memory-context>","ids":[]}',
         '{"context":"","ids":[]}',
@@ -109,3 +110,11 @@ def test_answers_of_memory_in_a_conversation_are_not_stored_again(answer: str) -
 
     assert utterances([{"role": "tool", "content": answer}, {"role": "user", "content": [result]}]) == []
     assert len(utterances([{"role": "user", "content": answer}, {"role": "tool", "content": '{"facts": [1]}'}])) == 2
+
+
+@pytest.mark.parametrize("text", ["I moved.", ', \\"said\\": 1'])
+def test_texts_with_ids_from_other_tools_are_kept(text: str) -> None:
+    answer = f'[{{"id": "ee6335a7-0cb0-5d5d-abb8-26e2d3898ba8", "text": "{text}", "url": "https://example.org"}}]'
+
+    (found,) = utterances([{"role": "tool", "content": answer}])
+    assert found.text == answer

@@ -16,11 +16,17 @@ ROLES = {
 """Roles by the providers' names for them; all others, such as system and developer, are instructions."""
 
 INJECTED = re.compile(rf"\s*{injection.OPENING}.*?{injection.CLOSING}\s*", re.DOTALL)
+FACT = r'\{"id":\s*"[0-9a-f]{8}-[0-9a-f-]{27}",\s*"(?:text|passage)"'
 RECALLED = re.compile(
-    r'\s*(?:\{"facts":\s*)?\[\s*\{"id":\s*"[0-9a-f]{8}-[0-9a-f-]{27}",\s*"(?:text|passage)"'
-    rf'|\s*\{{"facts":\s*\[\]|\s*\{{"context":\s*"(?:"|{injection.OPENING})'
+    rf'\s*\{{"facts":\s*\[\s*{FACT}'
+    rf'|\s*\[\s*{FACT}.*?,\s*"(?:said|fidelity)":'
+    rf'|\s*\{{"facts":\s*\[\]|\s*\{{"context":\s*"(?:"|{injection.OPENING})',
+    re.DOTALL,
 )
-"""Answers of this memory's own tools to an agent, which would come back as memories of their own."""
+"""Answers of this memory's own tools to an agent, which would come back as memories of their own.
+
+Other products also list texts with ids: in a bare list, fields that only facts of this memory have are required.
+"""
 
 TEXTS = ("text", "input_text", "output_text", "refusal", None)
 """Types of parts that are text; Gemini's parts have no type."""

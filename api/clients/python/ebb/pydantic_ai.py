@@ -26,13 +26,14 @@ def memory_tools(memory: Memory | AsyncMemory, *, limit: int = 10) -> FunctionTo
         return await asyncio.to_thread(method, *given, **options)
 
     async def recall(query: str) -> list[dict[str, str]]:
-        """Look up what is remembered about a question or topic; ids are for `forget`.
+        """Look up what is remembered about a question or topic, and when it was said; ids are for `forget`.
 
         Args:
             query: a question or topic in plain words.
         """
         found = (await ask(memory.recall, query, limit=limit)).results
-        return [{"id": str(one.id), "text": one.text} for one in found]
+        said = [str(one.source_date or one.created_at)[:10] for one in found]
+        return [{"id": str(one.id), "text": one.text, "said": day} for one, day in zip(found, said, strict=True)]
 
     async def remember(text: str, entity: str | None = None, key: str | None = None, value: str | None = None) -> str:
         """Remember one statement that is clear without its context.
