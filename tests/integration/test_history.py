@@ -1,10 +1,12 @@
 """The history of a fact has all its events, oldest first, and its state."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day
+from psycopg.types.json import Jsonb
 
 from workers.errors import InvalidInputError
 from workers.memory import history
@@ -80,3 +82,33 @@ def test_a_fact_of_another_namespace_has_no_history_here(memory: Memory) -> None
     for id_ in (theirs, uuid4()):
         with pytest.raises(InvalidInputError, match="no fact"):
             history_of(memory, id_, 1)
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"), [("x", "x"), (2.5, 1e300), (10**30, -1), (True, [1]), (None, True), (None, None)]
+)
+def test_imported_entries_with_wrong_numbers_break_neither_history_nor_use(
+    memory: Memory, times: Any, seconds: Any
+) -> None:
+    memory.add("Tea at four.")
+    (line,) = memory.archive()
+    wrong = {"times": times, "seconds": seconds}
+    noted = [{"at": day(0).isoformat(), "what": what, "details": wrong} for what in ("moved", "reinforced")]
+    id_ = uuid4()
+
+    assert memory.import_records([line | {"id": str(id_), "text": "Cake.", "events": noted}], at=1) == ["added"]
+    memory.reinforce(id_, at=2)
+    assert [(one.what, one.details.get("times")) for one in history_of(memory, id_, 3).events] == [
+        ("stored", None),
+        ("moved", None),
+        ("reinforced", 2),
+    ]
+
+
+def test_seconds_of_other_events_are_no_time_of_uses(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.")
+    insert = "insert into events (namespace, fact, at, what, details) select namespace, id, %s, %s, %s from facts"
+    memory.rows(insert, day(1), "moved", Jsonb({"seconds": "x"}))
+    memory.rows(insert, day(2), "used", Jsonb({"seconds": "x"}))
+
+    assert [one.details for one in history_of(memory, id_, 3).events[1:]] == [{"seconds": "x"}, {}]

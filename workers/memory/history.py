@@ -101,8 +101,8 @@ def _columns(account: Account) -> Iterator[Event]:
 
 def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
     """Return an event; an entry for several uses says since when."""
-    seconds = details.pop("seconds", None)
-    since = {} if seconds is None else {"since": (at - timedelta(seconds=seconds)).isoformat()}
+    seconds = details.pop("seconds", None) if what in events.USES else None
+    since = {"since": (at - timedelta(seconds=seconds)).isoformat()} if isinstance(seconds, int | float) else {}
     return Event(at=at, what=what, details=details | since)
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults
 from ebb.contract.values import (
+    FIRST_INSTANT,
     MOST_TIMES,
     ClassSource,
     DecayClass,
@@ -19,7 +20,16 @@ from ebb.contract.values import (
     Text,
     Times,
 )
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError
@@ -29,6 +39,9 @@ Never = Literal["infinity"]
 Big = Annotated[int, Field(ge=0, lt=2**63)]
 SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_intervals.MOST}}}$"
 """Decay intervals as `core.decay_intervals` packs them, in hexadecimal."""
+
+MOST_COUNTED = 2**53
+"""Maximum number of uses that a history counts."""
 
 OUTER = ("namespace", "state", "events")
 
@@ -41,6 +54,10 @@ def _infinite(value: Any) -> Any:
 def _bounded(value: Any) -> Any:
     """Return a counter within its bound, which a database may have exceeded."""
     return min(value, MOST_TIMES) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _is_within(value: Any, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
 
 
 ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
@@ -83,6 +100,18 @@ class Event(BaseModel):
     at: Instant
     what: Annotated[Text, Field(max_length=128)]
     details: Document = {}
+
+    @field_validator("details")
+    @classmethod
+    def _countable(cls, details: dict[str, Any], rest: ValidationInfo) -> dict[str, Any]:
+        """Leave out numbers of uses and lengths of time that later uses could not add to."""
+        longest = (rest.data["at"] - FIRST_INSTANT).total_seconds() if "at" in rest.data else 0
+        times, seconds = details.get("times"), details.get("seconds")
+        right = {
+            "times": isinstance(times, int) and _is_within(times, MOST_COUNTED),
+            "seconds": _is_within(seconds, longest),
+        }
+        return {name: one for name, one in details.items() if right.get(name, True)}
 
 
 class Validity(BaseModel):
