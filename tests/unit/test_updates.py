@@ -43,6 +43,14 @@ def test_the_newest_ranks_highest_and_correct_orders_stay() -> None:
     assert updates.with_newer_above(scores, stated_at, [(3, 0)]).tolist() == scores.tolist()
 
 
+@pytest.mark.parametrize("pairs", [[(2, 1), (1, 0)], [(1, 0), (2, 1)]])
+def test_what_makes_one_of_those_outdated_comes_too_in_several_steps(pairs: list[tuple[int, int]]) -> None:
+    stated_at = np.array([0.0, 1.0, 2.0, 3.0])
+    oldest, newest = np.array([True, False, False, False]), np.array([False, False, True, False])
+    assert updates.with_newer_of(oldest, stated_at, pairs).tolist() == [True, True, True, False]
+    assert updates.with_newer_of(newest, stated_at, pairs).tolist() == newest.tolist()
+
+
 @pytest.mark.parametrize(
     "text",
     [

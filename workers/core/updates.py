@@ -106,7 +106,19 @@ def with_newer_above(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[in
     If several make the same one outdated, the newest ranks highest. `stated_at` are n instants in seconds.
     """
     above, reached = scores.copy(), dict[int, float]()
-    for newer, older in sorted(pairs, key=lambda pair: stated_at[pair[0]]):
+    for newer, older in _oldest_first(pairs, stated_at):
         above[newer] = max(above[newer], reached.get(older, above[older]) + ABOVE)
         reached[older] = above[newer]
     return np.asarray(above, np.float64)
+
+
+def with_newer_of(those: Bools, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Bools:
+    """Return `those` of n statements and all that make one of them outdated, also in several steps."""
+    chosen = those.copy()
+    for newer, older in _oldest_first(pairs, stated_at):
+        chosen[newer] |= chosen[older]
+    return chosen
+
+
+def _oldest_first(pairs: Sequence[tuple[int, int]], stated_at: Floats) -> list[tuple[int, int]]:
+    return sorted(pairs, key=lambda pair: stated_at[pair[0]])

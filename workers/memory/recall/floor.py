@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workers.context import Context
-from workers.core import ranking, relevance
+from workers.core import ranking, relevance, updates
 from workers.core.arrays import Bools, Floats, Ints
 from workers.memory.recall.arms import Found
 from workers.memory.recall.question import Question
@@ -78,9 +78,7 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
     close = _odds(relevances) >= np.minimum(share * _odds(np.array(best)), 1.0)
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))
     fits: Bools = nearly | near_in_session(rows, enough & close) | scored.around.linked(rows, enough & close)
-    for newer, older in scored.updates:
-        fits[newer] |= fits[older]
-    return fits
+    return updates.with_newer_of(fits, rows["stated_at"], scored.updates)
 
 
 def _odds(relevances: Floats) -> Floats:
