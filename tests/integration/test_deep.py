@@ -195,6 +195,9 @@ def test_what_ended_today_or_came_up_for_another_question_counts_as_deep_too(mem
     today = memory.add("The red bicycle stands in the cellar.", at=20, decay_class="session")
     memory.decay(22)
     assert memory.ask("Where is the red bicycle?", at=22).deep == 1
+    explained = memory.ask("Where is the red bicycle?", at=22, explain=True)
+    assert explained.deep == 1
+    assert [one["rule"] for one in explained.left_out or ()] == ["forgotten: faded"]
     assert set(memory.ids("Where is the red bicycle or the spare key?", at=22, deep=True)) == {today, sunk}
     assert memory.value("select count(*) from deep") == 0
     assert memory.ask("Where does Mira hide the spare key?", at=22).deep == 1

@@ -95,7 +95,7 @@ def _count_better(context: Context, names: Sequence[str], question: Question, le
 
 def _count_tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> int:
     """Return the number of facts of this relevance that are not packed, or unpacked again."""
-    (found,) = pipeline.recall_many(context, namespace, [replace(question, deep=True)], now)
+    (found,) = pipeline.recall_many(context, namespace, [replace(question, deep=True, explain=False)], now)
     if isinstance(found, NotFoundError):
         return 0
     return sum(one.deep is not None and (one.relevance or 0.0) >= least for one in found.results)
