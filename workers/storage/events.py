@@ -30,8 +30,8 @@ ADD_ALL = """
 """
 
 # The facts are locked. Entries of one kind are one unless something else was done to the fact in between; `seconds` is
-# the time from the first to the last of them, which a branch of another age keeps. They are computed in a query of their
-# own, because Citus accepts no function of columns in an update.
+# the time from the first to the last of them, which a branch of another age keeps. A query of its own computes them, as
+# Citus accepts no function of columns in an update.
 ADD_USE = """
     with earlier as (
         select distinct on (fact) fact, id,
