@@ -1,13 +1,14 @@
 """Methods of the library: one per operation, typed by the contract, and supported by HTTP."""
 
+import json
 from typing import Any
 
 import pytest
-from ebb.contract.operation import Operation, operations
+from ebb.contract.operation import Operation, Row, operations
 from ebb.contract.retention import Forgot
 from ebb.methods import Method, Operations
 
-from api.http.app import make_app
+from api.http.app import EXAMPLES, make_app
 from tests.write_methods import FILE, stub
 
 
@@ -56,3 +57,16 @@ def test_an_entry_of_an_answer_has_attributes_and_is_a_dictionary() -> None:
     assert (entry.action, entry["action"]) == ("forgotten", "forgotten")
     with pytest.raises(AttributeError, match="no 'reason'; it has id, action"):
         _ = entry.reason
+
+
+def test_no_field_of_an_entry_is_hidden_by_a_method_of_dictionaries() -> None:
+    examples = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    entries = {
+        (one.name, name): examples[one.route.partition("?")[0]].get(name) or []
+        for one in operations().values()
+        for name, field in one.answer.model_fields.items()
+        if Row.__name__ in str(field.annotation)
+    }
+
+    assert sum(map(bool, entries.values())) >= 13
+    assert {key: hidden for key, those in entries.items() if (hidden := set(dir(Row)) & set().union(*those))} == {}
