@@ -8,6 +8,7 @@ import pytest
 from live_api import serving
 from live_system import LiveSystem, eventually
 from load import Load
+from psycopg import sql
 
 from workers.storage import schema
 
@@ -86,7 +87,8 @@ def test_doctor_names_a_shard_that_is_missing_or_differs(system: LiveSystem) -> 
     system.stop()
     assert "EBB_SHARDS=3" not in system.ebb("doctor").stdout
     with psycopg.connect(system.database_url, autocommit=True) as db:
-        db.execute("alter table public_0001.links drop column strength")
+        (home,) = db.execute("select current_schema()").fetchone() or ("",)
+        db.execute(sql.SQL("alter table {}.links drop column strength").format(sql.Identifier(f"{home}_0001")))
         db.execute("insert into directory values ('lost', 7)")
     said = system.ebb("doctor").stdout
     assert "shard 1: column links.strength is missing" in " ".join(said.split())
