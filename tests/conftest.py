@@ -30,8 +30,8 @@ LEAST_FREE = 4 * 1024**3
 def server_folder() -> Iterator[Path]:
     """Return a folder with a path short enough for Unix sockets, unlike pytest's own.
 
-    It is in memory if there is room: copying and dropping a database creates and removes 400 files. The folders of runs
-    that were killed are removed, upon which a server that is left of them ends by itself.
+    It is in memory if there is room: copying and dropping a database creates and removes 400 files. The folders of
+    killed runs are removed; a server that still runs in one stops then.
     """
     for killed in IN_MEMORY.glob("ebb-*/lock"):
         with suppress(OSError), killed.open() as lock:
