@@ -18,7 +18,6 @@ from ebb.contract.graph import (
     Relate,
     Relations,
     RelationsDecayed,
-    RelationsPreviewed,
     Removed,
     Unlink,
     Unrelate,
@@ -62,7 +61,7 @@ class Run:
     spent_ms: float
 
 
-NOTHING = RelationsPreviewed(processed=0, decayed=0, below_minimum=0, newly_below=0, pinned=0, edges=[])
+NOTHING = RelationsDecayed(processed=0, decayed=0, below_minimum=0, newly_below=0, pinned=0, edges=[])
 
 
 def link(context: Context, asked: Link, now: datetime) -> Linked:
@@ -229,7 +228,7 @@ def decay(
     now: datetime,
     *,
     after: Place = START,
-    so_far: RelationsPreviewed | None = None,
+    so_far: RelationsDecayed | None = None,
     until: float = inf,
 ) -> tuple[Place | None, RelationsDecayed]:
     """Update stored weights, batch by batch, until the monotonic clock reaches `until`.
@@ -241,7 +240,7 @@ def decay(
     done = so_far or NOTHING
     while rest is not None and monotonic() < until:
         rest, step = _step(context, asked, rest, now, MOST_PREVIEWED - len(done.edges))
-        done = RelationsPreviewed(
+        done = RelationsDecayed(
             processed=done.processed + step.processed,
             decayed=done.decayed + step.decayed,
             below_minimum=done.below_minimum + step.below_minimum,
@@ -270,7 +269,7 @@ def note(context: Context, asked: DecayRelations, done: RelationsDecayed, run: R
 
 def _step(
     context: Context, asked: DecayRelations, after: Place, now: datetime, room: int
-) -> tuple[Place | None, RelationsPreviewed]:
+) -> tuple[Place | None, RelationsDecayed]:
     with transaction(context.database_url) as db:
         owner = None if asked.everywhere else namespaces.find(db, asked.namespace)
         if owner is None and not asked.everywhere:
@@ -285,7 +284,7 @@ def _step(
     edges = [_edge(one) for one in changed]
     rest = step.last if step.processed == BATCH else None
     counted = {name: getattr(step, name) for name in ("processed", "below_minimum", "newly_below", "pinned")}
-    return rest, RelationsPreviewed(**counted, decayed=decayed, edges=edges)
+    return rest, RelationsDecayed(**counted, decayed=decayed, edges=edges)
 
 
 def fading(context: Context) -> Fading:

@@ -1,4 +1,4 @@
-"""`ebb recall`, `lookup`, `timeline`, `context` and `stats`: search, and statistics of a namespace."""
+"""`ebb recall`, `lookup` and `context`: search."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -6,12 +6,10 @@ from typing import Any
 
 import typer
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
-from ebb.contract.reports import STATS, TIMELINE
 
 from api.cli import output
 from api.cli.operations import command
 
-STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 COLUMNS = ["key", "value", "confidence", "ends", "tags", "text"]
 FLAGS = {"use_importance_recency": "--importance-recency/--no-importance-recency"}
 SHOWN_OF_A_RULE = 5
@@ -88,26 +86,6 @@ def _row(one: dict[str, Any]) -> list[Any]:
     return [one["key"], one["value"], f"{one['confidence']:.2f}", output.ending(one), tags, one["text"]]
 
 
-@command(TIMELINE, arguments=("entity", "key"), left_out=("cursor",))
-def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
-    """Show what a property of an entity was, from when to when, and who said so, the earliest first."""
-    if not found["statements"]:
-        about = output.escape_markup(f"{asked['key']!r} of {asked['entity']!r}")
-        output.console().print(f"Nothing in {namespace!r} says anything of {about}.")
-        return
-    headings = ["from", "until", "value", "said by", "on", "state", "text"]
-    output.print_table(headings, [_stated(one) for one in found["statements"]])
-    if found["next"]:
-        output.console().print("There are more: raise --limit.", style="dim")
-
-
-def _stated(one: dict[str, Any]) -> list[Any]:
-    turn = "" if one["turn"] is None else f" turn {one['turn']}"
-    said_by = [one["role"], one["source"], None if one["session"] is None else f"session {one['session']}{turn}"]
-    days = [one[name] and one[name][:10] for name in ("valid_from", "valid_until", "said_at")]
-    return [*days[:2], one["value"], ", ".join(filter(None, said_by)), days[2], one["state"], one["text"]]
-
-
 @command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
 def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
     """Print the text to put before an agent's prompt: the facts that fit a prompt, within a budget of tokens."""
@@ -119,22 +97,6 @@ def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
     if asked["explain"]:
         _print_parts(answer["facts"])
         _print_left_out(answer["left_out"])
-
-
-@command(STATS)
-def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
-    """Show what a namespace holds, and how far it has faded."""
-    rows = [
-        [STATS_LABELS.get(name, name.replace("_", " ")), _counts(value) if isinstance(value, dict) else value]
-        for name, value in found.items()
-    ]
-    output.print_table(["", namespace], rows)
-    if found["held"]:
-        output.warn_held(found["held"])
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
 
 
 def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
@@ -253,7 +215,5 @@ def _short(text: str) -> str:
 COMMANDS: dict[str, Callable[..., None]] = {
     "recall": recall,
     "lookup": lookup,
-    "timeline": timeline,
     "context": context,
-    "stats": stats,
 }

@@ -33,14 +33,25 @@ NamespaceHeader = Annotated[
 ]
 
 
+OF_TOKENS = "oauth:"
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request: one namespace, the scopes it has there, and when its key ends (epoch seconds)."""
+    """The caller of a request: one namespace, the scopes it has there, and when its key or token ends (epoch seconds).
+
+    `key` is the key's id, or the token's subject after `oauth:`.
+    """
 
     namespace: str
     scopes: frozenset[str]
     key: str | None = None
     ends: float | None = None
+
+    @property
+    def has_token(self) -> bool:
+        """Return whether it has an access token instead of a key."""
+        return self.key is not None and self.key.startswith(OF_TOKENS)
 
     def check(self, scope: Scope) -> None:
         """Raise `RefusedError` if the caller lacks this scope."""
@@ -73,7 +84,9 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
     door = door_of(request)
     if key and _is_token(key) and door.settings.oauth_issuers:
         granted = door.tokens.verify(key)
-        who = _within(Caller(granted.namespace, granted.scopes, f"oauth:{granted.subject}"), namespace)
+        who = _within(
+            Caller(granted.namespace, granted.scopes, f"{OF_TOKENS}{granted.subject}", granted.ends), namespace
+        )
         request.state.caller = who
         return who
     digest = key_ring.digest(key).hex() if key else signed_in if key is None else ""

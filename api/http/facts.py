@@ -146,6 +146,6 @@ operations.add(
     "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
 operations.add(routes, retention.RESTORE, Writer, restore)
-operations.add(routes, retention.FORGET, Writer, forget, response_model_exclude_unset=True)
+operations.add(routes, retention.FORGET, Writer, forget)
 operations.add_others(routes, retention)
 operations.add_others(routes, conversation)

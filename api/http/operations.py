@@ -72,6 +72,7 @@ def add(
         endpoint,
         methods=[method],
         response_model=options.pop("response_model", operation.answer),
+        response_model_exclude_unset=True,
         responses=(ACCEPTED if session is not Reader and method != "GET" else {})
         | responses(*problems)
         | options.pop("responses", {}),

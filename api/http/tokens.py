@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import jwt
+from ebb.contract.values import LAST_INSTANT
 
 from api.http.problems import RefusedError
 from workers.coordination.key_ring import Scope
@@ -85,11 +86,12 @@ def _document(client: httpx.Client, url: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a token permits: scopes on one namespace; `subject` is whose it is."""
+    """What a token permits: scopes on one namespace, until `ends` (epoch seconds); `subject` is whose it is."""
 
     subject: str
     namespace: str
     scopes: frozenset[str]
+    ends: float
 
 
 class Tokens:
@@ -114,7 +116,8 @@ class Tokens:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, f"This token is not valid: {error}.") from None
         name = claims.get(self._settings.oauth_namespace_claim)
         try:
-            return Granted(str(claims["sub"]), namespace_name(str(name or "")), self._scopes(claims))
+            namespace, ends = namespace_name(str(name or "")), min(float(claims["exp"]), LAST_INSTANT.timestamp())
+            return Granted(str(claims["sub"]), namespace, self._scopes(claims), ends)
         except InvalidInputError as error:
             claim = self._settings.oauth_namespace_claim
             raise RefusedError(HTTPStatus.FORBIDDEN, f"The claim {claim!r} of this token: {error}") from None

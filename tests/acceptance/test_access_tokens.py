@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -151,6 +152,27 @@ def test_a_token_opens_the_other_routes_with_its_scopes_for_its_namespace(
     refused = api.post("/memory/facts", json={"text": "Tea."}, headers={"authorization": f"Bearer {token}"})
     assert refused.status_code == 403
     assert 'error="insufficient_scope", scope="write"' in refused.headers["www-authenticate"]
+
+
+def test_no_key_that_is_made_with_a_token_outlasts_it(
+    live: LiveSystem, api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    def bearer(days: int) -> dict[str, str]:
+        ends = int(time.time()) + days * 86_400
+        return {"authorization": f"Bearer {issuer.token(audience, 'read admin', exp=ends)}"}
+
+    known = live.ebb_json("keys", "create", "--namespace", USER)["id"]
+    with httpx2.Client(base_url=api.base_url, headers=bearer(20)) as client:
+        page = client.get("/dashboard/keys").text.partition("Create a key")[2]
+        form = dict(re.findall(r'name="(token|id)" value="([\w-]+)"', page)) | {"scopes": "read"}
+        for path, done in (("/dashboard/keys", 200), (f"/dashboard/keys/{known}/expire", 303)):
+            for expires, status in (("", 403), ("30", 403), ("7", done)):
+                answer = client.post(path, data=form | {"expires": expires})
+                assert (answer.status_code, "your own access token ends" in answer.text) == (status, status == 403)
+        client.headers.update(bearer(1))
+        assert "no key may end after that" in client.get("/dashboard/keys").text
+        refused = client.post("/dashboard/keys", data=form | {"expires": "7"})
+        assert (refused.status_code, "ebb keys create" in refused.text) == (403, True)
 
 
 def test_keys_still_open_the_api(live: LiveSystem, api: httpx2.Client) -> None:

@@ -5,10 +5,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
+from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID, operations
 from jsonschema import Draft202012Validator
 from live_api import serving
 from live_system import FOLDER, LiveSystem
+
+from tests.undeclared import undeclared
 
 pytestmark = pytest.mark.acceptance
 
@@ -127,6 +129,11 @@ def api(live: LiveSystem) -> Iterator[httpx2.Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def actual(api: httpx2.Client) -> dict[str, Any]:
+    return dict(answers(api))
+
+
 def answers(api: httpx2.Client) -> Iterator[tuple[str, Any]]:
     """Send a request to every route, and yield the answers."""
     task, memory = "", ""
@@ -157,7 +164,7 @@ def unlike(one: Any, other: Any) -> bool:
     return not numbers and type(one) is not type(other)
 
 
-def test_each_route_documents_a_real_answer(api: httpx2.Client) -> None:
+def test_each_route_documents_a_real_answer(api: httpx2.Client, actual: dict[str, Any]) -> None:
     document = api.get("/openapi.json").json()
     shown = {
         f"{method.upper()} {path}": content["application/json"]
@@ -170,5 +177,11 @@ def test_each_route_documents_a_real_answer(api: httpx2.Client) -> None:
         schema = content["schema"] | {"components": document["components"]}
         faults = [fault.message for fault in Draft202012Validator(schema).iter_errors(content["example"])]
         assert faults == [], route
-    actual = dict(answers(api))
     assert [route for route in WALK if unlike(actual[route], shown[route]["example"])] == []
+
+
+def test_the_contract_declares_every_field_of_answers(actual: dict[str, Any]) -> None:
+    declared = {one.route.partition("?")[0]: one.answer for one in operations().values()}
+    fields = {route: set(undeclared(declared[route].model_validate(actual[route]))) for route in declared}
+
+    assert {route: unknown for route, unknown in fields.items() if unknown} == {}

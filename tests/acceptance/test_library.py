@@ -18,6 +18,7 @@ from ebb import (
     Memory,
     NotAllowedError,
     NotFoundError,
+    Rejected,
     UnavailableError,
 )
 from ebb.contract.facts import NewFact, Store
@@ -68,7 +69,7 @@ def test_a_fact_is_stored_recalled_used_changed_forgotten_and_restored(memory: M
 def test_many_facts_are_stored_at_once_from_objects_and_dictionaries(memory: Memory) -> None:
     answers = memory.store_many([NewFact(text="Mira sails", entity="Mira"), {"text": "Anselm bakes"}, {"text": ""}])
 
-    assert [one.get("action") for one in answers.results] == ["added", "added", None]
+    assert [None if isinstance(one, Rejected) else one.action for one in answers.results] == ["added", "added", None]
     assert memory.lookup("Mira").results[0].text == "Mira sails"
     assert {one.text for one in memory.facts().facts} == {"Mira sails", "Anselm bakes"}
 

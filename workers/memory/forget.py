@@ -12,7 +12,7 @@ from ebb.contract.retention import Forget, Forgot, Outcome
 from workers.context import Context
 from workers.coordination import contexts
 from workers.core.fading import REASONS, ends, is_over
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.namespace_settings import rules_for
 from workers.storage import (
     activity,
@@ -82,6 +82,11 @@ def _forget(
 def outcome_of(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
     """Return the outcome of a fact with the time and reason of its tombstone."""
     return Outcome(id=id_, action=action, forgotten_at=at, reason=reason)
+
+
+def refused(id_: UUID, error: InvalidInputError) -> Outcome:
+    """Return the outcome of a fact that was not changed because of an error."""
+    return Outcome(id=id_, action="unknown" if isinstance(error, NotFoundError) else "refused", error=str(error))
 
 
 def overtaken_error(id_: UUID, what: str, then: datetime, now: datetime) -> InvalidInputError:
@@ -154,19 +159,19 @@ def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, un
     Raises:
         InvalidInputError: the query has no word to search for.
     """
-    shown: list[dict[str, Any]] = []
+    shown: list[Outcome] = []
     matching = done = 0
     for found in _batches(context, asked, now):
         matching += len(found)
-        texts = {str(id_): text[:LONGEST] for id_, text in found.items()}
-        results: list[dict[str, Any]] = [{"id": id_} for id_ in texts]
+        results = [Outcome(id=id_, action="matching") for id_ in found]
         if not asked.dry_run:
             outcomes = forget(context, asked.namespace, list(found), now, purge=asked.purge, run=run)
-            results = [_result(id_, one) for id_, one in zip(texts, outcomes, strict=True)]
-            done += sum(one.get("action") in FORGOT for one in results)
-        room = max(SHOWN - len(shown), 0)
+            results = [_brief(id_, one) for id_, one in zip(found, outcomes, strict=True)]
+            done += sum(one.action in FORGOT for one in results)
+        erased = asked.purge and not asked.dry_run
         shown += [
-            one | ({} if asked.purge and not asked.dry_run else {"text": texts[one["id"]]}) for one in results[:room]
+            one if erased else one.model_copy(update={"text": found[one.id][:LONGEST]})
+            for one in results[: max(SHOWN - len(shown), 0)]
         ]
         if time.monotonic() >= until:
             return Forgot(results=shown, matching=matching, done=done, left=True, run=run, at=now)
@@ -200,8 +205,5 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
         more = after is not None
 
 
-def _result(id_: str, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
-    return {
-        "id": id_,
-        **({"error": str(outcome)} if isinstance(outcome, InvalidInputError) else {"action": outcome.action}),
-    }
+def _brief(id_: UUID, outcome: Outcome | InvalidInputError) -> Outcome:
+    return refused(id_, outcome) if isinstance(outcome, InvalidInputError) else Outcome(id=id_, action=outcome.action)

@@ -74,7 +74,7 @@ class Decay(contract.DecayRelations):
 
     after: tuple[NamespaceNumber, RelationNumber] | None = None
     shard: Count = 0
-    so_far: contract.RelationsPreviewed | None = None
+    so_far: contract.RelationsDecayed | None = None
     asked_by: Name | None = None
     scheduled: Flag = False
     spent_ms: FiniteFloat = 0.0
@@ -89,12 +89,11 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
     begun = monotonic()
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
     until = begun + WORK_SECONDS
-    done: contract.RelationsDecayed = asked.so_far or graph.NOTHING
+    done = asked.so_far or graph.NOTHING
 
     def step(place: Place) -> Place | None:
         nonlocal done
-        so_far = contract.RelationsPreviewed(**done.model_dump())
-        rest, done = graph.decay(context, asked, at, after=place, so_far=so_far, until=until)
+        rest, done = graph.decay(context, asked, at, after=place, so_far=done, until=until)
         return rest
 
     rest = walk(asked, step, until, everywhere=asked.everywhere, start=START, own=asked.scheduled)

@@ -205,7 +205,5 @@ def _results(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError
 
 
 def _result(id_: UUID, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
-    if isinstance(outcome, InvalidInputError):
-        action = {"action": "unknown"} if isinstance(outcome, NotFoundError) else {}
-        return {"id": str(id_), **action, "error": str(outcome)}
-    return outcome.model_dump(mode="json", exclude_defaults=True)
+    shown = forgetting.refused(id_, outcome) if isinstance(outcome, InvalidInputError) else outcome
+    return shown.model_dump(mode="json", exclude_defaults=True)

@@ -148,7 +148,8 @@ def _import_slice(_: Task, part: Slice) -> list[Any]:
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     done = iter(outcomes)
     every = [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
-    return [{"action": one} if isinstance(one, str) else _answer(one, 0) for one in every]
+    first = part.place * SLICE
+    return [{"action": one} if isinstance(one, str) else _answer(one, place) for place, one in enumerate(every, first)]
 
 
 SLICED |= {

@@ -45,6 +45,9 @@ LANES = {
 }
 BULK = "large batches, in slices, one namespace after the other"
 
+TOKEN, BY_KEY = "access token", "use an API key with the scope admin, or `ebb keys create`"
+EARLIER = "choose an earlier end, or ask for a key that lasts longer"
+
 Expires = Annotated[Literal["", "7", "30", "90", "365"], Form()]
 
 
@@ -143,13 +146,14 @@ def _end(days: str) -> str | None:
 
 
 def _check_end(memory: Session, days: str) -> None:
-    """Raise `RefusedError` if a key would end later than the visitor's own, or never though that ends."""
+    """Raise `RefusedError` if a key would end later than the visitor's own key or token, or never though that ends."""
     if not _ends_before(memory, days):
         own = datetime.fromtimestamp(memory.caller.ends or 0, UTC)
+        what, remedy = (TOKEN, BY_KEY) if memory.caller.has_token else ("key", EARLIER)
         raise RefusedError(
             HTTPStatus.FORBIDDEN,
-            f"expires: your own key ends at {own:%Y-%m-%d %H:%M} UTC, and no key may end after that of its maker; "
-            "choose an earlier end, or ask for a key that lasts longer.",
+            f"expires: your own {what} ends at {own:%Y-%m-%d %H:%M} UTC, and no key may end after that of its maker; "
+            f"{remedy}.",
         )
 
 

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ebb.contract.operation import Rejected
     from ebb.errors import (
         BusyError,
         ConflictError,
@@ -32,6 +33,7 @@ __all__ = [
     "NotAllowedError",
     "NotFoundError",
     "OlderWorkersError",
+    "Rejected",
     "TaskFailedError",
     "UnavailableError",
 ]
@@ -43,4 +45,5 @@ def __getattr__(name: str) -> Any:
         return version("ebb-memory")
     if name not in __all__:
         raise AttributeError(f"module 'ebb' has no attribute {name!r}")
-    return getattr(import_module("ebb.errors" if name.endswith("Error") else "ebb.memory"), name)
+    answers = "ebb.contract.operation" if name == "Rejected" else "ebb.memory"
+    return getattr(import_module("ebb.errors" if name.endswith("Error") else answers), name)

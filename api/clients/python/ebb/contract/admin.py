@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from ebb.contract.facts import Lives
 from ebb.contract.operation import (
     BATCH_SECONDS,
     LONG_SECONDS,
@@ -13,7 +14,7 @@ from ebb.contract.operation import (
     Operation,
     Params,
     Reaching,
-    Row,
+    Rejected,
     Scoped,
     Timed,
 )
@@ -106,12 +107,27 @@ class FactFault(Answer):
     first: list[UUID]
 
 
+class RedisCondition(Answer):
+    """The condition of the Redis server; memory is in bytes, a limit of 0 is none."""
+
+    server: str
+    memory_used: int
+    memory_limit: int
+    eviction: Annotated[str, Field(description="its `maxmemory-policy`")]
+    append_only_file: bool
+    fsync: Annotated[str | None, Field(description="its `appendfsync`; null: unknown")]
+    last_save: Annotated[str, Field(description="`ok`, or the state of the last write of its file")]
+    power_failure_loses: Annotated[str, Field(description="which accepted writes a power failure may lose")]
+    warnings: Annotated[list[str], Field(description="what may lose messages or writes, each with what to do")]
+
+
 class Examined(Answer):
     """The number of examined facts, the faults, whether they were repaired, and at the end the condition of Redis."""
 
     examined: int
     faults: list[FactFault]
     mended: bool
+    redis: RedisCondition | None = None
 
 
 class Branched(Answer):
@@ -122,10 +138,20 @@ class Branched(Answer):
     facts: int
 
 
+class Branch(Answer):
+    """A branch of a namespace."""
+
+    branch: Annotated[str, Field(description="its name, which is that of a namespace")]
+    of: Annotated[str, Field(description="the namespace that it is a copy of")]
+    days: Annotated[int | None, Field(description="by how many days its instants are older")]
+    complete: Annotated[bool, Field(description="false: its making was interrupted; make it again to complete it")]
+    facts: Annotated[int, Field(description="its number of live facts")]
+
+
 class Branches(Answer):
     """The branches of the namespace, and their number."""
 
-    branches: list[Row]
+    branches: list[Branch]
     total: int
 
 
@@ -151,12 +177,26 @@ class SystemTimeSeries(Answer):
     """
 
     at: list[float]
+    waiting: Annotated[dict[str, list[int]], Field(description="of each queue, the maximum of five minutes")]
+    half: list[float | None]
+    most: list[float | None]
+
+
+class ImportedRecord(Lives):
+    """The outcome of a record; of a fact also its id, and its lifetime if it was added."""
+
+    action: Annotated[
+        str,
+        Field(description="added, kept, duplicate, unchanged, restored, forgotten …, or linked, related, settled …"),
+    ]
+    id: UUID | None = None
+    embedded: Annotated[bool | None, Field(description="whether a fact has its vector")] = None
 
 
 class Imported(Answer):
     """The outcome or error of each record, in order."""
 
-    results: list[Row]
+    results: list[ImportedRecord | Rejected]
 
 
 DAYS = {"older": "days"}

@@ -15,7 +15,6 @@ from ebb.contract.operation import (
     Operation,
     Page,
     Reaching,
-    Row,
     Scoped,
     Timed,
 )
@@ -147,6 +146,15 @@ class Decayed(Answer):
     processed: int
     changed: int
     forgotten: int
+    hot: Annotated[int, Field(description="processed facts that are hot now")]
+    warm: Annotated[int, Field(description="processed facts that are warm now")]
+    cold: Annotated[int, Field(description="processed facts that are cold now")]
+    compressed: Annotated[int, Field(description="facts whose vector lost dimensions")]
+    fingerprinted: Annotated[int, Field(description="facts that only the signature of their vector is left of")]
+    stale: Annotated[int, Field(description="permanent episodes that became stale")]
+    held: int
+    duration_ms: float
+    segments: Annotated[int, Field(description="parts in which the facts were processed")]
 
 
 class Pruned(Answer):
@@ -156,6 +164,9 @@ class Pruned(Answer):
     decayed: int
     deleted: int
     held: int
+    dry_run: bool
+    duration_ms: float
+    segments: Annotated[int, Field(description="parts in which the facts were processed")]
 
 
 class Reclassified(Answer):
@@ -174,11 +185,52 @@ class Backfilled(Answer):
     overdue: int
 
 
+class Run(Answer):
+    """A pass over the facts of one namespace, or of all; counts are null where another namespace's are among them."""
+
+    id: UUID
+    work: Annotated[str, Field(description="decay, prune, hard prune, soft prune, startup prune, janitor …")]
+    namespace: Annotated[str | None, Field(description="null: all namespaces")]
+    planned_for: datetime
+    started_at: datetime
+    finished_at: Annotated[datetime | None, Field(description="null: it goes on")]
+    scheduled: Annotated[bool, Field(description="whether the schedule began it")]
+    dry_run: bool
+    force: Annotated[bool, Field(description="whether it forgot past EBB_FORGET_LIMIT")]
+    processed: int | None
+    changed: int | None
+    compressed: int | None
+    fingerprinted: int | None
+    forgotten: int | None
+    held: int | None
+    duration_ms: float | None
+
+
 class Runs(Answer):
     """Passes, newest first; `next` is the `before` of the next page."""
 
-    runs: list[Row]
+    runs: list[Run]
     next: datetime | None
+
+
+class GroupedFact(Answer):
+    """A fact of a group of near-duplicates."""
+
+    id: UUID
+    text: str
+
+
+class NearDuplicate(GroupedFact):
+    """A fact that is merged into the one that is kept."""
+
+    similarity: Annotated[float, Field(description="how similar it is to the fact that is kept, up to 1")]
+
+
+class Group(Answer):
+    """A group of near-duplicates: the fact that is kept, and those that are merged into it."""
+
+    keep: GroupedFact
+    merge: list[NearDuplicate]
 
 
 class Consolidated(Answer):
@@ -188,20 +240,41 @@ class Consolidated(Answer):
     merged: int
     total: int
     facts: int
-    groups: list[Row]
+    groups: list[Group]
+    compared: Annotated[int, Field(description="facts that were compared with others")]
 
 
 class Janitor(Answer):
-    """The report of the janitor's last run, with the documented field names."""
+    """The report of the janitor's last run, with the documented field names; before the first there are no others."""
 
+    namespace: str
     totalRuns: int  # noqa: N815  the document's own name
     lastRunAt: datetime | None = None  # noqa: N815
+    lastRunTurn: Annotated[int | None, Field(description="the namespace's number of turns then")] = None  # noqa: N815
+    lastCulledFactIds: list[UUID] = Field(default_factory=list)  # noqa: N815
+    lastCulledFacts: int = 0  # noqa: N815
+    lastCulledEpisodeIds: list[UUID] = Field(default_factory=list)  # noqa: N815
+    lastCulledEpisodes: int = 0  # noqa: N815
+    lastMarkedStaleEpisodeIds: list[UUID] = Field(default_factory=list)  # noqa: N815
+    lastMarkedStaleEpisodes: int = 0  # noqa: N815
+    skipped: Annotated[str | None, Field(description="why it did nothing this time")] = None
+
+
+class HeldFact(Answer):
+    """A fact that has ended but stays visible: when and why it ended."""
+
+    id: UUID
+    text: str
+    decay_class: str | None
+    reason: Annotated[str | None, Field(description="expired, faded, culled, aged or crowded")]
+    ended_at: datetime
+    created_at: datetime
 
 
 class HeldFacts(Page):
     """Facts that have ended but stay visible, by the time when they ended."""
 
-    held: list[Row]
+    held: list[HeldFact]
     total: int
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, StrictBool
 
-from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, STORE_SECONDS, Answer, Operation, Params, Row, Timed
+from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, STORE_SECONDS, Answer, Operation, Params, Rejected, Timed
 from ebb.contract.values import (
     MOST_FACTS,
     ClassSource,
@@ -164,12 +164,15 @@ class Stored(Lives):
     embedded: Annotated[
         bool, Field(description="whether it has its vector; without, it is found by its words until it has")
     ]
+    changed: list[str] = Field(default_factory=list, description="fields of a known fact that were changed")
+    ignored: list[str] = Field(default_factory=list, description="fields of a known fact that were not changed")
+    ended_at_once: Annotated[bool, Field(description="whether it has ended already, as it was dated")] = False
 
 
 class StoredMany(Answer):
     """The outcome or error of each fact, in order."""
 
-    results: list[Row]
+    results: list[Stored | Rejected]
 
 
 class Edited(Lives):

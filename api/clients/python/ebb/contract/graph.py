@@ -143,6 +143,8 @@ class Edge(Answer):
     type: str
     weight: FiniteFloat
     last_observed: date = Field(alias="lastObserved")
+    pinned: Annotated[bool, Field(description="whether it never fades")] = False
+    decayed: Annotated[bool | None, Field(description="whether it is below the minimum, if all were asked for")] = None
 
 
 class Relations(Page):
@@ -167,12 +169,7 @@ class RelationsDecayed(Answer):
     below_minimum: int = Field(alias="belowMinimum")
     newly_below: int = Field(0, alias="newlyBelow")
     pinned: int
-
-
-class RelationsPreviewed(RelationsDecayed):
-    """The counts of a dry run over relations, and the first relations that it would change."""
-
-    edges: list[Edge] = Field(default_factory=list)
+    edges: list[Edge] = Field(default_factory=list, description="of a dry run, the first relations that would change")
 
 
 ENDS = {"source": "from", "target": "to"}

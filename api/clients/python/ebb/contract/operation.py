@@ -13,8 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
-from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from ebb.contract.values import Flag, Instant, Namespace, one_or_all, whole_days
 
@@ -66,29 +65,19 @@ class Reaching(Timed):
 
 
 class Answer(BaseModel):
-    """The answer of a task as JSON; newer workers may add fields."""
+    """The answer of a task as JSON, or a part of one; newer workers may add fields.
+
+    JSON has only the fields that the task has set, at every door.
+    """
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
 
-class Row(dict[str, Any]):
-    """An entry of an answer, with its fields as attributes too; of what is not said of it there is none."""
+class Rejected(Answer):
+    """An item of a batch that was rejected, which does not affect the others."""
 
-    def __getattr__(self, name: str) -> Any:
-        """Return a field.
-
-        Raises:
-            AttributeError: the entry has no such field.
-        """
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"this entry has no {name!r}; it has {', '.join(self)}") from None
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema of an object, which becomes an entry."""
-        return no_info_after_validator_function(cls, handler(dict[str, Any]))
+    error: Annotated[str, Field(description="what is wrong with it, and what to do")]
+    index: Annotated[int, Field(description="the place of the item in the batch, from 0")]
 
 
 class Accepted(Answer):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Page, Params, Row, Scoped, Timed
+from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Page, Params, Rejected, Scoped, Timed
 from ebb.contract.values import (
     MOST_NAMESPACES,
     MOST_QUESTIONS,
@@ -34,6 +34,8 @@ BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
 )
 DEEP = "how many facts in deep memory fit, where nothing else does, or clearly better; ask with `deep` to get them"
+LEFT_OUT = "with `explain`, the facts that are not among the results, each with the rule"
+NAMESPACE = "where it is, if several namespaces were asked"
 MIN_RELEVANCE = (
     "leave out what is less relevant, 0 to 1; 0 leaves out nothing; else nothing is returned unless the best result "
     "reaches EBB_MIN_RELEVANCE"
@@ -198,26 +200,122 @@ class Passage(Answer):
     text: str
 
 
-class Result(Answer):
-    """One recalled fact."""
+class ScoreParts(Answer):
+    """The parts of a score, and the ranks of the fact, of which 1 is the best.
+
+    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer
+    """
+
+    fit: Annotated[float, Field(description="by words and meaning together")]
+    text: float
+    similarity: float
+    contiguity: Annotated[float, Field(description="for turns beside a matching turn")]
+    graph: Annotated[float, Field(description="for links with matching facts")]
+    named: Annotated[float, Field(description="for entities that the question names")]
+    role: float
+    salience: float
+    prior: float
+    factor: float
+    newer: Annotated[float, Field(description="for being newer than the facts that it updates")]
+    updates: Annotated[list[UUID], Field(description="facts that it makes outdated")]
+    text_rank: int
+    similarity_rank: int
+    rank_without_decay: int
+
+
+class LeftOut(Answer):
+    """A fact that is not among the results, and the rule; the score and rank are those that it would have."""
+
+    id: UUID
+    text: Annotated[str, Field(description="empty if it was forgotten on request")]
+    rule: str
+    score: float | None
+    rank: int | None
+    namespace: Annotated[str | None, Field(description=NAMESPACE)] = None
+
+
+class ByWords(Answer):
+    """How well a fact fits a question by words; score and rank are null if the search by words has not found it."""
+
+    asked: Annotated[list[str], Field(description="the stems of the question")]
+    shared: Annotated[list[str], Field(description="those of them that the fact has")]
+    score: float | None
+    rank: int | None
+    of: Annotated[int, Field(description="how many facts the search by words has found")]
+
+
+class ByMeaning(Answer):
+    """How well a fact fits a question by meaning, according to the signature of its vector."""
+
+    similarity: float
+    rank: int
+    of: Annotated[int, Field(description="how many live facts have a signature")]
+    brought: Annotated[bool, Field(description="whether the search by meaning has found it")]
+
+
+class Why(Answer):
+    """Why one fact was recalled or not; the score and rank are those that it would have."""
+
+    id: UUID
+    text: Annotated[str, Field(description="empty if it was forgotten on request")]
+    recalled: bool
+    rule: Annotated[str | None, Field(description="the rule that left it out")]
+    score: float
+    rank: int
+    seen: Annotated[int, Field(description="how many facts were scored")]
+    limit: int
+    words: ByWords
+    meaning: Annotated[ByMeaning | None, Field(description="null without a vector")]
+    parts: ScoreParts
+
+
+class Found(Answer):
+    """What every answer shows of a fact that it found."""
 
     id: UUID
     text: str
+    tier: str
+    fidelity: str
+    summary: Annotated[str | None, Field(description="what is shown in place of a long text")] = None
+    found_by: Annotated[str | None, Field(description="words, meaning, link, entity, nearby, or of a lookup name")] = (
+        None
+    )
+    kind: Annotated[str | None, Field(description="semantic, episodic, chunk or item")] = None
+    source: Annotated[str | None, Field(description="where it comes from")] = None
+    session: Annotated[str | int | None, Field(description="the conversation that it is from")] = None
+    turn: Annotated[int | None, Field(description="its turn there, or of a chunk its first line")] = None
+    role: Annotated[Role | None, Field(description="who said it")] = None
+    entity: Annotated[str | None, Field(description="the person or thing that it is about")] = None
+    key: Annotated[str | None, Field(description="which of the entity's properties")] = None
+    value: Annotated[str | None, Field(description="that property's value")] = None
+    category: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    importance: Annotated[float | None, Field(description="from 0 to 1")] = None
+    decay_class: str | None = None
+    deep: Annotated[str | None, Field(description="why it had ended, where it is from deep memory")] = None
+    durability: Annotated[str | None, Field(description="of an episode, persistent or permanent")] = None
+    stale: Annotated[bool, Field(description="a permanent episode that was not used for long")] = False
+    source_date: Annotated[datetime | None, Field(description="the date of its source")] = None
+    created_at: datetime | None = None
+    valid_from: Annotated[datetime | None, Field(description="since when it is true; null: since it was said")] = None
+    valid_until: Annotated[datetime | None, Field(description="when it stops being true")] = None
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+    path: Annotated[str | None, Field(description="of a chunk, the path of its file")] = None
+    section: Annotated[str | None, Field(description="of a chunk, the headings above it")] = None
+
+
+class Result(Found):
+    """One recalled fact."""
+
     score: float
     relevance: Annotated[
         float | None,
         Field(description="how well it fits, 0 to 1, comparable between questions; older workers do not say"),
     ] = None
     passage: Annotated[Passage | None, Field(description="what fits best of a text of more than 120 words")] = None
-    tier: str
-    fidelity: str
-    ends_at: datetime | None = None
-    ends_for: str | None = None
-    deep: Annotated[str | None, Field(description="why it had ended, where it is from deep memory")] = None
-    role: Annotated[Role | None, Field(description="who said it")] = None
-    valid_from: Annotated[datetime | None, Field(description="since when it is true; null: since it was said")] = None
-    valid_until: Annotated[datetime | None, Field(description="when it stops being true")] = None
-    namespace: Annotated[str | None, Field(description="where it is, if several namespaces were asked")] = None
+    explain: Annotated[ScoreParts | None, Field(description="the parts of its score, if requested")] = None
+    namespace: Annotated[str | None, Field(description=NAMESPACE)] = None
 
 
 class Recalled(Answer):
@@ -226,27 +324,20 @@ class Recalled(Answer):
     results: list[Result]
     by_meaning: bool | None = Field(None, description=BY_MEANING)
     deep: int | None = Field(None, description=DEEP)
+    left_out: list[LeftOut] | None = Field(None, description=LEFT_OUT)
+    why: Annotated[Why | None, Field(description="why the fact of `why` was recalled or not")] = None
 
 
 class RecalledMany(Answer):
     """The results or the `error` of each question, in order."""
 
-    answers: list[Row]
+    answers: list[Recalled | Rejected]
 
 
-class Known(Answer):
+class Known(Found):
     """One fact about an entity."""
 
-    id: UUID
-    text: str
     confidence: float
-    tier: str
-    fidelity: str
-    ends_at: datetime | None = None
-    ends_for: str | None = None
-    role: Annotated[Role | None, Field(description="who said it")] = None
-    valid_from: Annotated[datetime | None, Field(description="since when it is true; null: since it was said")] = None
-    valid_until: Annotated[datetime | None, Field(description="when it stops being true")] = None
 
 
 class LookedUp(Page):
@@ -255,14 +346,31 @@ class LookedUp(Page):
     results: list[Known]
 
 
+class InjectedFact(Answer):
+    """A fact in a block for a prompt, with its line."""
+
+    id: UUID
+    line: str
+    score: float
+    relevance: Annotated[float | None, Field(description="how well it fits, 0 to 1")] = None
+    found_by: str
+    summarised: Annotated[bool, Field(description="whether its summary stands in place of its text")]
+    ends_at: datetime | None = None
+    ends_for: str | None = None
+    passage: Annotated[Passage | None, Field(description="what stands in place of its text")] = None
+    explain: Annotated[ScoreParts | None, Field(description="the parts of its score, if requested")] = None
+    namespace: Annotated[str | None, Field(description=NAMESPACE)] = None
+
+
 class Injected(Answer):
     """A block of matching facts as text for a prompt."""
 
     context: str
     tokens: int
-    facts: list[Row] = Field(default_factory=list, description="the facts in the block, with the line of each")
+    facts: list[InjectedFact] = Field(default_factory=list, description="the facts in the block, with the line of each")
     by_meaning: bool | None = Field(None, description=BY_MEANING)
     deep: int | None = Field(None, description=DEEP)
+    left_out: list[LeftOut] | None = Field(None, description=LEFT_OUT)
 
 
 RECALL = Operation("memory.recall", Recall, Recalled, "recall", route="POST /memory/recall")

@@ -1,7 +1,7 @@
 """Operations that report: facts and their curves, statistics, forecasts, timelines and contradictions."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -14,7 +14,6 @@ from ebb.contract.operation import (
     Operation,
     Page,
     Params,
-    Row,
     Timed,
 )
 from ebb.contract.recall import Filters
@@ -155,13 +154,58 @@ class Fact(Answer):
     salience: float
     retention: float
     effective_confidence: float
-    ends_at: datetime | None = None
-    ends_for: str | None = None
+    namespace: str
+    kind: Annotated[str, Field(description="semantic, episodic, chunk or item")]
+    summary: Annotated[str | None, Field(description="what is shown in place of a long text")]
+    session: Annotated[str | int | None, Field(description="the conversation that it is from")]
+    turn: Annotated[int | None, Field(description="its turn there, or of a chunk its first line")]
     role: Annotated[Role | None, Field(description="who said it")] = None
+    source_date: Annotated[datetime | None, Field(description="the date of its source")]
+    created_at: datetime
+    category: str | None
+    entity: Annotated[str | None, Field(description="the person or thing that it is about")]
+    key: Annotated[str | None, Field(description="which of the entity's properties")]
+    value: Annotated[str | None, Field(description="that property's value")]
+    tags: list[str]
+    importance: Annotated[float, Field(description="from 0 to 1")]
+    source: Annotated[str | None, Field(description="where it comes from")]
+    metadata: dict[str, Any] | None
+    decay_class: str | None
+    decay_class_source: Annotated[str | None, Field(description="auto: by its words; explicit: as given")]
+    confidence: Annotated[float, Field(description="as stored or confirmed")]
+    coactivations: Annotated[int, Field(description="how often it was recalled with others")]
+    durability: Annotated[str | None, Field(description="of an episode, persistent or permanent")]
+    occurred: Annotated[str | None, Field(description="of an episode, when it happened, as given")]
+    normalized_hash: str
+    recall_count: int
+    last_accessed: Annotated[float | None, Field(description="when it was last recalled, in epoch seconds")]
+    last_accessed_at: Annotated[datetime | None, Field(description="when it was last recalled")]
+    valid_from: Annotated[datetime | None, Field(description="since when it is true")]
+    valid_until: Annotated[datetime | None, Field(description="when it stops being true")]
+    superseded_at: datetime | None
+    superseded_by: UUID | None
+    supersedes_id: UUID | None
     content_salience: Annotated[
         float | None,
         Field(description="how much of what is asked later its text is likely to answer, 0 to 1; null: not estimated"),
     ] = None
+    access_count: Annotated[int, Field(description="the same as `recall_count`")]
+    last_confirmed_at: datetime | None
+    last_seen_at: Annotated[datetime | None, Field(description="when its decay began: stored or last used")]
+    strength: float
+    dims: Annotated[int, Field(description="dimensions of its vector; 0: none")]
+    decay_summary: Annotated[str | None, Field(description="what a faded fact is shortened to")]
+    expires_at: Annotated[datetime | None, Field(description="when its lifetime ends; null: never")]
+    ends_at: Annotated[datetime | None, Field(description="when it ends if it is never used; null: never")] = None
+    ends_for: str | None = None
+    due_at: Annotated[datetime | None, Field(description="when a pass will next change it")]
+    stale: Annotated[bool, Field(description="a permanent episode that was not used for long")]
+    pinned: bool
+    pinned_until: Annotated[datetime | None, Field(description="when its pin ends or ended; null: never")]
+    forgotten_at: datetime | None
+    forgotten_reason: str | None
+    forgotten_by: UUID | None = None
+    tombstone_at: datetime | None = None
 
 
 class Facts(Page):
@@ -170,12 +214,35 @@ class Facts(Page):
     facts: list[Fact]
 
 
+class Gap(Answer):
+    """A period without passes, in which facts would have ended, and that is not confirmed yet."""
+
+    began: Annotated[datetime, Field(alias="from")]
+    until: datetime
+
+
 class Stats(Answer):
     """The numbers of a namespace's facts by tier, fidelity and decay class, and of due facts."""
 
     facts: int
     tiers: dict[str, int]
     fidelity: dict[str, int]
+    decay_classes: dict[str, int]
+    decay_class_sources: Annotated[dict[str, int], Field(description="by words (auto), explicit, or none")]
+    expired_pending: Annotated[int, Field(description="facts that have ended and that the next pass will forget")]
+    forgotten: int
+    forgotten_by_reason: dict[str, int]
+    pending_embeddings: Annotated[int, Field(description="facts without their vector")]
+    due: int
+    held: Annotated[int, Field(description="facts that stay visible because of the forget limit")]
+    contradictions: int
+    pinned: int
+    turns: Annotated[int, Field(description="stored turns of conversations, by which episodes age")]
+    episodes: Annotated[dict[str, int], Field(description="by durability, and stale ones")]
+    deep: Annotated[int, Field(description="forgotten facts in deep memory")] = 0
+    regretted: Annotated[int, Field(description="questions whose best result was in deep memory")] = 0
+    gap: Gap | None = None
+    branch_of: Annotated[str | None, Field(description="the namespace that this is a branch of")] = None
 
 
 class Totals(Answer):
@@ -201,14 +268,40 @@ class EndingFact(Answer):
     value: float
 
 
+class ForecastFact(Answer):
+    """A fact that will change, and the change."""
+
+    id: UUID
+    change: str
+    text: Annotated[str, Field(description="the beginning of its text")]
+
+
+class ForecastDay(Answer):
+    """What a pass at the end of a day will do: the count of each change and of each reason to forget."""
+
+    at: datetime
+    warm: int
+    cold: int
+    compressed: int
+    fingerprinted: int
+    stale: int
+    expired: int
+    faded: int
+    culled: int
+    aged: int
+    crowded: int = 0
+    forgotten: Annotated[int, Field(description="for all reasons together")]
+    held: Annotated[int, Field(description="facts that the forget limit holds back")]
+    facts: Annotated[list[ForecastFact], Field(description="the first facts of each change")]
+
+
 class Forecast(Answer):
     """What passes will do on each of the coming days.
 
-    A day has `at`, the counts of each change and of each reason to forget, and the first facts of each. With other
-    settings, `unchanged` has what would come of those that hold.
+    With other settings, `unchanged` has what would come of those that hold.
     """
 
-    days: list[Row]
+    days: list[ForecastDay]
     totals: Totals | None = None
     unchanged: Totals | None = None
     ending: list[EndingFact] | None = None
@@ -218,6 +311,11 @@ class TimeSeries(Answer):
     """Numbers of facts over time: instants in epoch seconds, and for each name a list of numbers at these."""
 
     at: list[float]
+    tiers: dict[str, list[int]]
+    fidelity: dict[str, list[int]]
+    classes: dict[str, list[int]]
+    forgotten: Annotated[dict[str, list[int]], Field(description="by reason")]
+    due: list[int]
 
 
 class Namespaces(Answer):
@@ -226,21 +324,74 @@ class Namespaces(Answer):
     namespaces: list[str]
 
 
+class Hit(Answer):
+    """A use, with the salience before and after it."""
+
+    at: float
+    before: float
+    after: float
+
+
+class TierSpan(Answer):
+    """A time in which a fact is in a tier."""
+
+    tier: str
+    begins: Annotated[float, Field(alias="from")]
+    until: float
+
+
+class CurveChange(Answer):
+    """A change of a fact by a pass: a tier, a smaller vector, a halved confidence, or its end."""
+
+    at: float
+    what: str
+    past: bool
+
+
 class Curve(Answer):
-    """A forgetting curve: `salience` and `confidence` at each instant, in epoch seconds.
+    """A forgetting curve: `salience` and `confidence` at each instant, all in epoch seconds.
 
     `hits` are the newest 16 uses with the salience before and after each; `whole` is true if there were no others.
     """
 
     at: list[float]
     salience: list[float]
+    now: float
+    begins: Annotated[float, Field(alias="from", description="the first instant")]
+    since: Annotated[float, Field(description="when its decay began: stored or last used")]
+    until: Annotated[float, Field(description="the last instant")]
+    confidence: Annotated[list[float | None], Field(description="null before it was last confirmed")]
+    hits: list[Hit]
+    whole: bool
+    tiers: list[TierSpan]
+    changes: list[CurveChange]
+    ends_at: Annotated[float | None, Field(description="when it ends if it is never used; null: never")]
+    ends_for: str | None
+    strength: float
+    pinned: bool
+
+
+class Neighbour(Answer):
+    """A fact that is linked with another."""
+
+    id: UUID
+    text: Annotated[str, Field(description="the beginning of its text")]
+
+
+class NeighbourLink(Answer):
+    """A link between two facts."""
+
+    source: UUID
+    target: UUID
+    type: str
+    strength: Annotated[float, Field(description="how close they are, 0 to 1")]
 
 
 class Neighbours(Answer):
     """The facts linked with one, the links among all, and the total number of linked facts."""
 
-    facts: list[Row]
-    links: list[Row]
+    facts: list[Neighbour]
+    links: list[NeighbourLink]
     total: int
 
 
@@ -271,15 +422,37 @@ class Timeline(Page):
     statements: list[Statement]
 
 
+class ContradictoryFact(Answer):
+    """One of two facts that contradict each other."""
+
+    id: UUID
+    value: str
+    text: str
+    created_at: datetime
+
+
+class Contradiction(Answer):
+    """Two facts that have different values for the same entity and key, the older first."""
+
+    entity: str
+    key: str
+    found_at: datetime
+    facts: list[ContradictoryFact]
+
+
 class Contradictions(Page):
     """Pairs of facts that have different values for the same entity and key."""
 
-    contradictions: list[Row]
+    contradictions: list[Contradiction]
     total: int
 
 
 class Resolved(Answer):
     """The fact that was kept and those that it superseded, or the two that were accepted."""
+
+    kept: UUID | None = None
+    superseded: list[UUID] = Field(default_factory=list)
+    accepted: list[UUID] = Field(default_factory=list)
 
 
 FACT = Operation("memory.fact", ShowFact, Fact, "recall", route="GET /memory/facts/{id}")

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, model_validator
 
-from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Row, Scoped, Timed
+from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Scoped, Timed
 from ebb.contract.values import (
     MOST_FACTS,
     Cursor,
@@ -175,7 +175,12 @@ class Outcome(Answer):
     """The outcome of a fact to forget or restore; for a forgotten one, since when and why."""
 
     id: UUID
-    action: Annotated[str, Field(description="forgotten, purged, restored, unchanged or unknown")]
+    action: Annotated[
+        str,
+        Field(description="forgotten, purged, restored, unchanged, unknown, refused, or in a dry run matching"),
+    ]
+    error: Annotated[str | None, Field(description="why it was refused")] = None
+    text: Annotated[str | None, Field(description="the beginning of its text, if a subject was forgotten")] = None
     forgotten_at: datetime | None = None
     reason: str | None = None
     pinned: Annotated[
@@ -186,7 +191,7 @@ class Outcome(Answer):
 class Forgot(Answer):
     """The outcome of each fact, in order; for a subject, of the first hundred, with a receipt."""
 
-    results: list[Row]
+    results: list[Outcome]
     matching: Annotated[int | None, Field(description="how many facts fitted the subject")] = None
     done: Annotated[int | None, Field(description="how many of them were forgotten or erased")] = None
     left: Annotated[bool | None, Field(description="whether time ran out before the last of them; ask again")] = None
@@ -197,14 +202,14 @@ class Forgot(Answer):
 class Restored(Answer):
     """The outcome of each id, or the numbers of outcomes of the matching facts."""
 
-    results: list[Row] | None = None
+    results: list[Outcome] | None = None
     matching: int | None = None
     restored: int | None = None
     pinned: Annotated[
         int | None, Field(description="those restored for the second time, which do not end by themselves")
     ] = None
     refused: int | None = None
-    errors: list[Row] | None = None
+    errors: Annotated[list[Outcome] | None, Field(description="the first that were refused")] = None
 
 
 class ForgottenFact(Answer):

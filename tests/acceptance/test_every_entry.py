@@ -1,0 +1,63 @@
+"""Answers of the library have every field that verbs return, as attributes that mypy knows."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import every_entry
+import pytest
+from ebb import Memory
+from ebb.contract.retention import Forgot
+from live_api import serving
+from live_system import ROOT, LiveSystem
+
+from tests.undeclared import undeclared
+
+pytestmark = pytest.mark.acceptance
+
+PROGRAM = Path(every_entry.__file__)
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url)
+
+
+def mypy(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Check a program as its user would, outside of the repository."""
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={ROOT / '.mypy_cache/programs'}", "."]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_contract_declares_every_field_of_entries(url: str, namespace: str) -> None:
+    with Memory(url, namespace=namespace) as memory:
+        answers = [answer for answer, _ in every_entry.use(memory)]
+
+    assert {path for one in answers for path in undeclared(one, type(one).__name__)} == set()
+
+
+def test_a_field_that_is_not_declared_is_found_at_any_depth() -> None:
+    answer = Forgot.model_validate({"results": [{"id": "0" * 32, "action": "forgotten", "mood": "sad"}]})
+
+    assert list(undeclared(answer)) == [".results[].mood"]
+
+
+def test_mypy_knows_the_fields_of_every_entry(tmp_path: Path) -> None:
+    done = mypy(tmp_path, PROGRAM.read_text(encoding="utf-8"))
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["action", "error", "rule", "fit", "line", "value", "text", "strength", "similarity", "branch", "work", "ended_at",
+     "forgotten", "change"],
+)  # fmt: skip
+def test_mypy_finds_a_misspelt_field(tmp_path: Path, field: str) -> None:
+    program = PROGRAM.read_text(encoding="utf-8")
+    done = mypy(tmp_path, program.replace(f".{field}", f".{field}_"))
+
+    assert f'has no attribute "{field}_"' in done.stdout
