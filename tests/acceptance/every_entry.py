@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ebb import Memory, Rejected
 from ebb.contract.operation import Answer
@@ -25,7 +26,7 @@ def use(memory: Memory) -> Iterator[tuple[Answer, list[str]]]:
 
 def store(memory: Memory) -> Iterator[tuple[Answer, list[str]]]:
     """Store facts, of which one is rejected and one is known, and import records."""
-    about = {"entity": "key", "key": "place", "tags": ["home"]}
+    about: dict[str, Any] = {"entity": "key", "key": "place", "tags": ["home"]}
     facts = [{"text": SHELF, "value": "shelf", **about}, {"text": DOOR, "value": "door", **about}, {"text": " "}]
     for given in (facts, [facts[0] | {"importance": 0.9}]):
         stored = memory.store_many(given)

@@ -15,6 +15,7 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import Session
 from google.genai import types
 
+from ebb.contract.reports import Fact
 from ebb.memory import Memory
 
 
@@ -83,8 +84,8 @@ def _text(content: types.Content | None) -> str:
     return "\n".join(one.text for one in parts if one.text and not one.thought)
 
 
-def _entry(fact: Any) -> MemoryEntry:
+def _entry(fact: Fact) -> MemoryEntry:
     role = "user" if fact.role == "user" else "model"
     content = types.Content(role=role, parts=[types.Part(text=fact.text)])
     at = fact.source_date or fact.created_at
-    return MemoryEntry(id=str(fact.id), content=content, author=fact.role, timestamp=str(at) if at else None)
+    return MemoryEntry(id=str(fact.id), content=content, author=fact.role, timestamp=at.isoformat() if at else None)

@@ -21,6 +21,7 @@ from langchain_core.messages import (
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
+from ebb.contract.recall import Result
 from ebb.history import History
 from ebb.memory import Memory
 
@@ -60,6 +61,6 @@ class EbbRetriever(BaseRetriever):
         return [Document(page_content=one.text, metadata=_known(one), id=str(one.id)) for one in found]
 
 
-def _known(fact: Any) -> dict[str, Any]:
+def _known(fact: Result) -> dict[str, Any]:
     known = fact.model_dump(mode="json", exclude_none=True)
     return {name: value for name, value in known.items() if name not in ("id", "text")}
