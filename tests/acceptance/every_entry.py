@@ -33,6 +33,8 @@ def store(memory: Memory) -> Iterator[tuple[Answer, list[str]]]:
         for one in stored.results:
             texts = [one.error[one.index :]] if isinstance(one, Rejected) else [one.action, *one.changed, *one.ignored]
             yield stored, texts
+    alike = [{"text": f"The green tea is in the tin box on the {place} of the kitchen."} for place in ("top", "left")]
+    yield memory.store_many(alike), []
     imported = memory.import_records([{"relation": RELATION}, {"text": ""}])
     yield imported, [one.error if isinstance(one, Rejected) else one.action for one in imported.results]
 

@@ -167,7 +167,7 @@ def test_a_route_answers_what_older_workers_answer(
 
 
 def test_a_recall_over_http_does_not_claim_what_older_workers_did_not_say(api: httpx2.Client) -> None:
-    assert api.post("/memory/recall", json={"query": "Where does Mira live?"}).json()["by_meaning"] is None
+    assert "by_meaning" not in api.post("/memory/recall", json={"query": "Where does Mira live?"}).json()
 
 
 @pytest.mark.parametrize("path", ["/memory/held", "/memory/forgotten", "/memory/branches"])

@@ -206,18 +206,18 @@ class ScoreParts(Answer):
     score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer
     """
 
-    fit: Annotated[float, Field(description="by words and meaning together")]
+    fit: Annotated[float | None, Field(description="by words and meaning together; older workers do not say")] = None
     text: float
     similarity: float
     contiguity: Annotated[float, Field(description="for turns beside a matching turn")]
     graph: Annotated[float, Field(description="for links with matching facts")]
     named: Annotated[float, Field(description="for entities that the question names")]
-    role: float
-    salience: float
+    role: float = 1.0
+    salience: float = 0.0
     prior: float
     factor: float
-    newer: Annotated[float, Field(description="for being newer than the facts that it updates")]
-    updates: Annotated[list[UUID], Field(description="facts that it makes outdated")]
+    newer: Annotated[float, Field(description="for being newer than the facts that it updates")] = 0.0
+    updates: list[UUID] = Field(default_factory=list, description="facts that it makes outdated")
     text_rank: int
     similarity_rank: int
     rank_without_decay: int

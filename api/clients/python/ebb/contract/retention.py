@@ -208,6 +208,7 @@ class Restored(Answer):
     pinned: Annotated[
         int | None, Field(description="those restored for the second time, which do not end by themselves")
     ] = None
+    unchanged: Annotated[int | None, Field(description="those that were live already")] = None
     refused: int | None = None
     errors: Annotated[list[Outcome] | None, Field(description="the first that were refused")] = None
 
