@@ -159,7 +159,7 @@ def test_no_key_that_is_made_with_a_token_outlasts_it(
 ) -> None:
     def bearer(days: int) -> dict[str, str]:
         ends = int(time.time()) + days * 86_400
-        return {"authorization": f"Bearer {issuer.token(audience, 'read admin', exp=ends)}"}
+        return {"authorization": f"Bearer {issuer.token(audience, 'read write admin', exp=ends)}"}
 
     known = live.ebb_json("keys", "create", "--namespace", USER)["id"]
     with httpx2.Client(base_url=api.base_url, headers=bearer(20)) as client:
