@@ -8,7 +8,7 @@ from pathlib import Path
 
 import every_entry
 import pytest
-from ebb import Memory
+from ebb import Memory, Rejected
 from ebb.contract.retention import Forgot
 from live_api import serving
 from live_system import ROOT, LiveSystem
@@ -61,3 +61,11 @@ def test_mypy_finds_misspelt_fields(tmp_path: Path) -> None:
     done = mypy(tmp_path, re.sub(rf"\.({'|'.join(FIELDS)})\b", r".\1_", program))
 
     assert [field for field in FIELDS if f'has no attribute "{field}_"' not in done.stdout] == []
+
+
+def test_a_rejected_record_names_its_place(url: str, namespace: str) -> None:
+    with Memory(url, namespace=namespace) as memory:
+        _, rejected = memory.import_records([{"relation": every_entry.RELATION}, {"text": ""}]).results
+
+    assert isinstance(rejected, Rejected)
+    assert rejected.index == 1
