@@ -55,7 +55,8 @@ def test_all_that_fits_is_forgotten_and_can_be_restored_by_its_run(
 
     assert texts(stocked) == left
     assert (done.matching, done.done, done.left) == (4 - len(left), 4 - len(left), False)
-    assert [one["id"] for one in preview.results] == [one["id"] for one in done.results]
+    assert [one.id for one in preview.results] == [one.id for one in done.results]
+    assert {(one.action, one.text is None) for one in preview.results} == {("matching", False)}
     assert preview.matching == done.matching
     assert len(stocked.forgotten(reasons=("asked",), run=RUN)) == done.done
     assert forget(stocked, at=2, **subject).matching == 0
