@@ -7,6 +7,7 @@ import pytest
 from memory import Memory, day
 
 from workers.memory import supersede
+from workers.storage import candidates
 
 LIBRARY = "My reference library has 45 sources, 45 sources in my library, sources by theme in the reference library."
 GROWN = "By the way, the library has grown to 52 sources, so how do I sort the books and the notes?"
@@ -71,6 +72,15 @@ def test_a_statement_that_withdraws_an_older_one_stands_above_it(memory: Memory)
     newer = memory.add(TIRED, role="user", session="two", turn=1, source_date="2025-01-20T00:00:00Z")
     assert ids(memory, RECOMMEND) == [newer, older]
     assert ids(memory.having(notice_updates=False), RECOMMEND, min_relevance=0) == [older, newer]
+
+
+def test_a_longer_statement_withdraws_an_older_one_too(memory: Memory) -> None:
+    memory.store(*[f"Invoice {number} was paid." for number in range(20)])
+    older = memory.add(OPERA, role="user", session="one", turn=1, source_date="2025-01-01T00:00:00Z")
+    longer = f"{TIRED} {'What else is there to say about it? ' * 14}"
+    assert len(longer) > candidates.SHORT
+    newer = memory.add(longer, role="user", session="two", turn=1, source_date="2025-01-20T00:00:00Z")
+    assert ids(memory, RECOMMEND, min_relevance=0) == [newer, older]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workers.core import updates
 
@@ -69,6 +71,22 @@ def test_a_sentence_that_ends_something_withdraws(text: str) -> None:
 )
 def test_words_of_change_in_other_senses_withdraw_nothing(text: str) -> None:
     assert updates.withdrawing(text) == []
+
+
+SAID = st.sampled_from(
+    [
+        "I", "WE", "used to", "no longer", "never", "isn't", "any", "more", "anymore", "reverted", "Please", "also",
+        "remove", "delete", "has", "have", "just", "Finished", "completed", "cancelled", "canceled", "quit", "gave up",
+        "given up", "moved on from", "ſtopped", "stopped", "instead of", "rather than", "change", "changing", "from",
+        "switched", ".", "\n", "tea",
+    ]
+)  # fmt: skip
+
+
+@given(said=st.lists(SAID, max_size=12).map(" ".join))
+def test_a_sentence_withdraws_whatever_else_is_said(said: str) -> None:
+    sentences = [one for one in updates.SENTENCE_END.split(said) if updates.WITHDRAWS.search(one)]
+    assert updates.withdrawing(said) == sentences[: updates.MAX_SENTENCES]
 
 
 def test_long_runs_of_marks_and_long_sentences_withdraw_nothing() -> None:

@@ -38,6 +38,11 @@ WITHDRAWS = re.compile(
     r"|instead of|rather than|chang(?:e|ed|ing) from|switched from)\b",
     re.IGNORECASE,
 )
+SAID_OF_WITHDRAWALS = (
+    "used to", "no longer", "more", "revert", "remove", "delete", "finished", "completed", "cancel", "quit", "gave up",
+    "given up", "moved on from", "stopped", "instead of", "rather than", "chang", "switched from",
+)  # fmt: skip
+"""What is said wherever `WITHDRAWS` matches, one of these at least: most texts are ruled out ten times as fast."""
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 FIGURE = re.compile(r"\d[\d,.:]*")
 
@@ -82,6 +87,9 @@ def outdates(newer: str, older: str) -> bool:
 
 def withdrawing(text: str) -> list[str]:
     """Return the first short sentences that say that something has ended, was finished, or is to be removed."""
+    # Outside ASCII, ignoring case is more than lower case.
+    if text.isascii() and not any(map(text.lower().__contains__, SAID_OF_WITHDRAWALS)):
+        return []
     sentences = (sentence for sentence in SENTENCE_END.split(text) if len(sentence) <= MAX_SENTENCE)
     return list(islice(filter(WITHDRAWS.search, sentences), MAX_SENTENCES))
 

@@ -56,6 +56,9 @@ NEIGHBOURS = """
 # A supersession after `known_as_of` was not known then.
 LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s, false)"
 
+SHORT = 500
+"""Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
+
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
 # one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run.
@@ -63,6 +66,7 @@ READ = rf"""
     select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
+        case when octet_length(text) <= {SHORT} and forgotten_at is null and superseded_at is null then text end as text,
         case when fidelity <> 1 then (
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
@@ -131,23 +135,23 @@ DESCRIBE = f"""
 # the number of occurrences; divided by the rank normalised by length it gives the length, in which the namespace and
 # each tag count as one. This runs in C and is several times faster than unnesting each tsvector. Results come as arrays
 # in binary.
-MATCHES = f"""
+MATCHES = """
     select array_send(array_agg(id)), string_agg(ranks, ''), array_send(array_agg(length))
     from (
         select id,
             array_send(
-                array(select ts_rank('{{1,1,1,1}}', search, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
+                array(select ts_rank('{1,1,1,1}', search, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
             ) as ranks,
-            ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery) / ts_rank('{{1,1,1,1}}', search, %(own)s::tsquery, 2)
+            ts_rank('{1,1,1,1}', search, %(own)s::tsquery) / ts_rank('{1,1,1,1}', search, %(own)s::tsquery, 2)
                 - 1 - cardinality(tags)::float8 as length
         from facts
         where namespace + 0 = %(namespace)s
             and search @@ %(candidates)s::tsquery
             and (%(ever)s or (forgotten_at is null and superseded_at is null))
-            and {FILTERED}
         limit %(budget)s
     ) as matching
 """
+MATCHES_AMONG = MATCHES.replace("limit %(budget)s", f"    and {FILTERED}\n        limit %(budget)s")
 
 # The text's positions follow those of category, entity, key and value, which are indexed twice (`search_lexemes`);
 # `before` is the last position of these. All other words are filtered out before unnesting, which would otherwise
@@ -218,7 +222,7 @@ def _as_stored(session: str | int | None) -> list[Jsonb] | None:
 
 
 OTHERS: dict[str, type[Any]] = {
-    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "first_word": object,
+    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "first_word": object, "text": object,
     "signature": object, "left_out": object,
 }  # fmt: skip
 NUMBERS: dict[str, type[Any]] = {
@@ -230,8 +234,8 @@ NUMBERS: dict[str, type[Any]] = {
 """The fields that scoring needs of a fact, in the order of `READ`; times are epoch seconds.
 
 `id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine`
-is NaN where there is no vector; `signature` has bytes where the vector is not full. `left_out` names the rule that
-hides the fact.
+is NaN where there is no vector; `signature` has bytes where the vector is not full. `text` is that of a live fact of at
+most `SHORT` bytes. `left_out` names the rule that hides the fact.
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])
@@ -352,7 +356,8 @@ def matches(
         "budget": budget,
     }
     given |= scope.parameters()
-    return partial(_matches, db.execute(MATCHES, given, binary=True), len(terms))
+    statement = MATCHES_AMONG if scope.selects else MATCHES
+    return partial(_matches, db.execute(statement, given, binary=True), len(terms))
 
 
 def _matches(cursor: Cursor, terms: int) -> Matches:

@@ -44,6 +44,14 @@ def outdated_pairs(
     return found
 
 
+def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> dict[int, str]:
+    """Return the texts of live candidates by index; those of others are empty."""
+    texts: dict[int, str | None] = dict(zip(places.tolist(), rows["text"][places].tolist(), strict=True))
+    unread = {place: UUID(bytes=rows["id"][place]) for place, text in texts.items() if text is None}
+    read = facts.texts(db, namespace, list(unread.values())) if unread else {}
+    return {place: read.get(unread[place], "") if text is None else text for place, text in texts.items()}
+
+
 def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints) -> Iterator[Pair]:
     """Yield pairs with different values for one key of an entity, without accepted contradictions."""
     named = [place for place in first.tolist() if rows["entity"][place]]
@@ -59,12 +67,12 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
 def _withdrawn(db: Connection, tenant: Namespace, known: Question, rows: Candidates, first: Ints) -> Iterator[Pair]:
     """Yield pairs where a sentence of the newer statement withdraws what the same speaker said in the older one."""
     own = first[np.isin(rows["role"][first], ("", "user"))]
-    ids = {place: UUID(bytes=rows["id"][place]) for place in own.tolist()}
-    texts = facts.texts(db, tenant.id, list(ids.values())) if len(ids) > 1 else {}
-    for newer in own.tolist():
-        older = own[(rows["stated_at"][own] < rows["stated_at"][newer]) & (rows["role"][own] == rows["role"][newer])]
-        if len(older):
-            for sentence in updates.withdrawing(texts.get(ids[newer], "")):
+    texts = _texts(db, tenant.id, rows, own) if len(own) > 1 else {}
+    for newer, text in texts.items():
+        for sentence in updates.withdrawing(text):
+            same = rows["role"][own] == rows["role"][newer]
+            older = own[(rows["stated_at"][own] < rows["stated_at"][newer]) & same]
+            if len(older):
                 about = _about(db, tenant, known.among(len(rows)), sentence, rows["id"][older].tolist())
                 yield from ((newer, place) for place in older[about].tolist())
 
@@ -99,7 +107,6 @@ def _by_words(
     ]  # fmt: skip
     if not len(newer):
         return []
-    ids = {place: UUID(bytes=rows["id"][place]) for place in [int(best), *newer.tolist()]}
-    texts = facts.texts(db, namespace, list(ids.values()))
-    older = texts.get(ids[int(best)], "")
-    return [(place, int(best)) for place in newer.tolist() if updates.outdates(texts.get(ids[place], ""), older)]
+    texts = _texts(db, namespace, rows, np.array([best, *newer]))
+    older = texts[int(best)]
+    return [(place, int(best)) for place in newer.tolist() if updates.outdates(texts[place], older)]
