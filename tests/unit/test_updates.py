@@ -77,8 +77,8 @@ SAID = st.sampled_from(
     [
         "I", "WE", "used to", "no longer", "never", "isn't", "any", "more", "anymore", "reverted", "Please", "also",
         "remove", "delete", "has", "have", "just", "Finished", "completed", "cancelled", "canceled", "quit", "gave up",
-        "given up", "moved on from", "ſtopped", "stopped", "instead of", "rather than", "change", "changing", "from",
-        "switched", ".", "\n", "tea",
+        "given up", "moved on from", "\u017ftopped", "stopped", "instead of", "rather than", "change", "changing",
+        "from", "switched", ".", "\n", "tea",
     ]
 )  # fmt: skip
 

@@ -59,14 +59,31 @@ LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s,
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
+# The rule by which a filter leaves out a candidate, which the arms have not found.
+FILTERED_OUT = """case
+            when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
+            when category is distinct from coalesce(%(category)s, category) then 'other category'
+            when facts.kind <> %(kind)s::text then 'other kind'
+            when role is distinct from coalesce(%(role)s::text, role) then 'other role'
+            when folded(entity) is distinct from folded(coalesce(%(entity)s::text, entity)) then 'other entity'
+            when folded(key) is distinct from folded(coalesce(%(key)s::text, key)) then 'other key'
+            when not coalesce(session = any(%(sessions)s::jsonb[]), %(sessions)s::jsonb[] is null)
+                then 'other session'
+            when source is distinct from coalesce(%(source)s::text, source) then 'other source'
+            when tier <> %(tier)s::int then 'other tier'
+            when facts.kind = 'chunk' and not %(documents)s then 'of a document'
+            when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
+                case when %(pinned)s then 'not pinned' else 'pinned' end
+            end"""
+
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
 # one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run.
-READ = rf"""
+READ_AMONG = rf"""
     select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
         coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
-        case when octet_length(text) <= {SHORT} and forgotten_at is null and superseded_at is null then text end as text,
+        case when octet_length(text) <= {SHORT} and forgotten_at is null and superseded_at is null then text end,
         case when fidelity <> 1 then (
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
@@ -79,21 +96,7 @@ READ = rf"""
                 %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
                 %(now)s, %(as_of)s, %(known_as_of)s
             ),
-            case
-                when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
-                when category is distinct from coalesce(%(category)s, category) then 'other category'
-                when facts.kind <> %(kind)s::text then 'other kind'
-                when role is distinct from coalesce(%(role)s::text, role) then 'other role'
-                when folded(entity) is distinct from folded(coalesce(%(entity)s::text, entity)) then 'other entity'
-                when folded(key) is distinct from folded(coalesce(%(key)s::text, key)) then 'other key'
-                when not coalesce(session = any(%(sessions)s::jsonb[]), %(sessions)s::jsonb[] is null)
-                    then 'other session'
-                when source is distinct from coalesce(%(source)s::text, source) then 'other source'
-                when tier <> %(tier)s::int then 'other tier'
-                when facts.kind = 'chunk' and not %(documents)s then 'of a document'
-                when %(pinned)s::boolean <> coalesce(pinned_until > %(now)s, false) then
-                    case when %(pinned)s then 'not pinned' else 'pinned' end
-            end
+            {FILTERED_OUT}
         ) as left_out,
         array_send(array[
             case when session is null then -1 else coalesce(turn, -1) end,
@@ -113,6 +116,7 @@ READ = rf"""
         select unnest(%(ids)b::uuid[]) union ({NEIGHBOURS})
     ))
 """
+READ = READ_AMONG.replace(FILTERED_OUT, "null")  # without filters
 
 # The columns of `Description` in their order, whether the fact is retired, and its activity (`activity.COLUMNS`).
 DESCRIBE = f"""
@@ -222,8 +226,8 @@ def _as_stored(session: str | int | None) -> list[Jsonb] | None:
 
 
 OTHERS: dict[str, type[Any]] = {
-    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "first_word": object, "text": object,
-    "signature": object, "left_out": object,
+    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "first_word": object,
+    "text": object, "signature": object, "left_out": object,
 }  # fmt: skip
 NUMBERS: dict[str, type[Any]] = {
     "turn": np.int64, "stated_at": np.float64, "importance": np.float64, "base": np.float64, "coactivations": np.int64,
@@ -315,7 +319,7 @@ def read(
         "queries": columns.halfvecs(db, [vector[None, :] for vector in query.values()]),
     }
     given |= scope.parameters()
-    rows = db.execute(READ, given, binary=True).fetchall()
+    rows = db.execute(READ_AMONG if scope.selects else READ, given, binary=True).fetchall()
     found = np.empty(len(rows), RECORD)
     if rows:
         *others, numbers = zip(*rows, strict=True)
