@@ -75,7 +75,7 @@ STAGES = {
     "claim": (due_facts, "claim"),
     "compute": (passes, "fade"),
     "read vectors": (vectors, "read"),
-    "write vectors": (vectors, "write"),
+    "write vectors": (vectors, "shrink"),
     "drop vectors": (vectors, "drop"),
     "write activity": (due_facts, "write_faded"),
     "lock part": (runs, "lock_part"),

@@ -307,19 +307,17 @@ def _pool(db: Connection, rows: Activity, buckets: Ints) -> None:
     """Pool vectors to a dims per bucket; pooling in steps has the same result as pooling at once."""
     had = rows.anchors.fidelity
     order: list[Ints] = []
-    full_dims: list[Ints] = []
     pooled: list[Vectors] = []
-    for dims, (places, stored) in vectors.read(db, rows.namespaces, rows.ids).items():
+    for places, stored in vectors.read(db, rows.namespaces, rows.ids).values():
         further = buckets[places] // had[places]
         for times in np.unique(further).tolist():
             chosen = further == times
             order.append(places[chosen])
-            full_dims.append(had[places[chosen]] * dims)
             pooled.append(pool(stored[chosen], times))
     if order:
         written = np.concatenate(order)
         ids = [rows.ids[place] for place in written]
-        vectors.write(db, rows.namespaces[written], ids, np.concatenate(full_dims), pooled)
+        vectors.shrink(db, rows.namespaces[written], ids, pooled)
 
 
 def newly_stale(facts: Anchors, faded: Faded) -> Bools:

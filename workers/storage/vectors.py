@@ -29,6 +29,13 @@ READ = """
     join vectors on vectors.namespace = wanted.namespace and vectors.fact = wanted.fact
 """
 
+# Not `insert … on conflict`, which would lock each row in the log first.
+SHRINK = """
+    update vectors set embedding = new.embedding
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(vectors)b::halfvec[]) as new (namespace, fact, embedding)
+    where vectors.namespace = new.namespace and vectors.fact = new.fact
+"""
+
 DROP = """
     delete from vectors
     using unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, fact)
@@ -51,6 +58,12 @@ def write(
         "vectors": columns.halfvecs(db, groups),
     }
     db.execute(WRITE, given)
+
+
+def shrink(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID], groups: Sequence[Vectors]) -> None:
+    """Replace n existing vectors by pooled ones, from (m, dims) arrays in the order of the facts."""
+    given = {"namespaces": columns.ints(namespaces), "ids": columns.uuids(ids), "vectors": columns.halfvecs(db, groups)}
+    db.execute(SHRINK, given)
 
 
 def read(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID]) -> dict[int, tuple[Ints, Vectors]]:
