@@ -115,10 +115,12 @@ Only `HA` (Home Assistant) must be in capitals: in lower case it is a laugh.
 """
 
 NAMED = re.compile(
-    "|".join(
-        rf"(?P<{tag.replace('-', '_')}>(?<![A-Za-z0-9])(?{'' if words.isupper() else 'i'}:{words})(?![A-Za-z0-9]))"
+    "(?<![A-Za-z0-9])(?:"
+    + "|".join(
+        rf"(?P<{tag.replace('-', '_')}>(?{'' if words.isupper() else 'i'}:{words})(?![A-Za-z0-9]))"
         for tag, words in PATTERNS.items()
     )
+    + ")"
 )
 
 
