@@ -6,6 +6,7 @@ the speaker (`python -m tests.benchmarks.learning salience`). In unseen conversa
 highest salience holds 0.9 to 1.0 of the evidence; a random half holds 0.5.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -26,9 +27,10 @@ FIGURE = re.compile(r"\d+")
 TIME = re.compile(
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)day|today|yesterday|tomorrow|week|month|year"
-    r"|weekend|morning|tonight)\b",
-    re.IGNORECASE,
+    r"|weekend|morning|tonight)\b"
 )
+"""In lower case: ignoring case takes three times as long."""
+
 MARKDOWN = re.compile(r"^[^\S\n]*(?:[-*\u2022]|\d+\.|#+)\s|```|\*\*", re.MULTILINE)
 OPENING = re.compile(
     r"^\W*(?:certainly|sure|of course|absolutely|great|here(?:'s| is| are)|that's|you're welcome|thanks?|wow|yes|yeah"
@@ -38,6 +40,9 @@ OPENING = re.compile(
 """Usual beginnings of answers and greetings."""
 
 CODE = re.compile(r"```|[{};]\s*$|\bdef \w+\(|\b\w+\(\w*\)|</?\w+>", re.MULTILINE)
+SIGN_OF_CODE = re.compile("[`{};(<]")
+"""What every match of `CODE` contains; most texts have none, which is found in a tenth of the time."""
+
 FIRST_PERSON_WORDS = (
     "i i'm i've i'll i'd my me mine myself we our us we're we've we'll i\u2019m i\u2019ve i\u2019ll i\u2019d"
 )
@@ -148,10 +153,10 @@ def words(text: str) -> list[str]:
 
 def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], facts: int, seen: set[str]) -> Floats:
     """Return (n, 21) features, in the order of `Weights`; the statements' words are added to `seen`."""
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for one in statements:
         said = words(one.text)
-        new = sum(word not in seen for word in said)
+        new = len(said) - len(seen.intersection(said))
         seen.update(said)
         rows.append(_features(one, _information(said, facts_by_word, facts), new))
     return np.array(rows, np.float64).reshape(len(rows), len(Weights.__dataclass_fields__))
@@ -159,11 +164,12 @@ def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], 
 
 def _information(said: Sequence[str], facts_by_word: Mapping[str, int], facts: int) -> float:
     """Return the mean information of a text's words, 1 for a word that no other fact contains."""
-    held = np.array([facts_by_word.get(word, 0) for word in said], np.float64)
-    if not len(held) or not facts:
+    if not said or not facts:
         return USUAL_INFORMATION
-    held, every = np.minimum(held, facts) + 1, facts + 1
-    mean = float(np.mean(np.log1p((every - held + 0.5) / (held + 0.5)) / np.log1p((every - 0.5) / 1.5)))
+    every = facts + 1
+    held = [min(facts_by_word.get(word, 0), facts) + 1 for word in said]
+    total = sum([math.log1p((every - one + 0.5) / (one + 0.5)) for one in held])
+    mean = total / len(said) / math.log1p((every - 0.5) / 1.5)
     return (facts * mean + FEW_FACTS * USUAL_INFORMATION) / (facts + FEW_FACTS)
 
 
@@ -171,24 +177,25 @@ def _features(statement: Statement, information: float, new_words: int) -> tuple
     text = statement.text
     spoken = [word.lower() for word in WORD.findall(text)]
     said = frozenset(spoken)
-    second_person = sum(word in SECOND_PERSON for word in spoken)
+    second_person = len([word for word in spoken if word in SECOND_PERSON])
+    first_person = len([word for word in spoken if word in FIRST_PERSON])
     figures = len(FIGURE.findall(text))
     return (
         1.0,
-        float(np.log1p(len(spoken)) ** 2),
+        math.log1p(len(spoken)) ** 2,
         information,
         float(figures > 0),
-        float(np.log1p(figures)),
-        float(np.log1p(sum(word in FIRST_PERSON for word in spoken))),
+        math.log1p(figures),
+        math.log1p(first_person),
         float(second_person > 0),
         second_person / max(len(spoken), 1),
         float(not said.isdisjoint(PREFERENCE)),
         float(not said.isdisjoint(CHANGE)),
-        float(TIME.search(text) is not None),
+        float(TIME.search(text.lower()) is not None),
         float(len(MARKDOWN.findall(text)) > 1),
         float(OPENING.search(text) is not None),
-        float(CODE.search(text) is not None),
-        float(np.log1p(new_words)),
+        float(SIGN_OF_CODE.search(text) is not None and CODE.search(text) is not None),
+        math.log1p(new_words),
         len(said) / max(len(spoken), 1),
         float(text.rstrip().endswith(QUESTION_MARKS)),
         float(any(mark in (statement.before or "") for mark in QUESTION_MARKS)),
