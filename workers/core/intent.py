@@ -48,6 +48,8 @@ def independent_stretches(
     Facts that concern none may repeat each other within a stretch. `hashes` are the identities of the facts, `known`
     has those of facts already stored.
     """
+    if all(intent.target is None for intent in intents):
+        return [list(range(len(ids)))]
     said = dict(zip(ids, hashes, strict=True)) | dict(known)
     cut: list[list[int]] = [[]]
     met, concerned = set[UUID | bytes](), set[UUID | bytes]()
