@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (33, 'snapshot');
+insert into schema_migrations (number, name) values (34, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -187,13 +187,17 @@ return ts_delete(
 );
 
 -- PL/pgSQL runs this function and the next in half the time of SQL. The search path is that of the creation, as dumps
--- are restored without one, and nodes of a cluster use another.
+-- are restored without one, and nodes of a cluster use another. As `without_accents`, but the stems are shown once.
 create function words(body text) returns tsvector
     language plpgsql immutable parallel safe set search_path from current as $$
 declare
     plain constant text := readable(body);
-    stems constant tsvector := without_accents(stemmed(plain));
+    stems tsvector := stemmed(plain);
+    shown constant text := stems;
 begin
+    if octet_length(shown) <> length(shown) then
+        stems := folded(shown)::tsvector;
+    end if;
     return stems || as_written(plain, stems);
 end $$;
 
@@ -206,13 +210,18 @@ create function search_lexemes(
 ) returns tsvector
     language plpgsql immutable parallel safe set search_path from current as $$
 declare
-    named tsvector := '';
-    labels constant text[] := array['namespace ' || namespace] || array(select 'tag ' || tag from unnest(tags) as tag);
+    labels text[] := array['namespace ' || namespace];
+    found tsvector := words(body);
+    named tsvector;
 begin
     if coalesce(category, entity, key, value) is not null then
         named := words(concat_ws(' ', category, entity, key, value));
+        found := named || named || found;
     end if;
-    return named || named || words(body) || array_to_tsvector(labels);
+    if tags <> '{}' then
+        labels := labels || array(select 'tag ' || tag from unnest(tags) as tag);
+    end if;
+    return found || array_to_tsvector(labels);
 end $$;
 
 create table facts (
