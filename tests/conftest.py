@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from databases import CITUS_URL, UNSYNCED, database_of, distributed_schemas, new_database, wait_until_dropped
+from databases import CITUS_URL, SHARDS, UNSYNCED, database_of, distributed_schemas, new_database, wait_until_dropped
 from hypothesis import settings
 from made_up import examples
 
@@ -71,7 +71,7 @@ def template(postgres: servers.Postgres) -> str:
     """Return the name of the database that tests copy, with the schema in it."""
     from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
 
-    schema.apply(servers.ensure_database(postgres, "template_ebb"))
+    schema.apply(servers.ensure_database(postgres, "template_ebb"), count=SHARDS)
     return "template_ebb"
 
 

@@ -1,9 +1,10 @@
 """Databases of the tests, each dropped at the end of its block."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -15,6 +16,9 @@ from api.up.servers import Postgres
 from workers.errors import EbbError
 
 CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
+
+SHARDS = int(os.environ.get("EBB_TEST_SHARDS", "1"))
+"""Shards of the systems under test; tests of several shards have their own number."""
 
 FOR_TESTS = {
     "fsync": "off",
@@ -64,6 +68,39 @@ def database_of(request: pytest.FixtureRequest) -> AbstractContextManager[str]:
     return fresh()
 
 
+def schemas(db: psycopg.Connection[Any]) -> list[str]:
+    """Return the schemas of the shards of the system that a connection leads to, the first one first."""
+    (home,) = db.execute("select current_schema()").fetchone() or ("",)
+    return [str(name) for (name,) in db.execute(OF_SHARDS, [home, f"^{home}_[0-9]{{4}}$"])]
+
+
+OF_SHARDS = "select nspname from pg_namespace where nspname = %s or nspname ~ %s order by 1"
+
+
+def on_each_shard(db: psycopg.Connection[Any], statement: Any, parameters: Sequence[Any] = ()) -> list[list[Any]]:
+    """Return the rows of a statement on each shard."""
+    found = []
+    for name in schemas(db):
+        db.execute(sql.SQL("set search_path = {}, public").format(sql.Identifier(name)))
+        cursor = db.execute(statement, parameters)
+        found.append(cursor.fetchall() if cursor.description else [])
+    return found
+
+
+def together(shards: list[list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """Return the rows of all shards; of aggregates, which each shard answers with one row, the sums or what one has."""
+    if all(len(rows) == 1 for rows in shards):
+        return [tuple(_sum(list(values)) for values in zip(*(row for (row,) in shards), strict=True))]
+    return [row for rows in shards for row in rows]
+
+
+def _sum(values: list[Any]) -> Any:
+    given = [value for value in values if value is not None]
+    if given and all(isinstance(value, int) and not isinstance(value, bool) for value in given):
+        return sum(given)
+    return next((value for value in given if value), given[0] if given else None)
+
+
 EMPTY = """
     select 'truncate ' || string_agg(quote_ident(relname), ', ') || ' restart identity'
     from pg_class
@@ -85,7 +122,7 @@ def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractConte
         def empty() -> Iterator[str]:
             if not unused:
                 unused.append(schemas.enter_context(new_schema(cluster_url)))
-                schema.apply(unused[-1])
+                schema.apply(unused[-1], count=SHARDS)
             yield (url := unused.pop())
             with suppress(EbbError, psycopg.Error):  # what a test changed or locked is not used again
                 schema.verify_at(url)

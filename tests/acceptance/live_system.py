@@ -19,6 +19,7 @@ import psutil
 import psycopg
 import redis
 from celery import Celery
+from databases import SHARDS, on_each_shard, together
 from psycopg import sql
 
 from api.client import Client
@@ -83,6 +84,7 @@ class LiveSystem:
         urls = {"EBB_DATABASE_URL": pooled or self.database_url, "EBB_REDIS_URL": self.redis_url}
         urls |= {"EBB_DIRECT_DATABASE_URL": self.database_url} if pooled else {}
         own = {"EBB_HOME": str(self.folder / "home"), "EBB_TIME_TRAVEL": "true"}
+        own |= {"EBB_SHARDS": str(SHARDS)} if SHARDS > 1 else {}
         return clean_environment(urls | own | self.settings)
 
     def start(self, *names: str) -> None:
@@ -240,8 +242,10 @@ class LiveSystem:
         return [sys.executable, "-m", "api.cli", *arguments]
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
+        """Return the rows of a query; of several shards, those of all."""
         with psycopg.connect(self.database_url, autocommit=True) as db:
+            if SHARDS > 1:
+                return together(on_each_shard(db, statement.encode(), parameters))
             cursor = db.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
 
@@ -292,7 +296,9 @@ def state_of(database_url: str) -> dict[str, list[str]]:
     statements = {table: own.get(table, every) for table in TABLES}
     with psycopg.connect(database_url) as db:
         return {
-            table: [row for (row,) in db.execute(statement.format(sql.Identifier(table)))]
+            table: sorted(
+                row for rows in on_each_shard(db, statement.format(sql.Identifier(table))) for (row,) in rows
+            )
             for table, statement in statements.items()
         }
 
