@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
+import psycopg
 import pytest
-from memory import Memory, day
+from memory import ON_CITUS, Memory, day
 
 from workers.admin import branches, keys, shards
 from workers.admin import shard_moves as moves
@@ -197,6 +198,56 @@ def test_writes_and_reads_go_on_during_moves(sharded: Memory) -> None:
     assert min(answers) > 0
     texts = [one["text"] for one in export(sharded.context, "ann", day(70)) if "Line" in one.get("text", "")]
     assert sorted(texts) == sorted(stored)
+    assert sound(sharded)
+
+
+END_SESSIONS = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = %s"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_move_whose_server_ends_says_what_to_do(sharded: Memory, step: str) -> None:
+    fill(sharded)
+    before = contents(sharded)
+
+    def meanwhile(reached: str) -> None:
+        if reached == step:
+            with psycopg.connect(sharded.context.database_url, autocommit=True) as db:
+                db.execute(END_SESSIONS, [db.info.dbname])
+
+    new = (routing_of("ann") + 1) % SHARDS
+    if step in {"switched", "left"} and not ON_CITUS:
+        moves.move(sharded.context, "ann", new, meanwhile)  # all is done; what is left is deleted in new sessions
+    else:
+        with pytest.raises(UnavailableError, match=rf"Nothing is lost: .* run `ebb shards move ann {new}` again"):
+            moves.move(sharded.context, "ann", new, meanwhile)
+    close_pools()
+    assert contents(sharded) == before
+    assert moves.move(sharded.context, "ann", new).new == new
+    assert contents(sharded) == before
+    assert sound(sharded)
+
+
+LARGE, TIMES = 20_000_000, 14  # 280 MB: one jsonb value takes 256 MB
+GROW = """
+    insert into events (namespace, fact, at, what, details)
+    select namespace, fact, at, what, jsonb_build_object('note', repeat('n', %s))
+    from (select * from events limit 1) as one, generate_series(1, %s)
+"""
+
+
+def test_large_changes_while_rows_are_copied_are_read_in_pieces(sharded: Memory) -> None:
+    fill(sharded)
+
+    def meanwhile(step: str) -> None:
+        if step == "copied":
+            with sharded.context.at("ann"), transaction(sharded.context.database_url) as db:
+                assert db.execute(GROW, [LARGE, TIMES]).rowcount == TIMES
+
+    new = (routing_of("ann") + 1) % SHARDS
+    moves.move(sharded.context, "ann", new, meanwhile)
+    with sharded.context.at(new), transaction(sharded.context.database_url) as db:
+        found = db.execute("select sum(length(details ->> 'note')) from events").fetchone()
+    assert found == (LARGE * TIMES,)
     assert sound(sharded)
 
 

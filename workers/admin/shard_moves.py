@@ -19,8 +19,8 @@ from workers.storage.shard_moves import Content, Move, Moving, Way
 LOCK_MS = 300
 """Longest wait for writes that are under way; new ones wait meanwhile, so a longer one is tried again."""
 
-HELD_MS = 800
-"""When writes have waited for this long, they go on, and the move tries again."""
+HELD_MS, HELD_MS_ON_CITUS = 800, 600
+"""When writes have waited for this long, they go on, and the move tries again; Citus commits on several nodes then."""
 
 ROWS_PER_MS = 100
 """Writes to larger namespaces may wait longer: a second for each 100,000 rows."""
@@ -47,6 +47,10 @@ class _TooLongError(Exception):
     """Writes were held for as long as they may be."""
 
 
+class _RefusedError(UnavailableError):
+    """A move that has to be tried again, for a reason that the message gives in full."""
+
+
 def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None] = lambda _: None) -> Moved:
     """Move a namespace to another shard; reads go on, and writes wait while the last changes are copied.
 
@@ -57,21 +61,35 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     Raises:
         NotFoundError: there is no such namespace.
         InvalidInputError: there is no such shard, or the namespace is a branch or has branches.
-        UnavailableError: another process moves it, or writes to it did not pause.
+        UnavailableError: another process moves it, writes to it did not pause, or a server did not answer.
     """
     count = context.settings.shards
     if not 0 <= new < count:
         raise InvalidInputError(
             f"shard: there is no shard {new}; EBB_SHARDS={count} has 0 to {count - 1}. Add one with `ebb shards add`."
         )
-    finish(context)
-    with routing.at(0, 1):
-        found = _move(context.direct_database_url, namespace, new, meanwhile)
-    if found.old != new:
-        keys.publish_everywhere(context)
+    try:
         finish(context)
-        signals.mark_grown(context.redis, namespace)
+        with routing.at(0, 1):
+            found = _move(context.direct_database_url, namespace, new, meanwhile)
+        if found.old != new:
+            keys.publish_everywhere(context)
+            finish(context)
+            signals.mark_grown(context.redis, namespace)
+    except _RefusedError:
+        raise
+    except (psycopg.Error, UnavailableError) as error:
+        raise _interrupted(namespace, new, error) from error
     return found
+
+
+def _interrupted(namespace: str, new: int, error: Exception) -> UnavailableError:
+    said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+    return UnavailableError(
+        f"The move of {namespace!r} to shard {new} was interrupted: {said[0].rstrip('.')}. Nothing is lost: the "
+        f"namespace is complete on its old shard or on the new one. When PostgreSQL answers, run `ebb shards move "
+        f"{namespace} {new}` again; it continues or deletes what is left over."
+    )
 
 
 def finish(context: Context) -> int:
@@ -118,9 +136,7 @@ def _move(url: str, namespace: str, new: int, meanwhile: Callable[[str], None]) 
         with db.transaction():
             _unlimited(db)
             if not shard_moves.try_hold(db):
-                raise UnavailableError(
-                    "namespace: another move, or the deletion of what one left, is at work; try again."
-                )
+                raise _RefusedError(OTHER_MOVE)
             home, old = shards.where(db, namespace)
             way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))
             moving = _find(db, way, namespace)
@@ -178,9 +194,10 @@ def _check(db: Connection, way: Way, moving: Moving, new: int) -> None:
 
 
 TRY_AGAIN = (
-    psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.UniqueViolation, _TooLongError,
+    psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.UniqueViolation,
+    psycopg.errors.ProgramLimitExceeded, _TooLongError,
 )  # fmt: skip
-"""A row may violate a unique index until an older one is deleted, which is done while writes are not held."""
+"""What is done while writes are not held: deleting an older row that violates a unique index, and large changes."""
 
 
 @dataclass(slots=True)
@@ -193,7 +210,7 @@ class _Mover:
     move: Move
     old: int
     new: int
-    since: tuple[int, str] = (0, "")
+    since: tuple[str, str] = ("", "")
 
     def run(self, meanwhile: Callable[[str], None]) -> tuple[int, float]:
         """Copy, catch up, and switch; return the number of rows, and from when writes were held."""
@@ -209,36 +226,41 @@ class _Mover:
                 meanwhile("caught up")
                 return rows, began
             time.sleep(PAUSE_SECONDS)
-        raise UnavailableError(
+        raise _RefusedError(
             f"namespace: writes to {self.move.namespace.name!r} did not pause for {LOCK_MS} ms, or what they changed "
-            f"could not be copied in {HELD_MS} ms; nothing was moved."
+            f"could not be copied in {HELD_MS} ms; nothing was moved, try again when there are fewer."
         )
 
     def _catch_up(self) -> int:
         """Copy what changed until now, while writes go on."""
         with snapshot(self.url) as seen:
-            since = shard_moves.horizon(seen, self.move.way)
+            since = shard_moves.horizon(seen, self.move.way, self._own_transactions())
             if since[0] != self.since[0]:
-                raise UnavailableError(OTHER_NODE)
+                raise _RefusedError(OTHER_NODE)
             shard_moves.delete_vanished(seen, self.target, self.move, self.move.tables, lambda: None)
-            rows = self._copy_changes(seen, lambda: None)[1]
+            rows = shard_moves.catch_up(seen, self.target, self.move, self.since[1])
+        shard_moves.advance(self.target, self.move)
         self.since = since
         return rows
+
+    def _own_transactions(self) -> list[shard_moves.Running]:
+        way = self.move.way
+        return [
+            shard_moves.own_transaction(self.target, way, way.target),
+            shard_moves.own_transaction(self.db, way, way.home),
+            shard_moves.own_transaction(self.db, way, way.source),
+        ]
 
     def _switch(self, rows: int) -> float | None:
         """Hold writes, copy the rest, and switch; return when that began, or None if it took too long."""
         began = time.monotonic()
-        until = began + max(HELD_MS, rows / ROWS_PER_MS) / 1000
+        held_ms = HELD_MS_ON_CITUS if self.move.on_citus else HELD_MS
+        until = began + max(held_ms, rows / ROWS_PER_MS) / 1000
         try:
             with self.target.transaction(), self.db.transaction():
                 self._lock()
                 self._copy_rest(lambda: _limit(until, self.db, self.target))
-        except (
-            psycopg.errors.LockNotAvailable,
-            psycopg.errors.QueryCanceled,
-            psycopg.errors.UniqueViolation,
-            _TooLongError,
-        ):
+        except TRY_AGAIN:
             return None
         return began
 
@@ -254,8 +276,8 @@ class _Mover:
         limit()
         _check(self.db, self.move.way, _find(self.db, self.move.way, self.move.namespace.name), self.new)
         if self.move.on_citus and shard_moves.horizon(self.db, self.move.way)[0] != self.since[0]:
-            raise UnavailableError(OTHER_NODE)
-        wanted, _ = self._copy_changes(self.db, limit)
+            raise _RefusedError(OTHER_NODE)
+        wanted = self._copy_changes(limit)
         limit()
         if unequal := shard_moves.unequal(self.target, self.move, wanted):
             shard_moves.delete_vanished(self.db, self.target, self.move, unequal, limit)
@@ -270,12 +292,12 @@ class _Mover:
         lift_limits(self.target)
         lift_limits(self.db)
 
-    def _copy_changes(self, reader: Connection, limit: Callable[[], None]) -> tuple[list[Content], int]:
-        changed = shard_moves.changes(reader, self.move, self.since[1])
-        rows = shard_moves.write(self.target, self.move, changed, limit)
+    def _copy_changes(self, limit: Callable[[], None]) -> list[Content]:
+        changed = shard_moves.changes(self.db, self.move, self.since[1])
+        shard_moves.write(self.target, self.move, changed, limit)
         if any(one.rows for one in changed if one.name in shard_moves.COUNTED):
             shard_moves.advance(self.target, self.move)
-        return changed, rows
+        return changed
 
 
 def _limit(until: float, *connections: Connection) -> None:

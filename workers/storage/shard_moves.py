@@ -3,9 +3,9 @@
 The shards may be on different nodes of Citus, so no statement names two of them: rows pass through the client.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import LiteralString, TypeAlias
 
 from psycopg import sql
 from psycopg.rows import class_row
@@ -56,11 +56,13 @@ TABLES = """
     order by array_position(%(names)s::text[], relname::text)
 """
 
-# Transactions that were running then have no smaller ids, nor have their savepoints. Citus runs this on the shard's
-# node, and a shard that is moved to another one has ids of that.
+# Citus runs these on the shard's node, and a shard that is moved to another one has ids of that.
 HORIZON = """
-    select (pg_control_system()).system_identifier, pg_snapshot_xmin(pg_current_snapshot())::text
-    from {source}.languages
+    select (pg_control_system()).system_identifier::text, pg_current_snapshot()::text from {source}.languages
+"""
+OWN = """
+    select (pg_control_system()).system_identifier::text, pg_current_xact_id_if_assigned()::text
+    from {schema}.languages
 """
 
 COPY_FROM = "copy (select {selected} from {schema}.{table} where {where}) to stdout (format binary)"
@@ -72,6 +74,16 @@ DIGEST = """
     from {schema}.{table} as old where {where}
 """
 CHANGED = "(jsonb_agg(old) filter (where age(old.xmin) <= age(xid(%(since)s::text::xid8))))::text"
+
+# One value of all rows may take 256 MB.
+CHANGED_ROWS = """
+    copy (
+        select to_jsonb(old) from {schema}.{table} as old
+        where {where} and age(old.xmin) <= age(xid(%(since)s::text::xid8)) {order}
+    ) to stdout
+"""
+PIECE_CHARACTERS = 1 << 24
+"""How much of the changed rows is written by one statement."""
 
 UPSERT = """
     insert into {schema}.{table} ({columns}) overriding system value
@@ -141,6 +153,10 @@ HIDE = """
     where name = %(name)s
     returning id
 """
+
+
+Running: TypeAlias = tuple[str, str | None]
+"""A server and the id of a transaction there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +245,22 @@ def tables(db: Connection, way: Way) -> list[Table]:
         ).fetchall()
 
 
-def horizon(db: Connection, way: Way) -> tuple[int, str]:
-    """Return the server of the old shard, and a transaction id: rows that the snapshot does not see have no earlier."""
-    server, since = db.execute(sql.SQL(HORIZON).format(**way.names())).fetchone() or (0, "3")
-    return int(server), str(since)
+def own_transaction(db: Connection, way: Way, schema: str) -> Running:
+    """Return the server of a shard, and the id that the current transaction has there, if it wrote."""
+    server, own = db.execute(sql.SQL(OWN).format(**way.schemas(schema))).fetchone() or ("", None)
+    return server, own
+
+
+def horizon(db: Connection, way: Way, own: Iterable[Running] = ()) -> tuple[str, str]:
+    """Return the server of the old shard, and a transaction id: rows that the snapshot does not see have no earlier.
+
+    Transactions that were running then have no smaller ids, nor have their savepoints. The move's `own` ones do not
+    count, as they write nothing to the old shard and run for as long as the move does.
+    """
+    server, snapshot = db.execute(sql.SQL(HORIZON).format(**way.names())).fetchone() or ("", "3:3:")
+    _, following, running = snapshot.split(":")
+    others = [int(id_) for id_ in running.split(",") if id_ and (server, id_) not in own]
+    return server, str(min(others, default=int(following)))
 
 
 def copy(seen: Connection, db: Connection, move: Move) -> int:
@@ -256,18 +284,43 @@ def changes(db: Connection, move: Move, since: str) -> list[Content]:
     return _contents(db, move, move.way.source, CHANGED, move.given | {"since": since})
 
 
-def write(db: Connection, move: Move, changed: Sequence[Content], limit: Callable[[], None]) -> int:
-    """Write changed rows to the new shard, with a call of `limit` before each table; return how many."""
-    written = 0
+def write(db: Connection, move: Move, changed: Sequence[Content], limit: Callable[[], None]) -> None:
+    """Write changed rows to the new shard, with a call of `limit` before each table."""
     found = {one.name: one.rows for one in changed}
     for table in move.tables:
         if rows := found[table.name]:
             limit()
-            given = move.given | {"rows": rows}
-            if not table.unique:
-                db.execute(_statement(DELETE_CHANGED, move, table, move.way.target), given)
-            written += db.execute(_statement(UPSERT, move, table, move.way.target), given).rowcount
-    return written
+            _write(db, move, table, rows)
+
+
+def catch_up(seen: Connection, db: Connection, move: Move, since: str) -> int:
+    """Copy the rows of the old shard since a horizon, however many, that a second connection sees; return how many."""
+    rows = 0
+    for table in move.tables:
+        reading = _statement(CHANGED_ROWS, move, table, move.way.source)
+        with seen.cursor().copy(reading, move.given | {"since": since}) as given:
+            for piece in _pieces(row for (row,) in given.rows()):
+                rows += _write(db, move, table, f"[{','.join(piece)}]")
+    return rows
+
+
+def _pieces(rows: Iterable[str]) -> Iterator[list[str]]:
+    piece, size = list[str](), 0
+    for row in rows:
+        if piece and size + len(row) > PIECE_CHARACTERS:
+            yield piece
+            piece, size = [], 0
+        piece.append(row)
+        size += len(row)
+    if piece:
+        yield piece
+
+
+def _write(db: Connection, move: Move, table: Table, rows: str) -> int:
+    given = move.given | {"rows": rows}
+    if not table.unique:
+        db.execute(_statement(DELETE_CHANGED, move, table, move.way.target), given)
+    return db.execute(_statement(UPSERT, move, table, move.way.target), given).rowcount
 
 
 def unequal(db: Connection, move: Move, wanted: Sequence[Content]) -> list[Table]:
