@@ -296,9 +296,7 @@ def state_of(database_url: str) -> dict[str, list[str]]:
     statements = {table: own.get(table, every) for table in TABLES}
     with psycopg.connect(database_url) as db:
         return {
-            table: sorted(
-                row for rows in on_each_shard(db, statement.format(sql.Identifier(table))) for (row,) in rows
-            )
+            table: sorted(row for rows in on_each_shard(db, statement.format(sql.Identifier(table))) for (row,) in rows)
             for table, statement in statements.items()
         }
 

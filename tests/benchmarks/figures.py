@@ -20,8 +20,8 @@ console = Console(highlight=False, soft_wrap=True, markup=False)
 
 MORE_THAN_A_FEW = 100
 RESULTS = (
-    "passes", "lives", "capacity", "recalls", "graphs", "contexts", "queued", "floor", "throughput", "lanes", "moves", "http",
-    "fairness", "stores", "quality", "space", "parts", "peers", "forgetting", "chaos", "soak",
+    "passes", "lives", "capacity", "recalls", "graphs", "contexts", "queued", "floor", "throughput", "lanes", "moves",
+    "http", "fairness", "stores", "quality", "space", "parts", "peers", "forgetting", "chaos", "soak",
 )  # fmt: skip
 """What the table tells of, in this order."""
 

@@ -100,7 +100,9 @@ def _moves(context: Context, moves: int) -> tuple[list[float], list[float]]:
             held.append(moved.held_ms)
             waited.append(round(max(one.value for one in longest), 1))
             load = os.getloadavg()[0]
-            console.print(f"    move {number}: {moved.rows} rows, held {held[-1]} ms, store {waited[-1]} ms, load {load:.1f}")
+            console.print(
+                f"    move {number}: {moved.rows} rows, held {held[-1]} ms, store {waited[-1]} ms, load {load:.1f}"
+            )
     finally:
         over.set()
         for one in processes:

@@ -19,7 +19,7 @@ from tests.chaos.scenarios import SCENARIOS, Outcome
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 MOST_SHOWN = 12
-QUICK, QUICK_ROUNDS = ("children killed", "PostgreSQL crashed", "messages doubled", "anything"), 3
+QUICK, QUICK_ROUNDS = ("children killed", "PostgreSQL crashed", "messages doubled", "namespaces moved", "anything"), 3
 AFTERWARDS_SECONDS = 20.0
 """Time reserved in each scenario for settling and comparing, after its rounds."""
 
@@ -35,7 +35,8 @@ def main() -> None:
     for place, scenario in enumerate(wanted):
         rounds = given.rounds or (QUICK_ROUNDS if given.quick else scenario.rounds)
         seconds = (end - time.monotonic()) / (len(wanted) - place) - AFTERWARDS_SECONDS
-        outcome = scenarios.run(scenario, rounds, given.seed, seconds=seconds, keep=given.keep)
+        options = {"seconds": seconds, "keep": given.keep, "shards": given.shards}
+        outcome = scenarios.run(scenario, rounds, given.seed, **options)
         _say(outcome)
         outcomes.append(outcome)
     _keep_results([_detail(outcome) for outcome in outcomes], given)
@@ -147,6 +148,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20, help="start no round after this time (%(default)s)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds each of {', '.join(QUICK)}")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="seed of all random choices")
+    parser.add_argument("--shards", type=int, help="shards of every system (some scenarios have three)")
     parser.add_argument("--add", action="store_true", help="add to the existing results")
     parser.add_argument("--keep", action="store_true", help="keep the folders with all logs")
     parser.add_argument("--results", type=Path, help="folder for chaos.json; a complete run needs none")

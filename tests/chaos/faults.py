@@ -18,6 +18,7 @@ import redis
 
 from api.client import Client
 from tests.chaos import launch
+from tests.chaos.cells import NAMESPACES
 from tests.chaos.endpoint import FAILURES, Endpoint
 from tests.chaos.system import System
 from workers.errors import EbbError
@@ -316,6 +317,56 @@ def fail_embedder(endpoint: Endpoint, system: System, rng: random.Random) -> str
     return f"the embedder {said}"
 
 
+MOVING = 0.3, 3.0
+MOVE_SECONDS = 240.0
+
+
+def move_namespace(system: System, rng: random.Random) -> str:
+    """Move a namespace of the load to another shard; mostly kill the move, PostgreSQL or children meanwhile."""
+    name, shard = rng.choice(NAMESPACES), rng.randrange(system.shards)
+    meanwhile = rng.choice(("killed", "killed", "PostgreSQL crashed", "children killed", ""))
+    process = _moving(system, name, shard)
+    if meanwhile:
+        time.sleep(rng.uniform(*MOVING))
+    if meanwhile == "killed":
+        process.kill()
+    elif meanwhile == "PostgreSQL crashed":
+        crash_postgres(system, rng)
+    elif meanwhile:
+        kill_children(system, rng)
+    said = _moved(process)
+    if said and meanwhile in ("killed", "PostgreSQL crashed"):
+        said = _moved(_moving(system, name, shard))
+    if said and NOT_YET not in said:
+        raise TimeoutError(f"The move of {name} to shard {shard} failed: {said}")
+    return "moved a namespace" + (f", {meanwhile}" if meanwhile else "")
+
+
+NOT_YET = "there is no"
+"""What a move of a namespace says that the load has not stored in yet."""
+
+
+def _moving(system: System, name: str, shard: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "api.cli", "shards", "move", name, str(shard)]
+    return subprocess.Popen(
+        command,
+        env=system.environment(),
+        cwd=system.folder,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _moved(process: "subprocess.Popen[str]") -> str:
+    """Wait for a move; return why it failed, or nothing."""
+    try:
+        _, said = process.communicate(timeout=MOVE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"A move did not end within {MOVE_SECONDS:g} s.") from None
+    return said or "killed" if process.returncode else ""
+
+
 ANY = (
     kill_children, kill_children, kill_parent, kill_redis, restart_postgres, crash_postgres, kill_beat, set_clock_back,
 )  # fmt: skip
@@ -323,7 +374,8 @@ ANY = (
 
 def anything(system: System, rng: random.Random) -> str:
     """Inject one or two of the other faults, the second directly after the first."""
-    done = [rng.choice(ANY)(system, rng) for _ in range(rng.randint(1, 2))]
+    among = ANY if system.shards == 1 else (*ANY, move_namespace, move_namespace)
+    done = [rng.choice(among)(system, rng) for _ in range(rng.randint(1, 2))]
     return " and ".join(done)
 
 

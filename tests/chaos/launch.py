@@ -101,7 +101,16 @@ UPGRADED = {"facts": "id", "activity": "fact", "signatures": "fact"}
 
 def upgrade(database_url: str) -> None:
     """Run three migrations after the newest of the database, one of each kind, on one of three tables."""
-    from workers.storage import migrations  # noqa: PLC0415 - not before the world is as it shall be
+    from workers.storage import routing  # noqa: PLC0415 - not before the world is as it shall be
+
+    shards = int(os.environ.get("EBB_SHARDS", "1"))
+    for shard in range(shards):
+        with routing.at(shard, shards):
+            _upgrade_shard(database_url)
+
+
+def _upgrade_shard(database_url: str) -> None:
+    from workers.storage import migrations  # noqa: PLC0415
 
     with migrations.exclusive(database_url, print) as db:
         had = migrations.number(db)

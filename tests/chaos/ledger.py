@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 from uuid import UUID
@@ -64,11 +65,13 @@ def noted(files: Iterable[Path]) -> list[Entry]:
     return [Entry(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
-def judge(database_url: str, entries: list[Entry], began: Any) -> Verdict:
-    """Compare the tables with the records; `began` is the start of the run by the database's clock."""
-    with psycopg.connect(database_url, row_factory=dict_row) as db:
-        now = db.execute(NOW).fetchone()
-        rows = db.execute(FACTS, (NAMESPACE,)).fetchall()
+def judge(shards: Iterable[str], entries: list[Entry], began: Any) -> Verdict:
+    """Compare the tables of all shards with the records; `began` is the start of the run by the database's clock."""
+    rows = list[dict[str, Any]]()
+    for url in shards:
+        with psycopg.connect(url, row_factory=dict_row) as db:
+            now = db.execute(NOW).fetchone()
+            rows += db.execute(FACTS, (NAMESPACE,)).fetchall()
     assert now is not None
     found = Verdict(rows=len(rows), steps=len(entries), uncertain=sum(not one.acknowledged for one in entries))
     _judge_presence(found, rows, entries)
@@ -105,15 +108,15 @@ def _judge_counts(found: Verdict, rows: list[dict[str, Any]], entries: list[Entr
             found.decayed_twice.append(f"{row['text']!r}: {row['confirmations']} reinforcements, should be {between}")
 
 
-def miscounted(database_url: str, cells: Iterable[Cell]) -> list[str]:
+def miscounted(shards: Iterable[str], cells: Iterable[Cell]) -> list[str]:
     """Return the facts of cells whose number of confirmations is impossible.
 
     Cells of near-duplicates are left out: a merge adds the confirmations of the merged facts.
     """
     steps = [(cell, step) for cell in cells if cell.kind == FACTS_OF_CELLS for step in cell.steps]
     wrong = Verdict()
-    with psycopg.connect(database_url, row_factory=dict_row) as db:
-        for namespace in {cell.namespace for cell, _ in steps}:
+    for url, namespace in product(shards, {cell.namespace for cell, _ in steps}):
+        with psycopg.connect(url, row_factory=dict_row) as db:
             rows = db.execute(FACTS, (namespace,)).fetchall()
             entries = [
                 Entry(step.task, step.arguments["id"], step.outcome in (ACKNOWLEDGED, ACCEPTED))

@@ -51,12 +51,15 @@ class Verdict:
         return len(self.lost) + len(self.doubled) + len(self.decayed_twice) + len(self.torn)
 
 
-def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, *, unembedded: bool = False) -> Verdict:
-    """Replay certain steps, find out which uncertain ones happened, and compare every row.
+def judge(
+    real: Sequence[str], twin: Context, cells: Sequence[Cell], until: datetime, *, unembedded: bool = False
+) -> Verdict:
+    """Replay certain steps, find out which uncertain ones happened, and compare every row of all `real` shards.
 
     If facts may be `unembedded` for a while, those forgotten meanwhile have no signature until they are restored.
     """
-    _same_namespaces(real.database_url, twin.database_url)
+    for url in real:
+        _same_namespaces(url, twin.database_url)
     found = Verdict()
     _pass(twin, min((_instant(cell) for cell in cells), default=until))  # like the first one of beat, before any step
     for cell in cells:
@@ -65,7 +68,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, 
         found.steps += len(cell.certain)
     unknown = [(cell, step) for cell in cells for step in cell.uncertain]
     finish(twin, cells, until)
-    there, here = (rows(context.database_url, unembedded=unembedded) for context in (real, twin))
+    there, here = (rows(urls, unembedded=unembedded) for urls in (real, [twin.database_url]))
     wrong = _cells_of(_differing(there, here), cells)
     for cell, step in unknown:
         if id(cell) in wrong:
@@ -73,7 +76,7 @@ def judge(real: Context, twin: Context, cells: Sequence[Cell], until: datetime, 
             found.happened += 1
     found.uncertain = len(unknown)
     finish(twin, cells, until)
-    here = rows(twin.database_url, unembedded=unembedded)
+    here = rows([twin.database_url], unembedded=unembedded)
     compare(found, there, here, {name: cell for cell, _ in unknown for name in cell.names})
     found.rows = len(there)
     return found

@@ -1,6 +1,7 @@
 """The rows that two databases are compared by, of every table that holds memory; and which are not, and why."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import psycopg
@@ -72,6 +73,8 @@ READ = {
     "fading_rules": "select to_jsonb(t) as row from fading_rules as t",
     "forget_limits": "select to_jsonb(t) as row from forget_limits as t",
 }
+TWICE = ("said twice", "")
+
 SUMMED = {
     "events": "events",
     "tallies": "tallies",
@@ -84,7 +87,7 @@ SUMMED = {
 NOT_COMPARED = {
     "schema_version": "the same schema makes both databases, and says when",
     "schema_migrations": "a database that was upgraded under load has more of them than the twin",
-    "directory": "both databases have one shard",
+    "directory": "the twin has one shard; which rows another one has is compared",
     "folders": "no task of a plan registers one; what a reading indexes is compared in `documents`",
     "api_keys": "no task writes it, but an operator at the database itself",
     "tally_history": "what it notes, and of which minute, depends on when it was read",
@@ -124,10 +127,18 @@ DOUBLED_TEXTS = """
 """
 
 
-def rows(url: str, *, unembedded: bool = False) -> Rows:
-    """Return every row that holds memory, by table and key; if `unembedded`, without signatures of what has ended."""
-    with psycopg.connect(url, row_factory=dict_row) as db:
-        return read(db, unembedded=unembedded)
+def rows(urls: Iterable[str], *, unembedded: bool = False) -> Rows:
+    """Return every row of all shards that holds memory, by table and key.
+
+    If `unembedded`, they are without signatures of what has ended.
+    """
+    found: Rows = {}
+    for url in urls:
+        with psycopg.connect(url, row_factory=dict_row) as db:
+            one = read(db, unembedded=unembedded)
+        one[TWICE]["count"] += found.get(TWICE, {}).get("count", 0)
+        found |= one
+    return found
 
 
 def read(db: Connection, *, unembedded: bool = False) -> Rows:
@@ -151,7 +162,7 @@ def read(db: Connection, *, unembedded: bool = False) -> Rows:
     for one in db.execute(TALLIES):
         found["tallies", json.dumps([one[name] for name in one if name != "facts"])] = one
     (twice,) = db.execute(DOUBLED_TEXTS).fetchall()
-    found["said twice", ""] = twice
+    found[TWICE] = twice
     return found
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -24,7 +24,8 @@ from api.client import Client
 from tests.chaos import endpoint, faults, launch, ledger, load, oracle
 from tests.chaos.cells import ACCEPTED, ACKNOWLEDGED, PLAN, UNKNOWN, Cell, Step
 from tests.chaos.oracle import Verdict
-from tests.chaos.system import System, until
+from tests.chaos.system import SHARDS, System, until
+from workers.admin import shard_moves
 from workers.coordination import signals
 from workers.coordination.embedder_pause import EmbedderPause
 from workers.coordination.redis import own_keys
@@ -60,6 +61,7 @@ class Scenario:
     small_disk: bool = False
     failing_embedder: bool = False
     ledger: bool = False
+    shards: int = 1
 
 
 SCENARIOS = (
@@ -79,7 +81,8 @@ SCENARIOS = (
     Scenario("clocks apart", 25, faults.set_clocks_apart, ledger=True),
     Scenario("poison", 25, faults.poison),
     Scenario("embedder failing", 20, faults.kill_children, failing_embedder=True),
-    Scenario("anything", 25, faults.anything, beats=2),
+    Scenario("namespaces moved", 20, faults.move_namespace, shards=3),
+    Scenario("anything", 25, faults.anything, beats=2, shards=3),
 )
 
 
@@ -113,8 +116,11 @@ class UnableError(Exception):
     """This machine lacks what a scenario needs."""
 
 
-def run(scenario: Scenario, rounds: int, seed: int, *, seconds: float = inf, keep: bool = False) -> Outcome:
-    """Run a scenario; no round starts after `seconds`."""
+def run(
+    scenario: Scenario, rounds: int, seed: int, *, seconds: float = inf, keep: bool = False, shards: int | None = None
+) -> Outcome:
+    """Run a scenario, with another number of shards if one is given; no round starts after `seconds`."""
+    scenario = replace(scenario, shards=shards or scenario.shards)
     outcome, began = Outcome(scenario.name, seed), time.monotonic()
     with ExitStack() as stack:
         try:
@@ -136,11 +142,13 @@ def _system(scenario: Scenario, stack: ExitStack, *, keep: bool) -> Iterator[tup
     if not keep:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
     disk = stack.enter_context(_small_disk(folder)) if scenario.small_disk else folder
-    settings, own_fault = {}, scenario.fault
+    settings, own_fault = dict[str, str](), scenario.fault
     if scenario.failing_embedder:
         server = stack.enter_context(endpoint.serving())
         settings = EMBEDDER | {"EBB_EMBEDDING_URL": server.url}
         own_fault = partial(faults.fail_embedder, server)
+    if scenario.shards > 1:
+        settings[SHARDS] = str(scenario.shards)
     world = {launch.DOUBLED: "1"} if scenario.doubled else {}
     system = System(folder, disk, settings, world, ON_A_SMALL_DISK if scenario.small_disk else ())
     try:
@@ -209,12 +217,11 @@ def _under_load(
     if scenario.ledger:
         entries = ledger.noted(system.ledgers())
         outcome.acknowledged += sum(entry.acknowledged for entry in entries)
-        outcome.verdict = ledger.judge(system.database_url, entries, began)
+        outcome.verdict = ledger.judge(system.shard_urls, entries, began)
         return
     twin = system.create(f"{system.database}_twin")
-    real = system.context(system.database)
-    outcome.verdict = oracle.judge(real, twin, cells, at, unembedded=scenario.failing_embedder)
-    outcome.verdict.decayed_twice += ledger.miscounted(system.database_url, cells)
+    outcome.verdict = oracle.judge(system.shard_urls, twin, cells, at, unembedded=scenario.failing_embedder)
+    outcome.verdict.decayed_twice += ledger.miscounted(system.shard_urls, cells)
 
 
 def _clock(system: System) -> datetime:
@@ -268,6 +275,7 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
     last = {"now": (at + oracle.LATER).isoformat(), "everywhere": True}
     _send_until_answered(client, Step(PLAN, last, faults.random_id(random.Random(at.isoformat()))))
     _count_words(system, cells)
+    shard_moves.finish(system.context(system.database))  # rows that killed moves left, or beat would delete in an hour
     outcome.doctor = client.doctor(everywhere=True)["faults"]
     for name, program in system.programs.items():
         if name.startswith("beat"):
@@ -303,9 +311,13 @@ def _idle(system: System) -> bool:
 
 
 def _number(system: System, statement: str) -> int:
-    with psycopg.connect(system.database_url) as db:
-        row = db.execute(statement.encode()).fetchone()
-    return int(row[0]) if row else 0
+    """Return the sum of a statement's number over all shards."""
+    total = 0
+    for url in system.shard_urls:
+        with psycopg.connect(url) as db:
+            (found,) = db.execute(statement.encode()).fetchone() or (0,)
+            total += int(found)
+    return total
 
 
 def _mark_accepted_uncertain(cells: list[Cell]) -> None:

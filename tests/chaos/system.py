@@ -21,6 +21,7 @@ import psycopg
 import redis
 from celery import Celery
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from api.up import servers
 from api.up.privileges import launched
@@ -44,6 +45,7 @@ SETTINGS = {
     "EBB_TIME_TRAVEL": "true",
     "EBB_TOUCH_COOLDOWN": "0",
 }
+SHARDS = "EBB_SHARDS"
 START_SECONDS = 90.0
 RESTART_SECONDS = 0.3
 TWINS_KEYS = "4"
@@ -160,6 +162,18 @@ class System:
         return self.own_postgres.url(self.database)
 
     @property
+    def shards(self) -> int:
+        """Return the number of shards."""
+        return int(self.settings.get(SHARDS, "1"))
+
+    @property
+    def shard_urls(self) -> list[str]:
+        """Return the address of each shard."""
+        further = [f"public_{number:04}" for number in range(1, self.shards)]
+        paths = [f"-csearch_path={schema},public" for schema in further]
+        return [self.database_url, *(make_conninfo(self.database_url, options=path) for path in paths)]
+
+    @property
     def redis_url(self) -> str:
         """Return the address of Redis."""
         return self.own_redis.url()
@@ -217,16 +231,18 @@ class System:
         return outside | urls | paths | threads | SETTINGS | self.settings | self.world
 
     def context(self, database: str) -> Context:
-        """Return a context for a database of this server; the twin's has its own Redis keys."""
+        """Return a context for a database of this server; the twin has its own Redis keys, and one shard."""
         redis_url = self.redis_url if database == self.database else self.redis_url.removesuffix("0") + TWINS_KEYS
         urls = {"EBB_DATABASE_URL": self.own_postgres.url(database), "EBB_REDIS_URL": redis_url}
-        return Context(Settings.from_environment(urls | SETTINGS | self.settings))
+        shards = {} if database == self.database else {SHARDS: "1"}
+        return Context(Settings.from_environment(urls | SETTINGS | self.settings | shards))
 
     def create(self, database: str) -> Context:
         """Create an empty database with Ebb's schema and embedder."""
-        schema.apply(servers.ensure_database(self.own_postgres, database))
         context = self.context(database)
-        check_embedder(context)
+        schema.apply(servers.ensure_database(self.own_postgres, database), count=context.settings.shards)
+        for _ in context.each_shard():
+            check_embedder(context)
         return context
 
     def drop(self, database: str) -> None:

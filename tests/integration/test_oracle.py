@@ -54,9 +54,9 @@ def test_equal_histories_give_equal_states_and_one_wrong_row_of_any_table_is_fou
     cells, until = acted_out(memory.context, 1), datetime.now(UTC)
     assert {cell.kind for cell in cells} == set(KINDS)
     oracle.finish(memory.context, cells, until)
-    verdict = oracle.judge(memory.context, twin.context, cells, until)
+    verdict = oracle.judge([memory.context.database_url], twin.context, cells, until)
     assert verdict.faults == 0, verdict
-    should = rows.rows(twin.context.database_url)
+    should = rows.rows([twin.context.database_url])
     stats.settle_tallies(memory.context, until)
     with psycopg.connect(memory.context.database_url, row_factory=dict_row) as db:
         for table, row in ONE_ROW.items():
@@ -68,7 +68,7 @@ def test_equal_histories_give_equal_states_and_one_wrong_row_of_any_table_is_fou
                 found = Verdict()
                 oracle.compare(found, rows.read(db), should, {})
             assert any(f"('{SUMMED.get(table, table)}'" in fault for fault in _all(found)), table
-    assert rows.rows(memory.context.database_url) == should
+    assert rows.rows([memory.context.database_url]) == should
 
 
 def test_what_one_cell_did_to_a_namespace_is_not_taken_for_what_another_did(memory: Memory, twin: Memory) -> None:
@@ -81,7 +81,7 @@ def test_what_one_cell_did_to_a_namespace_is_not_taken_for_what_another_did(memo
         cells.append(Cell(NAMESPACES[0], [fact["id"]], f"cell {place}", steps=[step]))
     replay(memory.context, cells[0], cells[0].steps[0])
     oracle.finish(memory.context, cells, until)
-    verdict = oracle.judge(memory.context, twin.context, cells, until)
+    verdict = oracle.judge([memory.context.database_url], twin.context, cells, until)
     assert (verdict.faults, verdict.uncertain, verdict.happened) == (0, 2, 1), verdict
 
 
