@@ -31,7 +31,7 @@ NAMESPACE = "moving"
 SHARDS = 3
 FACTS = 10_000
 BATCH = 500
-MOVES, QUICK_MOVES = 12, 3
+MOVES, QUICK_MOVES = 10, 3
 WRITERS = 2
 START_SECONDS = 60
 
@@ -58,7 +58,7 @@ def _filled(machine: Machine, url: str, facts: int) -> Iterator[Context]:
     """Yield a system with several shards in a schema of its own, and a namespace of so many facts."""
     own = f"bench_{uuid4().hex[:8]}"
     with session(_context(machine.redis.url(), url, 1)) as db:
-        db.execute(f"create schema {own}")  # type: ignore[call-overload]
+        db.execute(f"create schema {own}")
     within = make_conninfo(url, options=f"-csearch_path={own},public")
     context = _context(machine.redis.url(), within, SHARDS)
     schema.apply(within, count=SHARDS)
@@ -71,7 +71,7 @@ def _filled(machine: Machine, url: str, facts: int) -> Iterator[Context]:
     close_pools()
     with session(_context(machine.redis.url(), url, 1)) as db:
         for name in (own, *(f"{own}_{shard:04}" for shard in range(1, SHARDS))):
-            db.execute(f"drop schema {name} cascade")  # type: ignore[call-overload]
+            db.execute(f"drop schema {name} cascade")
 
 
 def _context(redis_url: str, url: str, shards: int) -> Context:
@@ -86,27 +86,27 @@ def _moves(context: Context, moves: int) -> tuple[list[float], list[float]]:
     given = (context.database_url, context.settings.redis_url, over)
     processes = [spawning.Process(target=_write, args=(*given, began[n], longest[n])) for n in range(WRITERS)]
     processes.append(spawning.Process(target=_read, args=(*given, began[-1])))
-    for one in processes:
-        one.start()
+    for process in processes:
+        process.start()
     held, waited = list[float](), list[float]()
     place = broker.number_of(NAMESPACE, SHARDS)
     try:
-        for one in began:
-            one.wait(START_SECONDS)
+        for event in began:
+            event.wait(START_SECONDS)
         for number in range(moves):
-            for one in longest:
-                one.value = 0.0
+            for value in longest:
+                value.value = 0.0
             moved = shard_moves.move(context, NAMESPACE, (place + number + 1) % SHARDS)
             held.append(moved.held_ms)
-            waited.append(round(max(one.value for one in longest), 1))
+            waited.append(round(max(value.value for value in longest), 1))
             load = os.getloadavg()[0]
             console.print(
                 f"    move {number}: {moved.rows} rows, held {held[-1]} ms, store {waited[-1]} ms, load {load:.1f}"
             )
     finally:
         over.set()
-        for one in processes:
-            one.join(START_SECONDS)
+        for process in processes:
+            process.join(START_SECONDS)
     return held, waited
 
 

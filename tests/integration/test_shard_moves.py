@@ -277,6 +277,20 @@ def test_what_cannot_be_moved_is_refused(sharded: Memory) -> None:
         moves.move(context, made.name, 1)
 
 
+def test_a_shard_that_is_not_counted_or_has_no_schema_is_refused(sharded: Memory) -> None:
+    fill(sharded)
+    context = sharded.context
+    with context.at(0), transaction(context.database_url) as db:
+        db.execute("insert into directory (name, shard) values ('lost', 7)")
+    with pytest.raises(InvalidInputError, match=r"'lost' is on shard 7 by the directory.* EBB_SHARDS=8 or more"):
+        moves.move(context, "lost", 1)
+    more = sharded.having(shards=8).context
+    with pytest.raises(InvalidInputError, match=r"shard 7 has no schema .*: run `ebb migrate` with EBB_SHARDS=8"):
+        moves.move(more, "lost", 1)
+    with pytest.raises(InvalidInputError, match="shard 5 has no schema"):
+        moves.move(more, "ann", 5)
+
+
 @pytest.mark.parametrize(
     "other", ["update languages set name = 'german' returning name", "delete from embedders returning name"]
 )

@@ -71,7 +71,7 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     try:
         finish(context)
         with routing.at(0, 1):
-            found = _move(context.direct_database_url, namespace, new, meanwhile)
+            found = _move(context, namespace, new, meanwhile)
         if found.old != new:
             keys.publish_everywhere(context)
             finish(context)
@@ -131,13 +131,15 @@ def _delete_left(context: Context) -> int:
     return left
 
 
-def _move(url: str, namespace: str, new: int, meanwhile: Callable[[str], None]) -> Moved:
+def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None]) -> Moved:
+    url = context.direct_database_url
     with connect(url) as db:
         with db.transaction():
             _unlimited(db)
             if not shard_moves.try_hold(db):
                 raise _RefusedError(OTHER_MOVE)
             home, old = shards.where(db, namespace)
+            _check_shards(db, home, namespace, old, new, context.settings.shards)
             way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))
             moving = _find(db, way, namespace)
             if old == new:
@@ -170,6 +172,21 @@ def _written(url: str, db: Connection, *, apart: bool) -> Iterator[Connection]:
 def _unlimited(db: Connection) -> None:
     lift_limits(db)
     db.execute("set local idle_in_transaction_session_timeout = 0")
+
+
+def _check_shards(db: Connection, home: str, namespace: str, old: int, new: int, count: int) -> None:
+    """Raise `InvalidInputError` if the directory names a shard that is not counted, or one has no schema."""
+    if old >= count:
+        raise InvalidInputError(
+            f"namespace: {namespace!r} is on shard {old} by the directory, and EBB_SHARDS={count} does not count it: "
+            f"set EBB_SHARDS={old + 1} or more in every process, and try again."
+        )
+    for number in (old, new):
+        if not shards.exists(db, home, number):
+            raise InvalidInputError(
+                f"shard: shard {number} has no schema {shards.schema_of(home, number)!r}: run `ebb migrate` with "
+                f"EBB_SHARDS={count}, which creates it, or restore it from a backup if it had facts."
+            )
 
 
 def _find(db: Connection, way: Way, namespace: str) -> Moving:

@@ -30,6 +30,8 @@ NUMBERS = """
     where left(nspname, -5) = current_schema() and right(nspname, 5) ~ '^_[0-9]{4}$'
 """
 
+EXISTS = "select count(*) from pg_namespace where nspname = %(schema)s"
+
 MEASURE = """
     select current_schema() as schema,
         (select count(*) from namespaces where position(' ' in name) = 0) as namespaces,
@@ -98,6 +100,11 @@ def places(db: Connection, names: Iterable[str]) -> dict[str, int]:
 def next_number(db: Connection) -> int:
     """Return the number of the first shard without a schema, on a connection that is not routed."""
     return number(db, NUMBERS)
+
+
+def exists(db: Connection, home: str, shard: int) -> bool:
+    """Return whether a shard has its schema."""
+    return number(db, EXISTS, {"schema": schema_of(home, shard)}) > 0
 
 
 def measure(db: Connection, shard: int) -> Shard:
