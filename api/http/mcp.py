@@ -3,6 +3,7 @@
 It is stateless, so that any number of API processes may share one address.
 """
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
 from api.http.door import door_of
-from api.http.problems import METADATA, scopes
+from api.http.problems import MCP, METADATA, SCOPES, scopes
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -69,16 +70,26 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
 
 
 class _Handover(Response):
-    """A response that the session manager writes."""
+    """A response that the session manager writes; `body` is that of the request if it was read."""
 
-    def __init__(self, server: _Server) -> None:
+    def __init__(self, server: _Server, body: bytes | None) -> None:
         super().__init__()
         self._server = server
+        self._read = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the session manager read the request and answer it."""
         manager = await self._server.manager()
-        await manager.handle_request(scope, receive, send)
+        await manager.handle_request(scope, receive if self._read is None else self._again(receive), send)
+
+    def _again(self, receive: Receive) -> Receive:
+        """Return a `receive` that begins with the body that was read."""
+        messages: list[Message] = [{"type": "http.request", "body": self._read, "more_body": False}]
+
+        async def received() -> Message:
+            return messages.pop() if messages else await receive()
+
+        return received
 
 
 routes = APIRouter(lifespan=_running)
@@ -99,10 +110,37 @@ def protected_resource(request: Request) -> dict[str, Any]:
     }
 
 
-@routes.api_route("/mcp", methods=["POST"], include_in_schema=False)
-def messages(request: Request, _: Annotated[Caller, Depends(caller)]) -> Response:
-    """Answer messages of MCP's streamable HTTP transport, without sessions and open streams."""
-    return _Handover(request.app.state.mcp)
+@routes.api_route(MCP, methods=["POST"], include_in_schema=False)
+async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) -> Response:
+    """Answer messages of MCP's streamable HTTP transport, without sessions and open streams.
+
+    A call for which an access token lacks the scope is refused with 403: its client then asks its user for more.
+    With a key the tool's answer says so, because an agent has no other way to learn it.
+    """
+    body = None
+    if who.has_token and not who.scopes.issuperset(SCOPES):
+        body = await request.body()
+        if scope := await anyio.to_thread.run_sync(_scope_of, body):
+            who.check(scope)
+    return _Handover(request.app.state.mcp, body)
+
+
+def _scope_of(body: bytes) -> "Wish | None":
+    """Return the scope that a message needs; none for one that calls no known tool and reads no resource."""
+    from api.mcp.tools import BY_NAME  # noqa: PLC0415 - loads the SDK
+
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return None  # the session manager answers it
+    if not isinstance(message, dict):
+        return None
+    if message.get("method") == "resources/read":
+        return "read"
+    params = message.get("params")
+    name = params.get("name") if message.get("method") == "tools/call" and isinstance(params, dict) else None
+    tool = BY_NAME.get(name) if isinstance(name, str) else None
+    return None if tool is None else tool.scope
 
 
 def _open(request: Request | None, scope: "Wish") -> "Opened":

@@ -22,6 +22,9 @@ BUSY_SECONDS = 10
 METADATA = "/.well-known/oauth-protected-resource"
 """Path of the metadata of the protected resource, which MCP clients read, also followed by the path of the tools."""
 
+MCP = "/mcp"
+"""Path of MCP's messages."""
+
 SCOPES = ("read", "write")
 """Scopes of a key for all tools."""
 
@@ -101,9 +104,19 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
         more["retry_after"] = max(1, math.ceil(error.retry_after))
     response = answer(status, str(error), request, **more)
     if isinstance(error, RefusedError) and error.scope:
-        needed = f"{_prefix(request)}{error.scope}"
-        response.headers["WWW-Authenticate"] = f'Bearer realm="ebb", error="insufficient_scope", scope="{needed}"'
+        response.headers["WWW-Authenticate"] = _scope_challenge(request, error.scope)
     return response
+
+
+def _scope_challenge(request: Request, scope: str) -> str:
+    """Return the challenge for a missing scope (RFC 6750).
+
+    To MCP clients it names all scopes, because they replace those that they have by the named ones.
+    """
+    start = 'Bearer realm="ebb", error="insufficient_scope"'
+    if request.url.path == MCP:
+        return f"{start}, {_for_mcp(request)}"
+    return f'{start}, scope="{_prefix(request)}{scope}"'
 
 
 def _prefix(request: Request) -> str:
@@ -174,9 +187,14 @@ def headers_of(status: int, request: Request | None = None) -> dict[str, str]:
 def _challenge(request: Request | None) -> str:
     """Return the `WWW-Authenticate` challenge (RFC 6750), with the metadata for MCP clients (RFC 9728)."""
     parts = ['Bearer realm="ebb"']
-    if request is not None and request.url.path == "/mcp":
-        where = f"{request.base_url}".rstrip("/") + f"{METADATA}/mcp"
-        parts += [f'resource_metadata="{where}"', f'scope="{scopes(request)}"']
+    if request is not None and request.url.path == MCP:
+        parts.append(_for_mcp(request))
     if request is not None and "authorization" in request.headers:
         parts.append('error="invalid_token"')
     return ", ".join(parts)
+
+
+def _for_mcp(request: Request) -> str:
+    """Return the parameters of a challenge that lead MCP clients to the metadata and name the scopes."""
+    where = f"{request.base_url}".rstrip("/") + f"{METADATA}{MCP}"
+    return f'resource_metadata="{where}", scope="{scopes(request)}"'

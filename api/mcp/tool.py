@@ -68,6 +68,11 @@ class Tool:
     shown: Callable[[Answer], Answer] = whole
     destroys: bool = False
 
+    @property
+    def scope(self) -> Scope:
+        """Return the scope that a call of it needs."""
+        return "read" if self.operation.scope == "read" else "write"
+
     @cached_property
     def params(self) -> type[BaseModel]:
         """Return the model of its arguments."""
@@ -82,7 +87,7 @@ class Tool:
         schema = self.params.model_json_schema()
         properties = {name: self._compact(name, one) for name, one in schema["properties"].items()}
         required = {"required": schema["required"]} if "required" in schema else {}
-        if self.operation.scope == "read":
+        if self.scope == "read":
             hints = ToolAnnotations(read_only_hint=True)
         else:
             hints = ToolAnnotations(destructive_hint=self.destroys)
@@ -100,7 +105,7 @@ class Tool:
             EbbError: the arguments are invalid, the caller is refused, or the operation fails.
         """
         given = self._checked(arguments)
-        memory = open_("read" if self.operation.scope == "read" else "write")
+        memory = open_(self.scope)
         return self.shown(self.act(memory, self.operation, given))
 
     def _checked(self, arguments: Mapping[str, Any]) -> Given:

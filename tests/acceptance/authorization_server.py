@@ -32,6 +32,10 @@ class AuthorizationServer(ThreadingHTTPServer):
         self.expires_in = 300
         self.renewals: dict[str, dict[str, str]] = {}
         self.renewed = 0
+        self.granted: list[str] = []
+        """Scopes of the next tokens by code, in place of those that are asked for."""
+        self.asked: list[str] = []
+        """Scopes that were asked for."""
 
     def rotate(self) -> None:
         """Sign with another key from now on."""
@@ -73,7 +77,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/realm/authorize":
             asked = {name: values[0] for name, values in parse_qs(query).items()}
             code = secrets.token_urlsafe()
-            self.server.codes[code] = asked
+            self.server.asked.append(asked["scope"])
+            self.server.codes[code] = asked | ({"scope": self.server.granted.pop(0)} if self.server.granted else {})
             self._send(
                 {}, 302, {"Location": f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"}
             )

@@ -128,6 +128,46 @@ def test_an_mcp_client_renews_its_token_when_that_has_expired(
     anyio.run(recall)
 
 
+def test_an_mcp_client_whose_token_only_reads_asks_for_more_when_it_writes(
+    audience: str, issuer: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer, "granted", ["read"])
+    monkeypatch.setattr(issuer, "asked", [])
+
+    async def remember() -> None:
+        async with signed_in(audience) as client:
+            found = await client.call_tool("recall", {"query": "flowerpot"})
+            assert not found.is_error, found
+            asked = len(issuer.asked)
+            stored = await client.call_tool("store", {"text": "The ladder is in the shed."})
+            assert not stored.is_error, stored
+            assert issuer.asked[asked:] == ["read write"]
+
+    anyio.run(remember)
+
+
+def called(api: httpx2.Client, token: str, method: str, params: Any = None) -> httpx2.Response:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+    headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
+    return api.post("/mcp", json=message, headers=headers)
+
+
+def test_a_call_beyond_a_tokens_scopes_is_refused_with_the_scopes_and_the_metadata(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    reads, writes = issuer.token(audience, "read"), issuer.token(audience, "write")
+    store = {"name": "store", "arguments": {"text": "Tea."}}
+    refused = called(api, reads, "tools/call", store)
+    assert refused.status_code == 403
+    where = f"{audience.removesuffix('/mcp')}/.well-known/oauth-protected-resource/mcp"
+    named = f'error="insufficient_scope", resource_metadata="{where}", scope="read write"'
+    assert refused.headers["www-authenticate"] == f'Bearer realm="ebb", {named}'
+    assert called(api, writes, "resources/read", {"uri": "ebb://entity/Mira"}).status_code == 403
+    assert called(api, reads, "resources/read", {"uri": "ebb://entity/Mira"}).status_code == 200
+    assert called(api, reads, "tools/list").status_code == 200
+    assert called(api, reads, "tools/call", {"name": ["store"]}).status_code == 200
+
+
 def test_the_metadata_names_the_server_and_a_challenge_leads_to_it(
     api: httpx2.Client, issuer: AuthorizationServer, audience: str
 ) -> None:
