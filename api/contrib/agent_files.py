@@ -45,13 +45,17 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
             ids = map(str, given) if isinstance(given, list) and agent is not document else ()
             own = [shared[one] for one in ids if one in shared]
             for block in [*_listed(agent, *BLOCKS), *own]:
-                if block.get("value") != "":
+                if not _is_empty(block.get("value")):
                     yield _of_agent(_block(block, name), name)
             for passage in _listed(agent, *PASSAGES):
                 for fact in _passage(passage, passage.get("text") or passage.get("content"), {"agent": name}):
                     yield _of_agent(fact, name)
             speaks = agent.get("agent_type") == SPEAKS
             yield from _turns([_spoken(one, speaks=speaks) for one in _listed(agent, *MESSAGES)], name)
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
 
 
 def _of_agent(fact: dict[str, Any], agent: str) -> dict[str, Any]:

@@ -68,10 +68,20 @@ def _records(file: TextIO) -> Iterator[Any]:
     except (ValueError, RecursionError):
         yield from _of_document(file, first)
         return
+    if isinstance(whole, str):
+        whole = _within(whole)
     if not isinstance(whole, dict | list):
         raise InvalidInputError(f"The export is a {type(whole).__name__}; give a list of memories, or JSONL.")
     yield from _of_value(whole)
     yield from _of_lines(_lines(file))
+
+
+def _within(text: str) -> Any:
+    """Return the document that was written as one JSON string, as Letta's server did; else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _lines(file: TextIO) -> Iterator[str]:

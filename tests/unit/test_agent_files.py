@@ -210,8 +210,16 @@ def test_ids_of_blocks_of_other_types_name_no_block(ids: Any) -> None:
     assert not {"B", "C"} & {*found}
 
 
+def test_an_agent_file_that_is_one_json_string_is_read() -> None:
+    content = json.dumps(AGENT_FILE)
+    assert facts("letta", json.dumps(content).encode()) == facts("letta", content.encode())
+    with pytest.raises(InvalidInputError, match="is a str"):
+        facts("letta", json.dumps("no agent").encode())
+
+
 def test_empty_blocks_are_left_out() -> None:
-    blocks = [{"label": "human", "value": ""}, {"label": "persona", "value": "A sailor"}]
+    blocks = [{"label": "human", "value": ""}, {"label": "ideas", "value": "\n\n"}]
+    blocks.append({"label": "persona", "value": "A sailor"})
 
     assert [one["text"] for one in facts("letta", json.dumps({"core_memory": blocks}).encode())] == ["A sailor"]
 
