@@ -118,3 +118,8 @@ def test_texts_with_ids_from_other_tools_are_kept(text: str) -> None:
 
     (found,) = utterances([{"role": "tool", "content": answer}])
     assert found.text == answer
+
+
+def test_a_refusal_beside_an_empty_content_is_what_the_assistant_said() -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot say that."}
+    assert [(one.role, one.text) for one in utterances([message])] == [("assistant", "I cannot say that.")]

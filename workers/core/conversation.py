@@ -92,7 +92,7 @@ def _role(message: Mapping[str, Any]) -> Any:
 
 def _parts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the text of a message, its parts joined where the first one stands, and each tool call and result."""
-    content = next((message[name] for name in ("content", "parts", "text") if message.get(name)), ())
+    content = next((message[name] for name in ("content", "parts", "text", "refusal") if message.get(name)), ())
     parts = [message] if message.get("type") in (*CALLS, *RESULTS) else _listed(content)
     said = "\n".join(text for text in map(_text, parts) if text)
     for one in [*parts, *_listed(message.get("tool_calls") or ())]:
