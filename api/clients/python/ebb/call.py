@@ -1,5 +1,6 @@
 """Calls: one operation over HTTP, from its parameters to its answer or error, with retries."""
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from pydantic_core import to_jsonable_python
 
 from ebb import tracing
 from ebb.contract.operation import Operation, Params
-from ebb.errors import EbbError, LateError, UnavailableError, kind_of
+from ebb.errors import EbbError, InvalidInputError, LateError, UnavailableError, kind_of
 from ebb.position import HEADER, Position
 
 MARGIN_SECONDS = 10.0
@@ -23,6 +24,7 @@ CONNECT_SECONDS = 5.0
 LONGEST_TIMEOUT = 300.0
 FIRST_PAUSE = 0.2
 SHOWN = 200
+SHOWN_BEFORE = 20
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -57,7 +59,7 @@ class Call:
     path: str
     seconds: float
     params: dict[str, Any] = field(default_factory=dict)
-    body: dict[str, Any] | None = None
+    body: bytes | None = None
     key: str | None = None
     failures: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -65,12 +67,14 @@ class Call:
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `httpx.Client.request`."""
         own = {"timeout": min(self.server.timeout, LONGEST_TIMEOUT)} if self.server.timeout else {}
+        about = {"Idempotency-Key": self.key, "Content-Type": None if self.body is None else "application/json"}
+        described = {name: one for name, one in about.items() if one is not None}
         return {
             "method": self.method,
             "url": self.path,
             "params": self.params | own,
-            "json": self.body,
-            "headers": tracing.headers() | self.server.headers() | ({"Idempotency-Key": self.key} if self.key else {}),
+            "content": self.body,
+            "headers": tracing.headers() | self.server.headers() | described,
             "timeout": httpx.Timeout(self.seconds + MARGIN_SECONDS, connect=CONNECT_SECONDS, pool=None),
         }
 
@@ -113,13 +117,16 @@ def call(
 
     Raises:
         TypeError: a parameter is missing or unknown.
+        InvalidInputError: a value or the namespace cannot be sent.
     """
     _check(operation, given)
+    if server.namespace is not None and not server.namespace.isascii():
+        raise InvalidInputError(
+            f"namespace: is no name; use ASCII letters, digits and . _ : @ / + -; given {server.namespace!a}."
+        )
     method, url = operation.route.split()
     path, _, in_query = url.partition("?")
-    plain = to_jsonable_python(
-        {operation.spelled.get(name, name): _without_defaults(one) for name, one in given.items()}
-    )
+    plain = _plain({operation.spelled.get(name, name): _without_defaults(one) for name, one in given.items()})
     if "{id}" in path:
         path = path.replace("{id}", str(plain.pop("id")))
     queried = (
@@ -127,15 +134,40 @@ def call(
         if method in ("GET", "DELETE")
         else {name: plain.pop(name) for name in in_query.split("&") if name in plain}
     )
+    _encoded(queried)
     return Call(
         server,
         method,
         path,
         server.timeout or operation.seconds,
         {name: one for name, one in queried.items() if one is not None} | ({} if wait else {"wait": False}),
-        None if queried is plain else plain,
+        None if queried is plain else _encoded(plain),
         (key or str(uuid4())) if operation.writes else None,
     )
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as values of JSON; raise `InvalidInputError` for a field's name that it cannot hold."""
+    try:
+        plain: dict[str, Any] = to_jsonable_python(given)
+    except UnicodeEncodeError as error:
+        raise _unsendable(error) from None
+    return plain
+
+
+def _encoded(values: Mapping[str, Any]) -> bytes:
+    """Return values as JSON; raise `InvalidInputError` for those that it cannot hold."""
+    try:
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:
+        raise _unsendable(error) from None
+
+
+def _unsendable(error: ValueError) -> InvalidInputError:
+    if not isinstance(error, UnicodeEncodeError):
+        return InvalidInputError("A number is infinite or not a number; give another, or leave it out.")
+    place = error.object[max(error.start - SHOWN_BEFORE, 0) : error.end]
+    return InvalidInputError(f"A text has a lone surrogate, which is half of a character: {place!a}; remove it.")
 
 
 def _check(operation: Operation, given: Mapping[str, Any]) -> None:
