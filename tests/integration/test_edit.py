@@ -61,6 +61,14 @@ def test_what_is_given_of_a_known_fact_applies(memory: Memory, name: str, value:
     assert edited(memory, first, 0.6, **{name: value}).changed == []
 
 
+def test_the_history_shows_source_and_role_as_they_were_stored(memory: Memory) -> None:
+    (first,) = stored(memory, {"text": TEXT, "source": "chat"})
+    edited(memory, first.id, 0.5, source="diary", role="user")
+    edited(memory, first.id, 0.6, source="letter")
+    events = history.history(memory.context, ShowHistory(id=first.id), day(9)).events
+    assert {name: events[0].details.get(name) for name in ("source", "role")} == {"source": "chat", "role": None}
+
+
 def test_a_lifetime_given_for_a_known_text_is_the_one_it_lives(memory: Memory) -> None:
     (first,) = stored(memory, TEXT, classify=True)
     (again,) = stored(memory, {"text": TEXT, "decay_class": "permanent"}, at=50)

@@ -1,7 +1,7 @@
 """History: the events of a fact, oldest first, and its state."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from ebb.contract.retention import Event, History, ShowHistory
 
 from workers.context import Context
 from workers.errors import NotFoundError
+from workers.memory.edit import EDITED
 from workers.memory.lifetime import NEVER, Ending, endings
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.storage import activity, deep, events, links, namespaces, supersession
@@ -48,7 +49,8 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         updates = [] if tenant is None or not asked.links else supersession.updates_of(db, tenant.id, id_)
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
-    whole = [*_columns(account), *(_event(*one) for one in noted), *(_linked(id_, one) for one in linked)]
+    whole = [*_columns(account, _before(noted)), *(_event(*one) for one in noted)]
+    whole += [_linked(id_, one) for one in linked]
     whole += [_event(at, "updates" if newer else "updated", {"id": str(other)}) for at, other, newer in updates]
     page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], asked.limit, place)
     ending = ends.get(id_, NEVER)
@@ -87,9 +89,18 @@ def _linked(id_: UUID, link: Link) -> Event:
     return _event(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
 
 
-def _columns(account: Account) -> Iterator[Event]:
+def _before(noted: Iterable[tuple[datetime, str, dict[str, Any]]]) -> dict[str, Any]:
+    """Return the values that edited fields had at first."""
+    first: dict[str, Any] = {}
+    for _, what, details in noted:
+        if what == EDITED:
+            first = details.get("was", {}) | first
+    return first
+
+
+def _columns(account: Account, before: Mapping[str, Any]) -> Iterator[Event]:
     """Yield the events that follow from the fact's columns: stored, superseded and recalled."""
-    yield _event(account.created_at, "stored", _stated(account))
+    yield _event(account.created_at, "stored", _stated(account, before))
     if account.supersedes_id is not None:
         yield _event(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
     if account.superseded_at is not None:
@@ -106,8 +117,9 @@ def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
     return Event(at=at, what=what, details=details | since)
 
 
-def _stated(account: Account) -> dict[str, Any]:
-    """Return source, role and content salience of a fact, as far as they are known."""
+def _stated(account: Account, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return source and role as they were stored, and content salience, as far as they are known."""
     salience = None if account.content_salience is None else round(account.content_salience, 4)
-    stated = {"source": account.source, "role": account.role, "content_salience": salience}
+    stated: dict[str, Any] = {"source": account.source, "role": account.role}
+    stated = {name: before.get(name, value) for name, value in stated.items()} | {"content_salience": salience}
     return {name: value for name, value in stated.items() if value not in (None, "")}
