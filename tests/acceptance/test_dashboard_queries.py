@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from live_api import serving
-from live_browser import LOOKS, check_page, looking
+from live_browser import LOOKS, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser
 
@@ -71,6 +71,13 @@ def test_each_page_fits_its_window_filled_or_empty(
         with looking(browser, url, width=width, dark=dark, headers={"X-Ebb-Namespace": name}) as tab:
             for path in PATHS:
                 check_page(tab, path)
+
+
+def test_every_control_is_reachable_by_the_tab_key(browser: Browser, url: str, headers: dict[str, str]) -> None:
+    with looking(browser, url, headers=headers) as tab:
+        for path in ("/dashboard/relations", "/dashboard/relations?entity=Person+1", "/dashboard/forecast?days=7"):
+            tab.goto(path)
+            check_tab_key(tab)
 
 
 def test_a_recall_is_taken_apart_and_strengthens_nothing(

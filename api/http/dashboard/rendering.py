@@ -30,6 +30,7 @@ MONTH, YEAR = 30.44 * DAY, 365.25 * DAY
 SPANS = ((YEAR, "year"), (MONTH, "month"), (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
 A_MOMENT = 45.0
 DASH = "\N{EN DASH}"
+CODE = re.compile("`([^`]+)`")
 
 
 def number(value: float | None) -> str:
@@ -75,6 +76,11 @@ def when(value: Any) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
 
 
+def with_code(text: str) -> Markup:
+    """Return text whose parts between backticks are shown as code."""
+    return Markup(CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S704 - the text is escaped
+
+
 def ago(value: Any) -> Markup:
     """Return the distance of an instant from now, with the instant as its title."""
     at = instant(value)
@@ -93,6 +99,7 @@ def elapsed(run: Mapping[str, Any]) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
+    "with_code": with_code,
     "number": number,
     "share": share,
     "milliseconds": milliseconds,
