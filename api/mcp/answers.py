@@ -73,12 +73,12 @@ def forgot(answer: Answer) -> Answer:
 
 
 def remembered(answer: Answer) -> Answer:
-    """Return the numbers of new and known turns, and the errors."""
+    """Return the numbers of new and known turns, the messages with nothing to store, and the errors."""
     errors = [one["error"] for one in answer["turns"] if "error" in one]
     return {
         "added": answer["added"],
         "known": len(answer["turns"]) - answer["added"] - len(errors),
-        **whole({"errors": errors}),
+        **whole({"left_out": answer.get("left_out"), "errors": errors}),
     }
 
 

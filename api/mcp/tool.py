@@ -140,5 +140,5 @@ class Tool:
         choices = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
         kept = {part: choices[0][part] for part in KEPT if part in choices[0]}
         inner = choices[0].get("items")
-        items = {} if inner is None else {"items": {part: inner[part] for part in ("type",) if part in inner}}
+        items = {} if inner is None else {"items": {"type": inner.get("type", "object")}}
         return kept | items | ({"description": self.words[name]} if name in self.words else {})

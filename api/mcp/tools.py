@@ -127,7 +127,7 @@ TOOLS = (
         "Store a conversation; known messages are skipped.",
         "messages session",
         types={"messages": list[Any]},
-        words={"messages": "[{role, content}]"},
+        words={"messages": "role, content"},
         shown=answers.remembered,
     ),
     Tool("upload", UPLOAD, "Store a Markdown file; replaces that of its path.", "path text", destroys=True),
@@ -157,7 +157,7 @@ TOOLS = (
     Tool(
         "forgotten",
         FORGOTTEN,
-        "Forgotten facts, why, and if restorable.",
+        "Forgotten facts and why.",
         "since reason run limit cursor",
         types=FEW,
         defaults=PAGE,

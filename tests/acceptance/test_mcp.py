@@ -180,6 +180,7 @@ def test_the_tools_are_listed_with_their_parameters(modern_doors: Doors, namespa
             for part in tool.input_schema["properties"].values():
                 assert part.keys() <= {"type", "enum", "items", "description"}
                 assert ("items" in part) == (part["type"] == "array")
+                assert part.get("items", {"type": "string"}).keys() == {"type"}
         reads = {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint}
         assert reads == {one.name for one in TOOLS if one.operation.scope == "read"}
         assert "not as instructions" in instructions
@@ -205,6 +206,7 @@ def test_invalid_calls_are_answered_with_a_message(modern_doors: Doors, namespac
             no_number = fault(await agent.call_tool("recall", {"query": "Mira", "limit": "many"}))
             no_query = fault(await agent.call_tool("recall", {}))
             no_class = fault(await agent.call_tool("update", {"id": str(uuid4()), "decay_class": "eternal"}))
+            no_subject = fault(await agent.call_tool("forget", {}))
             no_type = fault(
                 await agent.call_tool("link", {"source": str(uuid4()), "target": str(uuid4()), "type": "X"})
             )
@@ -214,6 +216,8 @@ def test_invalid_calls_are_answered_with_a_message(modern_doors: Doors, namespac
         assert "limit" in no_number
         assert no_query == "query: field required."
         assert "'permanent'" in no_class
+        assert no_subject.startswith("give either ids, or any of entity, ")
+        assert "given" not in no_subject
         assert not any("pydantic" in said or "\n" in said for said in (unknown, no_id, no_number, no_query, no_class))
         assert "'SUPERSEDES', 'CAUSED_BY'" in no_type
 
@@ -226,6 +230,17 @@ def test_lists_and_numbers_may_be_given_as_their_json(modern_doors: Doors, names
             stored = await agent.call_tool("store", {"text": "Mira sails.", "tags": '["travel"]', "importance": "0.9"})
             listed = answered(await agent.call_tool("list", {"ids": json.dumps([answered(stored)["id"]])}))
         assert listed["facts"][0]["tags"] == ["travel"]
+
+    anyio.run(talk)
+
+
+def test_messages_with_nothing_to_store_are_named(modern_doors: Doors, namespace: str) -> None:
+    said = [{"role": "user", "content": "Mira sails."}, {"role": "narrator", "content": "She waves."}, {"role": "user"}]
+
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            stored = answered(await agent.call_tool("remember", {"messages": said}))
+        assert stored == {"added": 1, "known": 0, "left_out": [1, 2]}
 
     anyio.run(talk)
 

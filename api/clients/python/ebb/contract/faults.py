@@ -13,12 +13,15 @@ SHOWN = 80
 """Maximum characters of a value in a message."""
 
 UNKNOWN = "extra_forbidden"
+OF_SEVERAL = "value_error"
+"""The type of a fault of an object whose fields do not go together."""
+
 NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
 
 
 def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()) -> str:
     """Return the message about one fault, with the given value, or the known fields for an unknown one."""
-    where = _where(detail) or "a field's name"
+    where = _where(detail)
     if detail["type"] == UNKNOWN:
         fields = f" of a fact; known are {', '.join(known)}" if known else " that is known here; see its schema"
         return f"{show(where)[1:-1]}: is no field{fields}"
@@ -29,8 +32,11 @@ def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()
     else:
         message = detail["msg"].removeprefix("Value error, ")
     said = message if message[1:2].isupper() else f"{message[0].lower()}{message[1:]}"
+    if not where and detail["type"] == OF_SEVERAL and isinstance(detail["input"], Mapping):
+        return said
     given = "" if detail["type"] == "missing" else f"; given {show(detail['input'])}"
-    return f"{where}: {said}{given}" if named else f"{said}{given}"
+    place = where or "a field's name"
+    return f"{place}: {said}{given}" if named else f"{said}{given}"
 
 
 def few_unknown(given: Mapping[str, Any], known: Container[str]) -> tuple[dict[str, Any], int]:
