@@ -15,6 +15,7 @@ from api.http import app
 from api.http.dashboard import help_pages
 from api.mcp.tools import BY_NAME
 from workers.settings import Settings
+from workers.storage import schema
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(help_pages.FOLDER.rglob("*.md"))
@@ -142,3 +143,12 @@ def test_the_page_of_python_names_methods_that_exist() -> None:
 def test_the_page_of_python_lists_every_error_of_the_library() -> None:
     listed = {row[0] for row in rows("python") if row[0].endswith("Error")}
     assert listed == {name for name in ebb.__all__ if name.endswith("Error")} - {"EbbError"}
+
+
+def test_pages_show_the_version_of_the_schema() -> None:
+    shown = {
+        path.name: found
+        for path in [*FILES, ROOT / "README.md"]
+        if (found := re.findall(r"The schema has version (\d+)", path.read_text(encoding="utf-8")))
+    }
+    assert shown == {name: [str(schema.version())] for name in ("README.md", "start.md", "first-minutes.md")}
