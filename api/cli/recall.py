@@ -87,10 +87,13 @@ def _row(one: dict[str, Any]) -> list[Any]:
 
 
 @command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
-def context(answer: dict[str, Any], asked: dict[str, Any], _: str) -> None:
+def context(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Print the text to put before an agent's prompt: the facts that fit a prompt, within a budget of tokens."""
     if answer["context"]:
         typer.echo(answer["context"])
+    else:
+        hint = "" if asked.get("documents") else " `--documents` also looks into indexed files."
+        output.console(stderr=True).print(f"Nothing in {namespace!r} fits.{hint}", style="yellow")
     _say_deep(answer)
     if "tag" not in asked:
         output.warn_words_only(answer)

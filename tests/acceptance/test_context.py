@@ -42,6 +42,12 @@ def test_the_command_prints_the_documented_block(live: LiveSystem, client: Clien
     assert asked.stdout.splitlines()[1] == "preference: User prefers dark mode"
 
 
+def test_the_command_says_if_nothing_fits_beside_its_output(live: LiveSystem, namespace: str) -> None:
+    printed = live.ebb("context", "Who sails?", "--namespace", namespace)
+    assert (printed.returncode, printed.stdout) == (0, "")
+    assert "fits. `--documents` also looks into indexed files." in " ".join(printed.stderr.split())
+
+
 def test_only_injected_facts_are_touched_and_only_once(live: LiveSystem, client: Client, namespace: str) -> None:
     texts = [f"The lake was calm on day {number}." for number in range(6)]
     client.store_many([{"text": text} for text in texts])
