@@ -20,6 +20,9 @@ CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 SHARDS = int(os.environ.get("EBB_TEST_SHARDS", "1"))
 """Shards of the systems under test; tests of several shards have their own number."""
 
+ON_ONE_SHARD = pytest.mark.skipif(SHARDS > 1, reason="the test reads or writes tables of the first shard itself")
+RUN_OF_EACH_SHARD = pytest.mark.skipif(SHARDS > 1, reason="a pass over everything has a run on each shard")
+
 FOR_TESTS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -84,6 +87,7 @@ def on_each_shard(db: psycopg.Connection[Any], statement: Any, parameters: Seque
         db.execute(sql.SQL("set search_path = {}, public").format(sql.Identifier(name)))
         cursor = db.execute(statement, parameters)
         found.append(cursor.fetchall() if cursor.description else [])
+    db.execute("reset search_path")
     return found
 
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from databases import ON_ONE_SHARD
 from live_api import serving
 from live_browser import NARROW, check_width, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, ON_ONE_SHARD]
 
 MANY, LINKED = 10_000, 4_000
 MOST_BYTES = 400_000

@@ -9,6 +9,7 @@ from uuid import uuid4
 import httpx2
 import psycopg
 import pytest
+from databases import ON_ONE_SHARD
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from live_api import serving
 from live_system import FOLDER, LiveSystem, eventually
@@ -242,6 +243,7 @@ def test_a_write_that_is_repeated_hours_later_has_no_further_effect(live: LiveSy
     assert api.get(f"/memory/facts/{id_}").json()["strength"] == strength
 
 
+@ON_ONE_SHARD
 def test_a_late_write_that_a_worker_is_running_is_not_reported_as_failed(live: LiveSystem, api: httpx2.Client) -> None:
     id_ = stored(api)
     path = f"/memory/facts/{id_}/reinforce"

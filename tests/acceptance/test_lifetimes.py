@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import RUN_OF_EACH_SHARD
 from live_system import LiveSystem
 
 from api.client import Client
@@ -122,6 +123,7 @@ def test_a_prune_without_work_is_refused(client: Client) -> None:
         client.prune(hard=False, soft=False)
 
 
+@RUN_OF_EACH_SHARD
 def test_two_beats_that_prune_in_the_same_minute_prune_once(live: LiveSystem, client: Client) -> None:
     client.store("It rains.", decay_class="checkpoint")
     now = ago(-1)

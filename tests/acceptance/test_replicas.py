@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from databases import ON_ONE_SHARD
 from ebb import Memory
 from ebb.contract.facts import Store
 from live_api import serving
@@ -17,7 +18,7 @@ from workers.errors import SettingsError
 from workers.storage import replicas
 from workers.storage.replicas import Replicas
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, ON_ONE_SHARD]
 
 FAILED = "the primary is read"
 

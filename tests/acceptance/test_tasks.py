@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 import redis
+from databases import RUN_OF_EACH_SHARD
 from live_system import LiveSystem, eventually
 
 from api import transport
@@ -427,6 +428,7 @@ def test_a_scheduled_pass_comes_a_minute_after_the_last_at_the_earliest(live: Li
 
 
 @pytest.mark.usefixtures("rested")
+@RUN_OF_EACH_SHARD
 def test_two_beats_in_one_minute_make_one_pass(live: LiveSystem, client: Client) -> None:
     store_faded(client, 5)
     now = "2101-01-01T00:00:00Z"
