@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from api.up.servers import Postgres
 from workers.errors import EbbError
+from workers.storage.connection import close_pools
 
 CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
@@ -47,6 +48,101 @@ def new_database(postgres: Postgres, template: str = "template1") -> Iterator[st
     # In the background, since dropping a database waits for a checkpoint.
     drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
     _drops.append(_thread.submit(_execute, postgres, drop))
+
+
+# Whatever a test can change that deleting its rows does not undo; each change of a definition gives a row a new `xmin`.
+UNCHANGED = """
+    select (select array_agg((oid, xmin, relpages, reltuples)::text order by oid) from pg_class where oid >= 16384),
+        (select array_agg((attrelid, attnum, xmin)::text order by 1) from pg_attribute where attrelid >= 16384),
+        (select array_agg((oid, xmin)::text order by oid) from pg_constraint where oid >= 16384),
+        (select array_agg((oid, xmin)::text order by oid) from pg_trigger where oid >= 16384),
+        (select array_agg((oid, xmin)::text order by oid) from pg_proc where oid >= 16384),
+        (select array_agg((oid, xmin)::text order by oid) from pg_ts_config where oid >= 16384),
+        (select array_agg((oid, xmin)::text order by oid) from pg_namespace where not starts_with(nspname, 'pg_')),
+        (select array_agg(extname order by 1) from pg_extension),
+        (select count(*) from pg_statistic where starelid >= 16384),
+        (select array_agg(version) from schema_version), (select array_agg(number order by 1) from schema_migrations),
+        (select count(*) from pg_db_role_setting join pg_database on pg_database.oid = setdatabase
+            where datname = current_database())
+"""
+BUSY = """
+    select exists(select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+            and backend_type = 'client backend' and state <> 'idle')
+        or exists(select from pg_locks join pg_database on pg_database.oid = database
+            where datname = current_database() and locktype = 'advisory')
+"""
+SIZE = "select pg_database_size(current_database())"
+MOST_GROWTH = 4_000_000
+"""Bytes by which a database may grow before another one is used: deleted rows change estimates of planned rows."""
+
+EMPTIED = """
+    do $$
+    declare
+        own record;
+    begin
+        set local session_replication_role = replica;
+        set local lock_timeout = '1s';
+        for own in select oid::regclass as name, relkind from pg_class
+            where relnamespace = current_schema()::regnamespace and relkind in ('r', 'S')
+                and relname not in ('schema_version', 'schema_migrations')
+        loop
+            if own.relkind = 'S' then
+                perform setval(own.name, 1, false);
+            else
+                execute format('delete from %s', own.name);
+            end if;
+        end loop;
+    end $$
+"""
+
+
+class Reused:
+    """A database for one test after another, to which the pools of this process stay connected."""
+
+    def __init__(self, postgres: Postgres, template: str) -> None:
+        self._until_dropped = ExitStack()
+        self.url = self._until_dropped.enter_context(new_database(postgres, template))
+        self._until_dropped.callback(close_pools)
+        self._db = self._until_dropped.enter_context(psycopg.connect(self.url, autocommit=True))
+        self._unchanged = self._db.execute(UNCHANGED).fetchone()
+        self._most = self._size() + MOST_GROWTH
+
+    def emptied(self) -> bool:
+        """Delete all rows but those that it is made with; return false if the next test needs another database."""
+        with suppress(psycopg.Error):
+            busy = self._db.execute(BUSY).fetchone() == (True,)
+            if busy or self._db.execute(UNCHANGED).fetchone() != self._unchanged:
+                return False
+            for statement in (EMPTIED, *SEEDS):
+                self._db.execute(statement)
+            return self._size() <= self._most
+        return False
+
+    def drop(self) -> None:
+        self._until_dropped.close()
+
+    def _size(self) -> int:
+        (size,) = self._db.execute(SIZE).fetchone() or (0,)
+        return int(size)
+
+
+@contextmanager
+def reused_databases(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
+    """Yield what gives an emptied database: connecting to a new one takes several times as long as a short test."""
+    unused: list[Reused] = []
+
+    @contextmanager
+    def reused() -> Iterator[str]:
+        database = unused.pop() if unused else Reused(postgres, template)
+        yield database.url
+        if database.emptied():
+            unused.append(database)
+        else:
+            database.drop()
+
+    yield reused
+    for database in unused:
+        database.drop()
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Fixtures of memories on real servers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from databases import new_database
+from databases import CITUS_URL, database_of, new_database, reused_databases
 from memory import Memory
 
 from api.up.servers import Postgres
@@ -14,14 +15,31 @@ from workers.settings import Settings
 from workers.storage.connection import close_pools
 
 
+@pytest.fixture(scope="session")
+def reused(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
+    with reused_databases(postgres, template) as databases:
+        yield databases
+
+
 @pytest.fixture
-def context(database_url: str, redis_url: str) -> Iterator[Context]:
+def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return a database without rows, which other tests used before; with the mark `new_database` a new one."""
+    if CITUS_URL or request.node.get_closest_marker("new_database"):
+        with database_of(request) as url:
+            yield url
+            close_pools()
+    else:
+        with request.getfixturevalue("reused")() as url:
+            yield url
+
+
+@pytest.fixture
+def context(database_url: str, redis_url: str) -> Context:
     # Constant salience and the documented lifetimes: strength must not depend on the words of a test.
     documented: dict[str, Any] = {"salience": "constant", "lifetimes": "documented"}
     context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True, **documented))
     check_embedder(context)
-    yield context
-    close_pools()
+    return context
 
 
 @pytest.fixture

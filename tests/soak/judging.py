@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import theilslopes
 
 from tests.benchmarks.figures import Answers, quantile
 from tests.soak.bloat import MIB, Sizes
@@ -55,6 +54,8 @@ def second_half(samples: Samples) -> int:
 
 def slope(times: Sequence[float], values: Sequence[float]) -> float:
     """Return the growth of values per hour: the median slope of all pairs, which is robust against single steps."""
+    from scipy.stats import theilslopes  # noqa: PLC0415  takes a second to import, in each process that collects tests
+
     return float(theilslopes(np.array(values), np.array(times) / HOUR)[0])
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 PROGRAM = """
@@ -20,6 +21,7 @@ print(json.dumps({
 """
 
 
+@cache
 def schedule(**settings: str) -> dict[str, Any]:
     """Return beat's schedule: intervals in seconds, or times with their time zone."""
     environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0"} | settings

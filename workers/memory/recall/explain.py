@@ -282,14 +282,14 @@ def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
 
 
 def _by_words(asked: ScoredRecall, found: Found, id_: UUID) -> dict[str, Any]:
-    """Return the words of the question that a fact contains, its BM25 score, and its rank in the text arm."""
-    terms = [term.lexeme for term in words.of_query(asked.db, asked.tenant.name, asked.question.text)]
+    """Return the words of the question, those that a fact contains, its BM25 score, and its rank in the text arm."""
+    terms = sorted(term.lexeme for term in words.of_query(asked.db, asked.tenant.name, asked.question.text))
     key = id_.bytes
     score = found.text.scores.get(key)
     best = found.text.best
     return {
         "asked": terms,
-        "shared": candidates.lexemes_of(asked.db, asked.tenant.id, id_, terms),
+        "shared": sorted(candidates.lexemes_of(asked.db, asked.tenant.id, id_, terms)),
         "score": None if score is None else round(score, 6),
         "rank": best.index(key) + 1 if key in best else None,
         "of": len(found.text.scores),
