@@ -105,6 +105,9 @@ DELETE_VANISHED = """
     where {where} and not exists (select from unnest({arrays}) as old ({keys}) where {same})
 """
 
+# The new shard's statistics may not know the copied rows yet: each would be compared with each.
+LOOPS = "select set_config('enable_nestloop', %(allowed)s, true)"
+
 DELETE = "delete from {schema}.{table} where {where}"
 
 ACTING = ("api_keys", "folders")
@@ -340,7 +343,9 @@ def delete_vanished(
         found = seen.execute(_statement(KEYS, move, table, move.way.source, arrays=_listed(reading)), move.given)
         keys = {f"key_{place}": key for place, key in enumerate(found.fetchone() or ())}
         given = [sql.SQL(f"%(key_{place})s::{type_}[]") for place, type_ in enumerate(table.types)]
+        db.execute(LOOPS, {"allowed": "off"})
         db.execute(_statement(DELETE_VANISHED, move, table, move.way.target, arrays=_listed(given)), move.given | keys)
+        db.execute(LOOPS, {"allowed": "on"})
 
 
 def advance(db: Connection, move: Move) -> None:
