@@ -63,6 +63,11 @@ def _unpacked(source: BinaryIO) -> IO[bytes]:
 def _records(file: TextIO) -> Iterator[Any]:
     """Yield the memories of the document that starts with the first non-blank line, or of all lines."""
     first = next((line for line in _lines(file) if line.strip()), "")
+    if first.startswith('"') and len(first) == LONGEST:
+        raise InvalidInputError(
+            f"The export is one JSON string of more than {LONGEST:,} characters; write what it holds to a file of its "
+            "own, and import that one."
+        )
     try:
         whole = json.loads(first or "[]")
     except (ValueError, RecursionError):
@@ -79,9 +84,10 @@ def _records(file: TextIO) -> Iterator[Any]:
 def _within(text: str) -> Any:
     """Return the document that was written as one JSON string, as Letta's server did; else the text."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return text
+    return found if isinstance(found, dict | list) else text
 
 
 def _lines(file: TextIO) -> Iterator[str]:

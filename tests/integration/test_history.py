@@ -84,6 +84,17 @@ def test_a_fact_of_another_namespace_has_no_history_here(memory: Memory) -> None
             history_of(memory, id_, 1)
 
 
+@pytest.mark.parametrize("was", [None, "x", [1], 5])
+def test_imported_entries_of_edits_without_former_values_do_not_break_history(memory: Memory, was: Any) -> None:
+    memory.add("Tea at four.")
+    (line,) = memory.archive()
+    noted = [{"at": day(0).isoformat(), "what": "edited", "details": {"was": was}}]
+    id_ = uuid4()
+
+    assert memory.import_records([line | {"id": str(id_), "text": "Cake.", "events": noted}], at=1) == ["added"]
+    assert [one.what for one in history_of(memory, id_, 3).events] == ["stored", "edited"]
+
+
 @pytest.mark.parametrize(
     ("times", "seconds"), [("x", "x"), (2.5, 1e300), (10**30, -1), (True, [1]), (None, True), (None, None)]
 )

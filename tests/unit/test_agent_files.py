@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt, spoilt_within
 
 from api.contrib import foreign
+from api.contrib.records import LONGEST
 from workers.errors import InvalidInputError
 from workers.validation.facts import new_fact
 
@@ -213,8 +214,11 @@ def test_ids_of_blocks_of_other_types_name_no_block(ids: Any) -> None:
 def test_an_agent_file_that_is_one_json_string_is_read() -> None:
     content = json.dumps(AGENT_FILE)
     assert facts("letta", json.dumps(content).encode()) == facts("letta", content.encode())
-    with pytest.raises(InvalidInputError, match="is a str"):
-        facts("letta", json.dumps("no agent").encode())
+    for other in ("no agent", "12"):
+        with pytest.raises(InvalidInputError, match="is a str"):
+            facts("letta", json.dumps(other).encode())
+    with pytest.raises(InvalidInputError, match="one JSON string of more than 8,388,608 characters"):
+        facts("letta", json.dumps(json.dumps(AGENT_FILE) + " " * LONGEST).encode())
 
 
 def test_empty_blocks_are_left_out() -> None:

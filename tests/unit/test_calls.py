@@ -6,6 +6,8 @@ import pytest
 from ebb import InvalidInputError, Memory
 
 ADDRESS = "http://127.0.0.1:9"
+CIRCULAR: dict[str, Any] = {}
+CIRCULAR["again"] = CIRCULAR
 
 
 @pytest.mark.parametrize(
@@ -14,6 +16,9 @@ ADDRESS = "http://127.0.0.1:9"
         ({"text": "half \ud800 a character"}, r"lone surrogate.*half \\ud800'"),
         ({"text": "x", "metadata": {"\udfff": 1}}, "lone surrogate"),
         ({"text": "x", "importance": float("nan")}, "not a number"),
+        ({"text": b"\xff"}, "cannot be sent as JSON"),
+        ({"text": "x", "metadata": {"a": object()}}, "cannot be sent as JSON"),
+        ({"text": "x", "metadata": CIRCULAR}, "cannot be sent as JSON"),
     ],
 )
 def test_values_that_json_cannot_hold_are_refused_before_they_are_sent(given: dict[str, Any], said: str) -> None:
@@ -21,9 +26,19 @@ def test_values_that_json_cannot_hold_are_refused_before_they_are_sent(given: di
         memory.store(**given)
 
 
-def test_filters_and_namespaces_that_cannot_be_sent_are_refused() -> None:
+def test_filters_and_ids_that_cannot_be_sent_are_refused() -> None:
     with Memory(ADDRESS) as memory:
         with pytest.raises(InvalidInputError, match="lone surrogate"):
             memory.facts(tag="\ud800")
-        with pytest.raises(InvalidInputError, match="namespace"):
-            memory.namespace("Jos\u00e9").stats()
+        with pytest.raises(InvalidInputError, match="lone surrogate"):
+            memory.fact("\ud800")
+
+
+@pytest.mark.parametrize("value", ["Jos\u00e9", "ebb_secret\n", "a\tb"])
+def test_what_no_header_can_hold_is_refused_without_showing_it(value: str) -> None:
+    for given in ({"key": value}, {"namespace": value}):
+        with pytest.raises(InvalidInputError, match=f"^{next(iter(given))}: .*remove it") as refused:
+            Memory(ADDRESS, **given)
+        assert value not in str(refused.value)
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"^idempotency_key: "):
+        memory.store("x", idempotency_key=value)

@@ -2,6 +2,8 @@
 
 import pytest
 from celery.exceptions import NotRegistered
+from ebb.contract.operation import EXAMPLE_ID
+from ebb.contract.retention import Forgot
 
 from api.older_workers import readable, refusal
 from workers.errors import InvalidInputError
@@ -43,3 +45,8 @@ def test_empty_fields_of_an_archive_line_are_dropped() -> None:
     assert readable(line) == {"text": "Mira bakes", "value": None}
     assert readable(line | {"forgotten_by": "a run"})["forgotten_by"] == "a run"
     assert readable("no line") == "no line"
+
+
+def test_outcomes_of_older_workers_without_an_action_are_read() -> None:
+    older = [{"id": EXAMPLE_ID, "error": "It was stored again."}, {"id": EXAMPLE_ID, "text": "Tea at four."}]
+    assert [one.action for one in Forgot.model_validate({"results": older}).results] == ["refused", "matching"]

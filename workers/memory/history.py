@@ -93,8 +93,9 @@ def _before(noted: Iterable[tuple[datetime, str, dict[str, Any]]]) -> dict[str, 
     """Return the values that edited fields had at first."""
     first: dict[str, Any] = {}
     for _, what, details in noted:
-        if what == EDITED:
-            first = details.get("was", {}) | first
+        was = details.get("was") if what == EDITED else None
+        if isinstance(was, dict):  # an imported entry may say anything
+            first = was | first
     return first
 
 

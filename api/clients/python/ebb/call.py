@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import random
 from typing import Any, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -39,6 +40,11 @@ class Server:
     timeout: float | None = None
     retries: int = 2
     written: Position = field(default_factory=Position, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raise `InvalidInputError` for a key or namespace that no header can hold."""
+        _check_header("key", self.key)
+        _check_header("namespace", self.namespace)
 
     def headers(self) -> dict[str, str]:
         """Return the headers for key, namespace and position in the log."""
@@ -117,18 +123,17 @@ def call(
 
     Raises:
         TypeError: a parameter is missing or unknown.
-        InvalidInputError: a value or the namespace cannot be sent.
+        InvalidInputError: a value cannot be sent.
     """
     _check(operation, given)
-    if server.namespace is not None and not server.namespace.isascii():
-        raise InvalidInputError(
-            f"namespace: is no name; use ASCII letters, digits and . _ : @ / + -; given {server.namespace!a}."
-        )
+    _check_header("idempotency_key", key)
     method, url = operation.route.split()
     path, _, in_query = url.partition("?")
     plain = _plain({operation.spelled.get(name, name): _without_defaults(one) for name, one in given.items()})
     if "{id}" in path:
-        path = path.replace("{id}", str(plain.pop("id")))
+        id_ = {"id": str(plain.pop("id"))}
+        _encoded(id_)
+        path = path.replace("{id}", quote(id_["id"], safe=""))
     queried = (
         plain
         if method in ("GET", "DELETE")
@@ -147,11 +152,15 @@ def call(
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as values of JSON; raise `InvalidInputError` for a field's name that it cannot hold."""
+    """Return parameters as values of JSON; raise `InvalidInputError` for those that it cannot hold."""
     try:
         plain: dict[str, Any] = to_jsonable_python(given)
     except UnicodeEncodeError as error:
         raise _unsendable(error) from None
+    except ValueError as error:
+        raise InvalidInputError(
+            f"A value cannot be sent as JSON: {error}. Give texts, numbers, dates, and lists and dicts of them."
+        ) from None
     return plain
 
 
@@ -168,6 +177,14 @@ def _unsendable(error: ValueError) -> InvalidInputError:
         return InvalidInputError("A number is infinite or not a number; give another, or leave it out.")
     place = error.object[max(error.start - SHOWN_BEFORE, 0) : error.end]
     return InvalidInputError(f"A text has a lone surrogate, which is half of a character: {place!a}; remove it.")
+
+
+def _check_header(name: str, value: str | None) -> None:
+    """Raise `InvalidInputError` for a value that no header can hold, without showing it: it may be a key."""
+    if value is not None and not (value.isascii() and value.isprintable()):
+        raise InvalidInputError(
+            f"{name}: has a line break or another character that is not printable ASCII; remove it."
+        )
 
 
 def _check(operation: Operation, given: Mapping[str, Any]) -> None:

@@ -175,7 +175,9 @@ class Fact(Answer):
     confidence: Annotated[float, Field(description="as stored or confirmed")]
     coactivations: Annotated[int, Field(description="how often it was recalled with others")]
     durability: Annotated[str | None, Field(description="of an episode, persistent or permanent")]
-    occurred: Annotated[str | None, Field(description="of an episode, when it happened, as given")]
+    occurred: Annotated[
+        int | None, Field(description="of an episode, the number of turns of the namespace when it was stored")
+    ]
     normalized_hash: str
     recall_count: int
     last_accessed: Annotated[float | None, Field(description="when it was last recalled, in epoch seconds")]

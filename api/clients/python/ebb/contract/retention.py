@@ -187,6 +187,14 @@ class Outcome(Answer):
         bool, Field(description="restored for the second time, so that it does not end by itself any more")
     ] = False
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_action(cls, given: Any) -> Any:
+        """Add the action, which older workers leave out of refused facts and of dry runs."""
+        if isinstance(given, dict) and "action" not in given:
+            return given | {"action": "refused" if "error" in given else "matching"}
+        return given
+
 
 class Forgot(Answer):
     """The outcome of each fact, in order; for a subject, of the first hundred, with a receipt."""
