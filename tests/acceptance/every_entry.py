@@ -36,8 +36,8 @@ def store(memory: Memory) -> Iterator[tuple[Answer, list[str]]]:
     alike = [{"text": f"The green tea is in the tin box on the {place} of the kitchen."} for place in ("top", "left")]
     yield memory.store_many(alike), []
     episode: dict[str, Any] = {"kind": "episodic", "session": "visit", "turn": 1}
-    for text, durability in (("Mira opened the door.", "persistent"), ("Mira was born in May.", "permanent")):
-        memory.store(text, durability=durability, **episode)
+    memory.store("Mira opened the door.", durability="persistent", **episode)
+    memory.store("Mira was born in May.", durability="permanent", **episode)
     yield memory.facts(), []
     imported = memory.import_records([{"relation": RELATION}, {"text": ""}])
     yield imported, [one.error if isinstance(one, Rejected) else one.action for one in imported.results]
