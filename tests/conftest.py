@@ -77,7 +77,7 @@ def template(postgres: servers.Postgres) -> str:
 
 @pytest.fixture(scope="session")
 def fresh(request: pytest.FixtureRequest) -> Iterator[Callable[[], AbstractContextManager[str]]]:
-    """Return what gives a new database, or an empty schema on the cluster that `EBB_TEST_CITUS_URL` names."""
+    """Return a function for a new database, or for an empty schema on the cluster that `EBB_TEST_CITUS_URL` names."""
     if CITUS_URL:
         with distributed_schemas(CITUS_URL) as schemas:
             yield schemas

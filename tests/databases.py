@@ -50,7 +50,7 @@ def new_database(postgres: Postgres, template: str = "template1") -> Iterator[st
     _drops.append(_thread.submit(_execute, postgres, drop))
 
 
-# Whatever a test can change that deleting its rows does not undo; each change of a definition gives a row a new `xmin`.
+# Changes that deleting rows does not undo; each change of a definition gives a row a new `xmin`.
 UNCHANGED = """
     select (select array_agg((oid, xmin, relpages, reltuples)::text order by oid) from pg_class where oid >= 16384),
         (select array_agg((attrelid, attnum, xmin)::text order by 1) from pg_attribute where attrelid >= 16384),
@@ -113,6 +113,8 @@ class Reused:
             busy = self._db.execute(BUSY).fetchone() == (True,)
             if busy or self._db.execute(UNCHANGED).fetchone() != self._unchanged:
                 return False
+            if len(schemas(self._db)) > 1:  # only the tables of the first shard are emptied below
+                return False
             for statement in (EMPTIED, *SEEDS):
                 self._db.execute(statement)
             return self._size() <= self._most
@@ -128,7 +130,7 @@ class Reused:
 
 @contextmanager
 def reused_databases(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
-    """Yield what gives an emptied database: connecting to a new one takes several times as long as a short test."""
+    """Yield a function that returns an emptied database: connecting to a new one takes as long as several tests."""
     unused: list[Reused] = []
 
     @contextmanager
@@ -212,7 +214,7 @@ SEEDS = ("insert into languages (name) values ('english')", "insert into forget_
 
 @contextmanager
 def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
-    """Yield what gives a schema on a cluster, made or emptied: making one takes seconds."""
+    """Yield a function that returns a schema on a cluster, new or emptied: creating one takes seconds."""
     from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
 
     unused: list[str] = []
