@@ -23,8 +23,8 @@ def reused(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractC
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return a database without rows, which other tests used before; with the mark `new_database` a new one."""
-    if CITUS_URL or request.node.get_closest_marker("new_database"):
+    """Return a database without rows, which other tests may have used before."""
+    if CITUS_URL:
         with database_of(request) as url:
             yield url
             close_pools()
