@@ -1,6 +1,6 @@
 """Scrub and clean-up: what they may not do is reported, and what they cannot do now is done later."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
@@ -16,7 +16,7 @@ from workers.coordination import idempotency, signals
 from workers.coordination.redis import own_keys
 from workers.errors import UnavailableError
 from workers.storage import connection, schema, server
-from workers.storage.connection import Connection, connect
+from workers.storage.connection import Connection, close_pools, connect
 
 
 def test_a_role_that_owns_nothing_learns_what_it_cannot_reach(memory: Memory) -> None:
@@ -130,9 +130,12 @@ def statistics(memory: Memory) -> str:
 
 
 @pytest.fixture
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reduce the lock timeout."""
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Reduce the lock timeout of all connections, which get it when they are opened."""
+    close_pools()
     monkeypatch.setitem(connection.CONFIGURATION, "lock_timeout", "50ms")
+    yield
+    close_pools()
 
 
 @pytest.mark.usefixtures("_hasty")
