@@ -109,21 +109,32 @@ def test_every_field_is_searched_and_counts_for_more_than_the_text(memory: Memor
 
 
 WHOLE = """
-    select search_lexemes(7, body, 'food', entity, null, null, tags)
+    select search_lexemes(7, body, category, entity, null, value, tags)
         = named || named || own || array_to_tsvector(array['namespace 7'] || array(select 'tag ' || unnest(tags)))
-    from (select %s::text as body, %s::text as entity, %s::text[] as tags) as given
+    from (
+        select %s::text as body, %s::text as category, %s::text as entity, %s::text as value, %s::text[] as tags
+    ) as given
     cross join lateral (select without_accents(stemmed(readable(body))) as stems) as of_body
     cross join lateral (select stems || as_written(readable(body), stems) as own) as of_text
-    cross join lateral (select words(concat_ws(' ', 'food', entity)) as named) as about
+    cross join lateral (select words(concat_ws(' ', category, entity, value)) as named) as about
 """
 
 
 @pytest.mark.parametrize("text", ["The oboe's reeds were bought.", "Ærø, Łódź: cafés", "レモンは黄色い", ""])
-@pytest.mark.parametrize(("entity", "tags"), [(None, []), ("Café", ["a b", "ß"])])
+@pytest.mark.parametrize(
+    ("category", "entity", "value", "tags"),
+    [
+        (None, None, None, []),
+        (None, None, None, ["a b", "ß"]),
+        ("food", None, None, []),
+        ("food", "Café", None, ["a b", "ß"]),
+        (None, None, "reeds bought", []),
+    ],
+)
 def test_the_lexemes_of_a_fact_are_those_of_its_parts(
-    memory: Memory, text: str, entity: str | None, tags: list[str]
+    memory: Memory, text: str, category: str | None, entity: str | None, value: str | None, tags: list[str]
 ) -> None:
-    assert memory.rows(WHOLE, text, entity, tags) == [(True,)]
+    assert memory.rows(WHOLE, text, category, entity, value, tags) == [(True,)]
 
 
 def test_words_of_fields_count_twice_and_others_as_often_as_they_occur(memory: Memory) -> None:
