@@ -187,7 +187,8 @@ return ts_delete(
 );
 
 -- PL/pgSQL runs this function and the next in half the time of SQL. The search path is that of the creation, as dumps
--- are restored without one, and nodes of a cluster use another. As `without_accents`, but the stems are shown once.
+-- are restored without one, and nodes of a cluster use another. As `without_accents`, but the stems are converted to
+-- text only once.
 create function words(body text) returns tsvector
     language plpgsql immutable parallel safe set search_path from current as $$
 declare

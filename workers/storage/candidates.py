@@ -59,7 +59,7 @@ LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s,
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
-# The rule by which a filter leaves out a candidate, which the arms have not found.
+# The rule by which a filter leaves out a candidate, that no search found.
 FILTERED_OUT = """case
             when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
             when category is distinct from coalesce(%(category)s, category) then 'other category'
