@@ -227,6 +227,18 @@ def test_a_move_whose_server_ends_says_what_to_do(sharded: Memory, step: str) ->
     assert sound(sharded)
 
 
+def test_an_error_of_a_statement_is_not_called_an_interruption(sharded: Memory) -> None:
+    fill(sharded)
+
+    def meanwhile(_: str) -> None:
+        with transaction(sharded.context.database_url) as db:
+            db.execute("select from no_such_table")
+
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        moves.move(sharded.context, "ann", (routing_of("ann") + 1) % SHARDS, meanwhile)
+    assert sound(sharded)
+
+
 LARGE, TIMES = 20_000_000, 14  # 280 MB: one jsonb value takes 256 MB
 GROW = """
     insert into events (namespace, fact, at, what, details)

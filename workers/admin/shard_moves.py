@@ -78,7 +78,7 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
             signals.mark_grown(context.redis, namespace)
     except _RefusedError:
         raise
-    except (psycopg.Error, UnavailableError) as error:
+    except (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError) as error:
         raise _interrupted(namespace, new, error) from error
     return found
 
@@ -87,7 +87,7 @@ def _interrupted(namespace: str, new: int, error: Exception) -> UnavailableError
     said = str(error).strip().splitlines()[:1] or [type(error).__name__]
     return UnavailableError(
         f"The move of {namespace!r} to shard {new} was interrupted: {said[0].rstrip('.')}. Nothing is lost: the "
-        f"namespace is complete on its old shard or on the new one. When PostgreSQL answers, run `ebb shards move "
+        f"namespace is complete on its old shard or on the new one. When the server answers, run `ebb shards move "
         f"{namespace} {new}` again; it continues or deletes what is left over."
     )
 
@@ -214,7 +214,7 @@ TRY_AGAIN = (
     psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.UniqueViolation,
     psycopg.errors.ProgramLimitExceeded, _TooLongError,
 )  # fmt: skip
-"""What is done while writes are not held: deleting an older row that violates a unique index, and large changes."""
+"""Errors after which the move tries again; the cause is removed while writes go on."""
 
 
 @dataclass(slots=True)
@@ -236,16 +236,16 @@ class _Mover:
             rows = shard_moves.copy(seen, self.target, self.move)
         shard_moves.advance(self.target, self.move)
         meanwhile("copied")
-        copied = rows
+        held_ms = max(HELD_MS_ON_CITUS if self.move.on_citus else HELD_MS, rows // ROWS_PER_MS)
         for _ in range(TRIES):
             rows += self._catch_up()
-            if began := self._switch(copied):
+            if began := self._switch(held_ms):
                 meanwhile("caught up")
                 return rows, began
             time.sleep(PAUSE_SECONDS)
         raise _RefusedError(
             f"namespace: writes to {self.move.namespace.name!r} did not pause for {LOCK_MS} ms, or what they changed "
-            f"could not be copied in {HELD_MS} ms; nothing was moved, try again when there are fewer."
+            f"could not be copied in {held_ms} ms; nothing was moved, try again when there are fewer."
         )
 
     def _catch_up(self) -> int:
@@ -268,11 +268,10 @@ class _Mover:
             shard_moves.own_transaction(self.db, way, way.source),
         ]
 
-    def _switch(self, rows: int) -> float | None:
-        """Hold writes, copy the rest, and switch; return when that began, or None if it took too long."""
+    def _switch(self, held_ms: int) -> float | None:
+        """Hold writes, copy the rest, and switch; return when that began, or None if it took longer than `held_ms`."""
         began = time.monotonic()
-        held_ms = HELD_MS_ON_CITUS if self.move.on_citus else HELD_MS
-        until = began + max(held_ms, rows / ROWS_PER_MS) / 1000
+        until = began + held_ms / 1000
         try:
             with self.target.transaction(), self.db.transaction():
                 self._lock()
