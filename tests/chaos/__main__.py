@@ -155,6 +155,8 @@ def _arguments() -> argparse.Namespace:
     given = parser.parse_args()
     if unknown := set(given.scenarios) - {one.name for one in SCENARIOS}:
         parser.error(f"no such scenario: {', '.join(unknown)}; there are: {', '.join(one.name for one in SCENARIOS)}")
+    if given.shards == 1 and (moving := [one.name for one in SCENARIOS if one.name in given.scenarios and one.purpose]):
+        parser.error(f"--shards 1 leaves no other shard to move to: {', '.join(moving)}")
     return given
 
 

@@ -321,9 +321,19 @@ MOVING = 0.3, 3.0
 MOVE_SECONDS = 240.0
 
 
+MOVED = "moved a namespace"
+"""What `move_namespace` returns if it moved one, possibly with more words."""
+
+NOT_YET = "there is no '"
+"""What a move of a namespace says that the load has not stored in yet."""
+
+PLACE = "select coalesce((select shard from directory where name = %s), 0)"
+
+
 def move_namespace(system: System, rng: random.Random) -> str:
     """Move a namespace of the load to another shard; mostly kill the move, PostgreSQL or children meanwhile."""
-    name, shard = rng.choice(NAMESPACES), rng.randrange(system.shards)
+    name = rng.choice(NAMESPACES)
+    shard = rng.choice([number for number in range(system.shards) if number != _place(system, name)])
     meanwhile = rng.choice(("killed", "killed", "PostgreSQL crashed", "children killed", ""))
     process = _moving(system, name, shard)
     if meanwhile:
@@ -339,11 +349,16 @@ def move_namespace(system: System, rng: random.Random) -> str:
         said = _moved(_moving(system, name, shard))
     if said and NOT_YET not in said:
         raise TimeoutError(f"The move of {name} to shard {shard} failed: {said}")
-    return "moved a namespace" + (f", {meanwhile}" if meanwhile else "")
+    if not said and _place(system, name) != shard:
+        raise TimeoutError(f"The move of {name} to shard {shard} ended well, but the directory names another shard.")
+    return (MOVED if not said else "moved nothing, as nothing was stored yet") + (f", {meanwhile}" if meanwhile else "")
 
 
-NOT_YET = "there is no"
-"""What a move of a namespace says that the load has not stored in yet."""
+def _place(system: System, name: str) -> int:
+    """Return the shard of a namespace by the directory."""
+    with psycopg.connect(system.database_url) as db:
+        (shard,) = db.execute(PLACE, [name]).fetchone() or (0,)
+        return int(shard)
 
 
 def _moving(system: System, name: str, shard: int) -> "subprocess.Popen[str]":

@@ -101,7 +101,7 @@ UPGRADED = {"facts": "id", "activity": "fact", "signatures": "fact"}
 
 def upgrade(database_url: str) -> None:
     """Run three migrations after the newest of the database, one of each kind, on one of three tables."""
-    from workers.storage import routing  # noqa: PLC0415 - not before the world is as it shall be
+    from workers.storage import routing  # noqa: PLC0415 - after the clock and the timeouts are set
 
     shards = int(os.environ.get("EBB_SHARDS", "1"))
     for shard in range(shards):
@@ -151,7 +151,7 @@ def main() -> None:
         double()
     hurry()
     _learn_poison()
-    from celery.__main__ import main as celery  # noqa: PLC0415 - when the world is as it shall be
+    from celery.__main__ import main as celery  # noqa: PLC0415 - after the clock and the timeouts are set
 
     sys.argv = ["celery", "-A", "workers", *sys.argv[1:]]
     celery()

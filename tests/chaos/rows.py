@@ -74,6 +74,11 @@ READ = {
     "forget_limits": "select to_jsonb(t) as row from forget_limits as t",
 }
 TWICE = ("said twice", "")
+BOTH = "on two shards"
+"""First part of the key of a row that a second shard has; a system of one shard has none, so it counts as doubled."""
+
+OF_EACH_SHARD = {TWICE, *((table,) for table, key in KEYS.items() if not key)}
+"""The keys of rows that each shard has; a moved namespace keeps its id, so no others are equal."""
 
 SUMMED = {
     "events": "events",
@@ -128,7 +133,7 @@ DOUBLED_TEXTS = """
 
 
 def rows(urls: Iterable[str], *, unembedded: bool = False) -> Rows:
-    """Return every row of all shards that holds memory, by table and key.
+    """Return every row of all shards that holds memory, by table and key; one that two shards have, also as `BOTH`.
 
     If `unembedded`, they are without signatures of what has ended.
     """
@@ -137,7 +142,7 @@ def rows(urls: Iterable[str], *, unembedded: bool = False) -> Rows:
         with psycopg.connect(url, row_factory=dict_row) as db:
             one = read(db, unembedded=unembedded)
         one[TWICE]["count"] += found.get(TWICE, {}).get("count", 0)
-        found |= one
+        found |= one | {(BOTH, *key): one[key] for key in found.keys() & one.keys() if key not in OF_EACH_SHARD}
     return found
 
 

@@ -62,6 +62,8 @@ class Scenario:
     failing_embedder: bool = False
     ledger: bool = False
     shards: int = 1
+    purpose: str = ""
+    """What the fault must have done in one round at least, by how its description begins."""
 
 
 SCENARIOS = (
@@ -81,7 +83,7 @@ SCENARIOS = (
     Scenario("clocks apart", 25, faults.set_clocks_apart, ledger=True),
     Scenario("poison", 25, faults.poison),
     Scenario("embedder failing", 20, faults.kill_children, failing_embedder=True),
-    Scenario("namespaces moved", 20, faults.move_namespace, shards=3),
+    Scenario("namespaces moved", 20, faults.move_namespace, shards=3, purpose=faults.MOVED),
     Scenario("anything", 25, faults.anything, beats=2, shards=3),
 )
 
@@ -209,6 +211,8 @@ def _under_load(
         work.stop()
         for client in clients:
             client.stop(signal.SIGTERM)
+    if not any(did.startswith(scenario.purpose) for did in outcome.faults):
+        raise TimeoutError(f"In no round it {scenario.purpose}: {outcome.faults}")
     cells = [*work.cells, *probes]
     if scenario.loses_accepted:
         _mark_accepted_uncertain(cells)

@@ -71,6 +71,15 @@ def test_equal_histories_give_equal_states_and_one_wrong_row_of_any_table_is_fou
     assert rows.rows([memory.context.database_url]) == should
 
 
+def test_what_two_shards_have_is_found(memory: Memory) -> None:
+    memory.store("Ann has a bicycle.")
+    url = memory.context.database_url
+    should, both, found = rows.rows([url]), rows.rows([url, url]), Verdict()
+    oracle.compare(found, both, should, {})
+    assert {key[1] for key in both if key[0] == rows.BOTH} >= {"facts", "activity", "namespaces", "vectors", "tallies"}
+    assert len(found.doubled) == len(found.doubled + found.lost + found.torn) > 0
+
+
 def test_what_one_cell_did_to_a_namespace_is_not_taken_for_what_another_did(memory: Memory, twin: Memory) -> None:
     """Whether either was stored is unknown; the first one was, and the namespace's rows show it, too."""
     cells, until = [], datetime.now(UTC)
