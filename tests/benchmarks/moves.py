@@ -37,7 +37,7 @@ START_SECONDS = 60
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
-    """Measure moves between shards by turns, while two processes store and one recalls in the same namespace."""
+    """Measure moves from shard to shard, while two processes store and one recalls in the same namespace."""
     for name, url in _databases(machine):
         with _filled(machine, url, min(size.facts // 2, FACTS)) as context:
             held, longest = _moves(context, MOVES if size.facts > FACTS * 2 else QUICK_MOVES)
@@ -61,17 +61,19 @@ def _filled(machine: Machine, url: str, facts: int) -> Iterator[Context]:
         db.execute(f"create schema {own}")
     within = make_conninfo(url, options=f"-csearch_path={own},public")
     context = _context(machine.redis.url(), within, SHARDS)
-    schema.apply(within, count=SHARDS)
-    for _ in context.each_shard():
-        check_embedder(context)
-    given, _ = texts.write(np.random.default_rng(texts.SEED), facts)
-    for first in range(0, facts, BATCH):
-        _store(context, given[first : first + BATCH])
-    yield context
-    close_pools()
-    with session(_context(machine.redis.url(), url, 1)) as db:
-        for name in (own, *(f"{own}_{shard:04}" for shard in range(1, SHARDS))):
-            db.execute(f"drop schema {name} cascade")
+    try:
+        schema.apply(within, count=SHARDS)
+        for _ in context.each_shard():
+            check_embedder(context)
+        given, _ = texts.write(np.random.default_rng(texts.SEED), facts)
+        for first in range(0, facts, BATCH):
+            _store(context, given[first : first + BATCH])
+        yield context
+    finally:
+        close_pools()
+        with session(_context(machine.redis.url(), url, 1)) as db:
+            for name in (own, *(f"{own}_{shard:04}" for shard in range(1, SHARDS))):
+                db.execute(f"drop schema if exists {name} cascade")
 
 
 def _context(redis_url: str, url: str, shards: int) -> Context:
@@ -92,11 +94,18 @@ def _moves(context: Context, moves: int) -> tuple[list[float], list[float]]:
     place = broker.number_of(NAMESPACE, SHARDS)
     try:
         for event in began:
-            event.wait(START_SECONDS)
+            if not event.wait(START_SECONDS):
+                raise TimeoutError(
+                    f"A process of the load did not begin within {START_SECONDS} s; see its error above."
+                )
         for number in range(moves):
             for value in longest:
                 value.value = 0.0
             moved = shard_moves.move(context, NAMESPACE, (place + number + 1) % SHARDS)
+            if ended := [process.exitcode for process in processes if not process.is_alive()]:
+                raise RuntimeError(
+                    f"Of the load, processes ended during a move, with {ended}: its figure is not valid."
+                )
             held.append(moved.held_ms)
             waited.append(round(max(value.value for value in longest), 1))
             load = os.getloadavg()[0]
