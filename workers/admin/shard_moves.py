@@ -101,13 +101,21 @@ def finish(context: Context) -> int:
         if namespaces.is_on_citus(locked):
             with routing.at(0, 1), connect(context.direct_database_url) as db:
                 _hide_second(context, db)
-        return _delete_left(context)
+        return _delete_left(context, locked)
+
+
+def _with_schema(context: Context, db: Connection) -> Iterator[int]:
+    """Yield each shard that has its schema as the current one; in place of another, the first would be read again."""
+    home = shards.home(db)
+    for number in context.each_shard():
+        if shards.exists(db, home, number):
+            yield number
 
 
 def _hide_second(context: Context, db: Connection) -> None:
     """Hide rows of namespaces that have others on the shard that the directory names."""
     names: dict[int, set[str]] = {}
-    for number in context.each_shard():
+    for number in _with_schema(context, db):
         with transaction(context.database_url) as own:
             names[number] = set(namespaces.all_names(own))
     home, directory = shards.home(db), shards.directory(db)
@@ -118,11 +126,11 @@ def _hide_second(context: Context, db: Connection) -> None:
                 shard_moves.hide(db, name, shards.schema_of(home, number))
 
 
-def _delete_left(context: Context) -> int:
+def _delete_left(context: Context, db: Connection) -> int:
     left = 0
-    for _ in context.each_shard():
-        with transaction(context.database_url) as db:
-            found = [one for one in branches.listed(db, None) if one.name.endswith(shard_moves.LEFT)]
+    for _ in _with_schema(context, db):
+        with transaction(context.database_url) as own:
+            found = [one for one in branches.listed(own, None) if one.name.endswith(shard_moves.LEFT)]
         for one in found:
             while branching.drop_facts(context, one):
                 pass
