@@ -13,7 +13,8 @@ from workers.memory.forget import outcome_of
 from workers.storage import activity
 from workers.storage.connection import connect
 
-SECRET = "Xylophone lessons with Quetzalcoatl cost 4711."
+# a number this long does not occur in a hash by chance
+SECRET = "Xylophone lessons with Quetzalcoatl cost 47110815."
 TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace"
 
 
@@ -22,7 +23,7 @@ def traces(memory: Memory, id_: UUID) -> set[str]:
     found = set()
     for (table,) in memory.rows(TABLES):
         rows = " ".join(row for (row,) in memory.rows(f"select one::text from {table} as one")).lower()
-        words = ("xylophon", "quetzalcoatl", "4711", str(id_), memory.value("select sha256(%s)::text", b"x")[2:20])
+        words = ("xylophon", "quetzalcoatl", "47110815", str(id_), memory.value("select sha256(%s)::text", b"x")[2:20])
         found |= {f"{table}: {word}" for word in words if word in rows}
     return found
 
