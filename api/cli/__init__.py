@@ -9,6 +9,7 @@ import sys
 gc.set_threshold(500_000)
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
+from functools import cache  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Annotated, Any  # noqa: E402
@@ -18,22 +19,21 @@ from typer.core import TyperGroup  # noqa: E402
 
 from workers.errors import EbbError  # noqa: E402
 
-MODULES = {
-    "system": "up down status",
-    "processes": "worker beat flower api mcp",
-    "facts": "store list edit reinforce used forget history pin forgotten restore",
-    "recall": "recall lookup context",
-    "reports": "timeline stats",
-    "index": "index",
-    "graph": "link unlink relate unrelate relations",
-    "decay": "decay prune backfill-decay forecast held consolidate janitor contradictions resolve",
-    "archives": "import export remember",
-    "admin": "purge branch settings reembed reindex migrate",
-    "doctor": "doctor",
-    "keys": "keys",
-    "shards": "shards",
-}
-"""Modules with their commands, in the order of the help; a command loads only its own module."""
+COMMANDS = (
+    ("system", "up down status worker beat flower api mcp"),
+    ("facts", "store list edit reinforce used forget history pin forgotten restore"),
+    ("recall", "recall lookup context"),
+    ("facts", "timeline stats"),
+    ("index", "index"),
+    ("graph", "link unlink relate unrelate relations"),
+    ("decay", "decay prune backfill-decay forecast held consolidate janitor contradictions resolve"),
+    ("archives", "import export remember"),
+    ("admin", "purge branch settings reembed reindex migrate"),
+    ("doctor", "doctor"),
+    ("keys", "keys"),
+    ("admin", "shards"),
+)
+"""Commands in the order of the help, with their modules, which have functions or groups of these names."""
 
 
 class Commands(TyperGroup):
@@ -42,14 +42,21 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the table of commands without truncating sentences, as Typer would."""
         with formatter.section("Commands"):
-            formatter.write_dl([row for module, names in MODULES.items() for row in _sentences(module, names.split())])
+            formatter.write_dl([row for module, names in COMMANDS for row in _sentences(module, names.split())])
 
 
 def _sentences(module: str, names: list[str]) -> list[tuple[str, str]]:
-    """Return commands with the first sentence of their docstrings, read from the source without importing it."""
+    """Return commands with the first sentence of their docstrings."""
+    docs = _docstrings(module)
+    return [(name, docs[name].split("\n\n")[0].replace("\n", " ")) for name in names]
+
+
+@cache
+def _docstrings(module: str) -> dict[str, str]:
+    """Return the docstrings of a module's functions by the names of commands, read without importing it."""
     source = ast.parse(Path(__file__).with_name(f"{module}.py").read_text("utf-8"))
-    functions = {one.name.rstrip("_").replace("_", "-"): one for one in source.body if isinstance(one, ast.FunctionDef)}
-    return [(name, str(ast.get_docstring(functions[name])).split("\n\n")[0].replace("\n", " ")) for name in names]
+    functions = [one for one in source.body if isinstance(one, ast.FunctionDef)]
+    return {one.name.rstrip("_").replace("_", "-"): ast.get_docstring(one) or "" for one in functions}
 
 
 def command_line(name: str = "") -> typer.Typer:
@@ -63,13 +70,16 @@ def command_line(name: str = "") -> typer.Typer:
         rich_markup_mode=None,  # plain help takes a third of the time to print
         callback=_options,
     )
-    wanted = [one for one, names in MODULES.items() if name in names.split()] or MODULES
-    for module in wanted if name not in ("--help", "--version") else ():
-        for own, command in import_module(f"api.cli.{module}").COMMANDS.items():
-            if isinstance(command, typer.Typer):
-                app.add_typer(command, name=own)
+    wanted = [one for one in COMMANDS if name in one[1].split()] or COMMANDS
+    for module, names in wanted if name not in ("--help", "--version") else ():
+        found = vars(import_module(f"api.cli.{module}"))
+        groups = {one.info.name: one for one in found.values() if isinstance(one, typer.Typer)}
+        for own in names.split():
+            if own in groups:
+                app.add_typer(groups[own])
             else:
-                app.command(own)(command)
+                function = own.replace("-", "_")
+                app.command(own)(found.get(function) or found[f"{function}_"])
     return app
 
 

@@ -1,18 +1,21 @@
-"""`ebb purge`, `branch`, `settings`, `reembed`, `reindex` and `migrate`: administration."""
+"""`ebb purge`, `branch`, `settings`, `reembed`, `reindex`, `migrate` and `shards`: administration."""
 
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ebb.contract.admin import BRANCH, BRANCHES, DROP_BRANCH, SETTINGS
 from ebb.contract.decay import PURGE
 
 from api.cli import output
-from api.cli.connection import Everywhere, NamespaceName, Yes, client, configured, located
-from api.cli.operations import Call, command_of
+from api.cli.operations import Call, Everywhere, NamespaceName, Yes, client, command_of, configured, located
+
+if TYPE_CHECKING:
+    from workers.context import Context
 
 WAITS_FOR_WORKERS = 20.0
 MARK = "set for this namespace"
@@ -71,9 +74,8 @@ def _erase(call: Call) -> dict[str, Any]:
 def _scrub(home: Path | None) -> list[str]:
     """Rewrite the servers' files; return those that were not reached."""
     from workers.admin import purge as scrubbing  # noqa: PLC0415 - psycopg is slow to load
-    from workers.context import Context  # noqa: PLC0415
 
-    context = Context(located(home))
+    context = _context(home)
     with output.spinner("tables and logs are rewritten …"):
         return scrubbing.scrub(context, context.now()).left
 
@@ -177,10 +179,9 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
     A database has one embedder, so this is not possible for a single namespace.
     """
-    from workers.context import Context  # noqa: PLC0415
     from workers.memory import embed  # noqa: PLC0415
 
-    context = Context(located(home))
+    context = _context(home)
     total = embed.reset(context)
     with client(home, None) as memory, output.bar("facts") as show:
         memory.send("memory.embed_pending", {})
@@ -203,17 +204,16 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Rebuild the text index of all namespaces in the language EBB_LANGUAGE; workers wait meanwhile."""
     from workers.admin.search_indexes import reindex as reindexing  # noqa: PLC0415
-    from workers.context import Context  # noqa: PLC0415
 
-    own = located(home)
-    context = Context(own)
+    context = _context(home)
+    language = context.settings.language
     with output.bar("namespaces") as show:
         facts = reindexing(context, context.now(), lambda done, total: show(done, done, total))
     if as_json:
-        output.print_json({"facts": facts, "language": own.language})
+        output.print_json({"facts": facts, "language": language})
     else:
-        output.console().print(f"the words of {facts} facts are stemmed as {own.language}")
-        output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={own.language}.")
+        output.console().print(f"the words of {facts} facts are stemmed as {language}")
+        output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={language}.")
 
 
 def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
@@ -233,6 +233,61 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
         output.progress(f"The schema has version {schema.version()}: {ran}")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "purge": purge, "branch": branch, "settings": settings, "reembed": reembed, "reindex": reindex, "migrate": migrate,
-}  # fmt: skip
+moves = typer.Typer(name="shards", no_args_is_help=True)
+
+
+@moves.callback()
+def shards() -> None:
+    """List shards, add one, and move namespaces between them."""
+
+
+@moves.command(name="list")
+def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """List the shards with their schemas, numbers of namespaces and facts, and sizes."""
+    from workers.admin import shards  # noqa: PLC0415 - psycopg is slow to load
+
+    found = [asdict(one) for one in shards.listed(_context(home))]
+    if as_json:
+        output.print_json({"shards": found})
+    else:
+        output.print_table(list(found[0]), [list(one.values()) for one in found])
+
+
+@moves.command()
+def add(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
+    """Create the next shard. Then raise EBB_SHARDS in every process, and new namespaces use it too."""
+    from workers.admin import shards  # noqa: PLC0415
+
+    number = shards.add(_context(home), output.progress)
+    if as_json:
+        output.print_json({"shard": number})
+    else:
+        output.console().print(f"Shard {number} is there: restart every process with EBB_SHARDS={number + 1}.")
+
+
+@moves.command()
+def move(
+    namespace: Annotated[str, typer.Argument(help="Which namespace.", metavar="NAMESPACE")],
+    shard: Annotated[int, typer.Argument(help="Where to, as `ebb shards list` numbers them.", metavar="SHARD")],
+    home: output.HomeFolder = None,
+    as_json: output.Json = False,
+) -> None:
+    """Move a namespace to another shard while it is in use; an interrupted move has moved everything or nothing."""
+    from workers.admin import shard_moves  # noqa: PLC0415
+    from workers.validation import namespace_name  # noqa: PLC0415
+
+    with output.spinner("rows are copied …"):
+        done = shard_moves.move(_context(home), namespace_name(namespace), shard)
+    if as_json:
+        output.print_json(asdict(done))
+    elif done.old == done.new:
+        output.console().print(f"{done.namespace} is on shard {done.new} already", markup=False)
+    else:
+        said = f"{done.namespace}: {done.rows} rows moved from shard {done.old} to {done.new}; writes waited"
+        output.console().print(f"{said} {done.held_ms:.0f} ms", markup=False)
+
+
+def _context(home: Path | None) -> "Context":
+    from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
+
+    return Context(located(home))

@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
@@ -12,8 +12,7 @@ import typer
 from ebb.contract.conversation import MOST_MESSAGES, REMEMBER
 
 from api.cli import output
-from api.cli.connection import Everywhere, NamespaceName, client, configured, located
-from api.cli.operations import Call, command_of
+from api.cli.operations import Call, Everywhere, NamespaceName, client, command_of, configured, located
 from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -197,6 +196,3 @@ def _new(file: Path) -> Iterator[TextIO]:
 def _plain(value: Any) -> str:
     shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
     return shown.replace("+00:00", "Z")
-
-
-COMMANDS: dict[str, Callable[..., None]] = {"import": import_, "export": export, "remember": remember}

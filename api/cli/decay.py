@@ -1,6 +1,5 @@
 """`ebb decay`, `prune`, `forecast`, `held`, `consolidate`, `janitor` and others: decay and hygiene."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -8,8 +7,7 @@ from ebb.contract.decay import BACKFILL, CONSOLIDATE, DECAY, HELD, JANITOR, JANI
 from ebb.contract.reports import CONTRADICTIONS, FORECAST
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client
-from api.cli.operations import Call, command, command_of
+from api.cli.operations import Call, NamespaceName, client, command, command_of
 
 ANY_INSTANT = {"now": "With --dry-run any instant, such as a year from now."}
 COLUMNS = ("warm", "cold", "compressed", "fingerprinted", "stale", "forgotten", "held")
@@ -271,9 +269,3 @@ def resolve(
         output.console().print(f"[green]accepted[/green] {' and '.join(answer['accepted'])}")
     else:
         output.console().print(f"[green]kept[/green] {answer['kept']}, superseded {', '.join(answer['superseded'])}")
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "decay": decay, "prune": prune, "backfill-decay": backfill_decay, "forecast": forecast, "held": held,
-    "consolidate": consolidate, "janitor": janitor, "contradictions": contradictions, "resolve": resolve,
-}  # fmt: skip

@@ -9,7 +9,7 @@ import typer
 from ebb.contract.admin import DOCTOR
 
 from api.cli import output
-from api.cli.connection import Everywhere, NamespaceName, client, located
+from api.cli.operations import Everywhere, NamespaceName, client, located
 from workers.errors import EbbError, UnavailableError
 
 if TYPE_CHECKING:
@@ -285,6 +285,3 @@ def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:
         named = f" ({fault['first'][0]} …)" if fault["first"] else ""
         screen.print(mark, f"{fault['facts']} facts, {fault['fault']}: {fault['meaning']}{named}")
     screen.print(f"{facts['examined']} facts examined; {done}")
-
-
-COMMANDS: dict[str, Callable[..., None]] = {"doctor": doctor}

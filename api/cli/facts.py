@@ -1,11 +1,10 @@
-"""Commands on single facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore` and others."""
+"""Commands on facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore`, `timeline`, `stats` and others."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ebb.contract.facts import EDIT, STORE
-from ebb.contract.reports import FACTS
+from ebb.contract.reports import FACTS, STATS, TIMELINE
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
 
 from api.cli import output
@@ -269,7 +268,40 @@ def _until(instant: str | None) -> str:
     return "for good" if instant is None else f"until {instant}"
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "store": store, "list": list_, "edit": edit, "reinforce": reinforce, "used": used, "forget": forget,
-    "history": history, "pin": pin, "forgotten": forgotten, "restore": restore,
-}  # fmt: skip
+STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
+
+
+@command(TIMELINE, arguments=("entity", "key"), left_out=("cursor",))
+def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
+    """Show what a property of an entity was, from when to when, and who said so, the earliest first."""
+    if not found["statements"]:
+        about = output.escape_markup(f"{asked['key']!r} of {asked['entity']!r}")
+        output.console().print(f"Nothing in {namespace!r} says anything of {about}.")
+        return
+    headings = ["from", "until", "value", "said by", "on", "state", "text"]
+    output.print_table(headings, [_stated(one) for one in found["statements"]])
+    if found["next"]:
+        output.console().print("There are more: raise --limit.", style="dim")
+
+
+def _stated(one: dict[str, Any]) -> list[Any]:
+    turn = "" if one["turn"] is None else f" turn {one['turn']}"
+    said_by = [one["role"], one["source"], None if one["session"] is None else f"session {one['session']}{turn}"]
+    days = [one[name] and one[name][:10] for name in ("valid_from", "valid_until", "said_at")]
+    return [*days[:2], one["value"], ", ".join(filter(None, said_by)), days[2], one["state"], one["text"]]
+
+
+@command(STATS)
+def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
+    """Show what a namespace holds, and how far it has faded."""
+    rows = [
+        [STATS_LABELS.get(name, name.replace("_", " ")), _counts(value) if isinstance(value, dict) else value]
+        for name, value in found.items()
+    ]
+    output.print_table(["", namespace], rows)
+    if found["held"]:
+        output.warn_held(found["held"])
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"

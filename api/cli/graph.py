@@ -1,14 +1,12 @@
 """`ebb link`, `unlink`, `relate`, `unrelate` and `relations`: links between facts, relations between entities."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from ebb.contract.graph import LINK, RELATE, UNLINK, UNRELATE
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client
-from api.cli.operations import command
+from api.cli.operations import NamespaceName, client, command
 
 COLUMNS = ("from", "type", "to", "weight", "lastObserved")
 PASSED = {
@@ -95,8 +93,3 @@ def _show_edges(edges: list[dict[str, Any]]) -> None:
 
 def _show_removed(done: dict[str, Any], what: str) -> None:
     output.console().print(f"[yellow]removed[/yellow] {done['removed']} {what}{'' if done['removed'] == 1 else 's'}")
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "link": link, "unlink": unlink, "relate": relate, "unrelate": unrelate, "relations": relations,
-}  # fmt: skip

@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 from ebb.contract import documents
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client, located, sender
+from api.cli.operations import NamespaceName, client, located, sender
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
@@ -139,6 +138,3 @@ def _show(done: "Sync", *, as_json: bool) -> None:
         errors.print(f"skipped {one['path']}: {one['error']}", style="yellow", markup=False)
     for one in done.failed:
         errors.print(f"failed  {one['path']}: {one['error']}", style="red", markup=False)
-
-
-COMMANDS: dict[str, Callable[..., None]] = {"index": index}

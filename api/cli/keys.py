@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.connection import NamespaceName, located
+from api.cli.operations import NamespaceName, located
 from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from workers.context import Context
 
-commands = typer.Typer(no_args_is_help=True)
+commands = typer.Typer(name="keys", no_args_is_help=True)
 
 Scopes = Annotated[
     list[str] | None,
@@ -126,6 +126,3 @@ def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
 
     settings = located(home)
     return Context(settings), namespace_name(namespace or settings.namespace)
-
-
-COMMANDS = {"keys": commands}

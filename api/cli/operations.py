@@ -1,24 +1,74 @@
-"""Commands of operations: their options are derived from the operation's parameters."""
+"""What commands share: settings, a client of the running system, and options derived from operations."""
 
+import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_origin
 
 import typer
 from ebb.contract.operation import SHARED, Operation, parameters, plain_type
 from pydantic.fields import FieldInfo
 
 from api.cli import output
-from api.cli.connection import NamespaceName, client, sender
 
 if TYPE_CHECKING:
     from api.client import Client
     from api.transport import Sender
+    from workers.settings import Settings
+
+S = TypeVar("S", bound="Sender")
+
+NamespaceName = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Whose memory; else EBB_NAMESPACE, else `default`.")
+]
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")]
+Everywhere = Annotated[bool, typer.Option("--all", help="Every namespace.")]
+
+
+def configured(home: Path | None) -> "Settings":
+    """Return the settings of the environment, with another home if given."""
+    from workers.settings import Settings  # noqa: PLC0415
+
+    settings = Settings.from_environment()
+    return settings.model_copy(update={"home": home}) if home else settings
+
+
+def located(home: Path | None) -> "Settings":
+    """Return the settings with the addresses of the running servers."""
+    from api.up.home import locate  # noqa: PLC0415
+
+    return locate(configured(home))
+
+
+@contextlib.contextmanager
+def client(home: Path | None, namespace: str | None) -> Iterator["Client"]:
+    """Yield a client of one namespace, closed at the end of the block."""
+    from api.client import Client  # noqa: PLC0415 - Celery is slow to load
+
+    with contextlib.closing(_opened(Client, home, namespace)) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def sender(home: Path | None, namespace: str | None) -> Iterator["Sender"]:
+    """Yield a sender of operations for one namespace, closed at the end of the block."""
+    from api.transport import Sender  # noqa: PLC0415 - Celery is slow to load
+
+    with contextlib.closing(_opened(Sender, home, namespace)) as opened:
+        yield opened
+
+
+def _opened(kind: "type[S]", home: Path | None, namespace: str | None) -> "S":
+    from workers.validation import namespace_name  # noqa: PLC0415
+
+    settings = located(home)
+    name = namespace_name(namespace or settings.namespace)
+    return kind(settings.broker_of(name), name)
 
 
 @dataclass
@@ -31,7 +81,7 @@ class Call:
     given: dict[str, Any]
     own: dict[str, Any]
     as_json: bool
-    stack: ExitStack
+    stack: contextlib.ExitStack
 
     @cached_property
     def memory(self) -> "Client":
@@ -124,7 +174,7 @@ def command_of(
                 given[reads] = sys.stdin.read()
             alone = {name: given.pop(name) for name in others}
             known = {name: value for name, value in given.items() if value is not None}
-            with ExitStack() as stack:
+            with contextlib.ExitStack() as stack:
                 run(Call(operation, namespace, home, known, alone, as_json, stack))
 
         typed.__doc__, typed.__name__ = run.__doc__, run.__name__

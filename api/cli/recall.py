@@ -1,7 +1,7 @@
 """`ebb recall`, `lookup` and `context`: search."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -213,10 +213,3 @@ def _by_meaning(meaning: dict[str, Any] | None) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "recall": recall,
-    "lookup": lookup,
-    "context": context,
-}
