@@ -70,17 +70,17 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
 
 
 class _Handover(Response):
-    """A response that the session manager writes; `body` is that of the request if it was read."""
+    """A response that the session manager writes to a request with this body."""
 
-    def __init__(self, server: _Server, body: bytes | None) -> None:
+    def __init__(self, server: _Server, body: bytes) -> None:
         super().__init__()
         self._server = server
         self._read = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the session manager read the request and answer it."""
+        """Let the session manager answer the request."""
         manager = await self._server.manager()
-        await manager.handle_request(scope, receive if self._read is None else self._again(receive), send)
+        await manager.handle_request(scope, self._again(receive), send)
 
     def _again(self, receive: Receive) -> Receive:
         """Return a `receive` that begins with the body that was read."""
@@ -116,12 +116,16 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
 
     A call for which an access token lacks the scope is refused with 403: its client then asks its user for more.
     With a key the tool's answer says so, because an agent has no other way to learn it.
+
+    The body is read here, because the session manager answers 500 to one that ends early, is too long or too slow.
     """
-    body = None
-    if who.has_token and not who.scopes.issuperset(SCOPES):
-        body = await request.body()
-        if scope := await anyio.to_thread.run_sync(_scope_of, body):
-            who.check(scope)
+    body = await request.body()
+    if (
+        who.has_token
+        and not who.scopes.issuperset(SCOPES)
+        and (scope := await anyio.to_thread.run_sync(_scope_of, body))
+    ):
+        who.check(scope)
     return _Handover(request.app.state.mcp, body)
 
 

@@ -9,9 +9,10 @@ from ebb.contract.faults import MOST_FAULTS, fault, joined
 from ebb.contract.operation import EXAMPLE_ID
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from workers.errors import BusyError, EbbError, LateError
@@ -21,6 +22,9 @@ RETRY_SECONDS = 5
 BUSY_SECONDS = 10
 METADATA = "/.well-known/oauth-protected-resource"
 """Path of the metadata of the protected resource, which MCP clients read, also followed by the path of the tools."""
+
+GONE = 499
+"""Status in the log and in metrics of a request whose client disconnected before its body was complete."""
 
 MCP = "/mcp"
 """Path of MCP's messages."""
@@ -93,6 +97,7 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(EbbError, _domain)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unforeseen)
 
 
@@ -160,6 +165,10 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(_methods(request))
     return response
+
+
+def _gone(_: Request, __: Exception) -> Response:
+    return Response(status_code=GONE)
 
 
 def _methods(request: Request) -> list[str]:

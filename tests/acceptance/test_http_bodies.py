@@ -1,8 +1,10 @@
 """Request bodies of the API: refused before they are read, bounded, and never blocking others."""
 
 import json
+import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +13,7 @@ import pytest
 from ebb.contract.facts import STORE_MANY
 from ebb.contract.faults import MOST_FAULTS
 from live_api import make_key, serving
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 
 pytestmark = pytest.mark.acceptance
 
@@ -26,10 +28,14 @@ def served(live: LiveSystem) -> Iterator[httpx2.Client]:
         yield client
 
 
+def _connect(client: httpx2.Client) -> socket.socket:
+    where = urlsplit(str(client.base_url))
+    return socket.create_connection((where.hostname, where.port or 80))
+
+
 def _first_line(client: httpx2.Client, *lines: str) -> str:
     """Return the status line in answer to a request whose body is never sent."""
-    where = urlsplit(str(client.base_url))
-    with socket.create_connection((where.hostname, where.port or 80)) as connection:
+    with _connect(client) as connection:
         connection.sendall("\r\n".join([*lines, "Host: 127.0.0.1", "", ""]).encode())
         return connection.recv(64).decode().partition("\r\n")[0]
 
@@ -59,6 +65,33 @@ def test_a_body_of_one_fact_is_bounded_and_the_refusal_names_the_way_for_many(
     values = json.dumps({"facts": [{"text": "Mira bakes.", "metadata": {"all": [[]] * 300_000}}]})
     answer = served.post(BATCH, content=values, headers=headers)
     assert (answer.status_code, "in pieces" in answer.json()["detail"]) == (413, True)
+
+
+@pytest.mark.parametrize("path", ["/memory/facts", "/mcp"])
+@pytest.mark.parametrize("sent", ['Content-Length: 100\r\n\r\n{"text":', "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"])
+def test_a_client_that_disconnects_in_the_middle_of_its_body_is_no_error_of_the_server(
+    live: LiveSystem, served: httpx2.Client, path: str, sent: str
+) -> None:
+    ((name, key),) = make_key(live, "bodies").items()
+    head = [f"POST {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json", f"{name}: {key}"]
+    accepts = "Accept: application/json, text/event-stream"
+    log = live.folder / "api.log"
+    before = log.stat().st_size
+    with _connect(served) as connection:
+        connection.sendall("\r\n".join([*head, accepts, sent]).encode())
+    found = eventually(lambda: re.search(f"POST {path} (\\d+) in", _after(log, before)), "the request is logged")
+    assert (found[1], "Traceback" in _after(log, before)) == ("499", False)
+
+
+def _after(log: Path, place: int) -> str:
+    return log.read_bytes()[place:].decode()
+
+
+def test_a_body_of_unknown_length_is_bounded(live: LiveSystem, served: httpx2.Client) -> None:
+    headers = JSON | make_key(live, "bodies") | {"accept": "application/json, text/event-stream"}
+    for path in ("/memory/recall", "/mcp"):
+        answer = served.post(path, content=iter([b" " * MEBIBYTE] * 3), headers=headers)
+        assert (answer.status_code, "EBB_MAX_BODY" in answer.text) == (413, True), path
 
 
 def test_the_largest_fact_fits(live: LiveSystem, served: httpx2.Client) -> None:
