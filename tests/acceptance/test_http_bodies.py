@@ -68,7 +68,7 @@ def test_a_body_of_one_fact_is_bounded_and_the_refusal_names_the_way_for_many(
 
 
 @pytest.mark.parametrize("path", ["/memory/facts", "/mcp"])
-@pytest.mark.parametrize("sent", ['Content-Length: 100\r\n\r\n{"text":', "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"])
+@pytest.mark.parametrize("sent", ["Content-Length: 100\r\n\r\n[", "Transfer-Encoding: chunked\r\n\r\n1\r\n[\r\n"])
 def test_a_client_that_disconnects_in_the_middle_of_its_body_is_no_error_of_the_server(
     live: LiveSystem, served: httpx2.Client, path: str, sent: str
 ) -> None:
