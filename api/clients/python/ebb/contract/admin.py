@@ -3,12 +3,11 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from ebb.contract.facts import Lives
 from ebb.contract.operation import (
     BATCH_SECONDS,
-    LONG_SECONDS,
     STORE_SECONDS,
     Answer,
     Operation,
@@ -17,6 +16,10 @@ from ebb.contract.operation import (
     Rejected,
     Scoped,
     Timed,
+    administers,
+    examples,
+    reads,
+    writes,
 )
 from ebb.contract.values import MOST_DAYS, Flag, Instant, Shallow, Whole, whole_days
 
@@ -27,7 +30,7 @@ Older = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=MOST_DAYS)]
 class Examine(Reaching):
     """Examine facts, and with `mend` repair them; return the faults and the condition of Redis."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"mend": False}]})
+    model_config = examples({"mend": False})
 
     mend: Annotated[Flag, Field(description="put right what is wrong with facts")] = False
 
@@ -38,7 +41,7 @@ class MakeBranch(Scoped):
     Repeating it copies nothing twice.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"days": 365}]})
+    model_config = examples({"days": 365})
 
     older: Annotated[Older, Field(description="by how many days its instants are older, as 365 or `365d`")]
 
@@ -59,13 +62,9 @@ class ChangeSettings(Timed):
     The answer has the effective settings and the namespace's own.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"set": {"hygiene.confidenceDecay.halfLife": 60, "hygiene.episodicTTL": False}},
-                {"unset": ["hygiene.confidenceDecay"]},
-            ]
-        }
+    model_config = examples(
+        {"set": {"hygiene.confidenceDecay.halfLife": 60, "hygiene.episodicTTL": False}},
+        {"unset": ["hygiene.confidenceDecay"]},
     )
 
     set: Annotated[Annotated[dict[str, Any], Shallow] | None, Field(description="values by their paths, or nested")] = (
@@ -93,7 +92,7 @@ RELATION: dict[str, Any] = {
 class ImportRecords(Timed):
     """Import records of an archive: facts with their past, links and relations."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"records": [RELATION]}]})
+    model_config = examples({"records": [RELATION]})
 
     records: Annotated[list[Any], Field(min_length=1, description="lines of an export, as JSON objects")]
 
@@ -200,21 +199,23 @@ class Imported(Answer):
 
 
 DAYS = {"older": "days"}
-DOCTOR = Operation("memory.doctor", Examine, Examined, "maintenance", "admin", "POST /memory/doctor", LONG_SECONDS)
-BRANCH = Operation(
-    "memory.branch", MakeBranch, Branched, "maintenance", "admin", "POST /memory/branches", LONG_SECONDS, accepted=True,
-    spelled=DAYS,
-)  # fmt: skip
-BRANCHES = Operation("memory.branches", ListBranches, Branches, "recall", route="GET /memory/branches")
-DROP_BRANCH = Operation(
-    "memory.drop_branch", DropBranches, BranchesDropped, "maintenance", "admin", "DELETE /memory/branches",
-    LONG_SECONDS, accepted=True, spelled=DAYS,
-)  # fmt: skip
+DOCTOR = administers("memory.doctor", Examine, Examined, "POST /memory/doctor")
+BRANCH = administers("memory.branch", MakeBranch, Branched, "POST /memory/branches", accepted=True, spelled=DAYS)
+BRANCHES = reads("memory.branches", ListBranches, Branches, "GET /memory/branches")
+DROP_BRANCH = administers(
+    "memory.drop_branch", DropBranches, BranchesDropped, "DELETE /memory/branches", accepted=True, spelled=DAYS
+)
 SETTINGS = Operation(
-    "memory.settings", ChangeSettings, NamespaceSettings, "recall", "admin", "PATCH /memory/settings", STORE_SECONDS,
+    "memory.settings",
+    ChangeSettings,
+    NamespaceSettings,
+    "recall",
+    "admin",
+    "PATCH /memory/settings",
+    STORE_SECONDS,
     accepted=True,
-)  # fmt: skip
+)
 SYSTEM_TIME_SERIES = Operation(
     "memory.system_course", ShowSystemTimeSeries, SystemTimeSeries, "recall", "system", "GET /system/time-series"
 )
-IMPORT = Operation("memory.bring_back", ImportRecords, Imported, "store", "write", "POST /memory/import", BATCH_SECONDS)
+IMPORT = writes("memory.bring_back", ImportRecords, Imported, "POST /memory/import", BATCH_SECONDS, accepted=False)

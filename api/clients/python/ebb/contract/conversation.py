@@ -3,10 +3,10 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ebb.contract.facts import Source, Statement
-from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Operation
+from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, examples, writes
 from ebb.contract.values import Flag, Session
 
 MOST_MESSAGES = 1_000
@@ -22,13 +22,7 @@ class Remember(Statement):
     System instructions and injected contexts are left out.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"messages": [{"role": "user", "content": "I moved to Leipzig."}], "session": "2026-11-22"},
-            ]
-        }
-    )
+    model_config = examples({"messages": [{"role": "user", "content": "I moved to Leipzig."}], "session": "2026-11-22"})
 
     messages: Annotated[list[Any], Field(min_length=1, max_length=MOST_MESSAGES, description=MESSAGES)]
     session: Annotated[Session | None, Field(description="the conversation that they are from")] = None
@@ -55,6 +49,4 @@ class Remembered(Answer):
     left_out: Annotated[list[int], Field(description="the places of messages without words, or to the system")]
 
 
-REMEMBER = Operation(
-    "memory.remember", Remember, Remembered, "store", "write", "POST /memory/remember", BATCH_SECONDS, accepted=True
-)
+REMEMBER = writes("memory.remember", Remember, Remembered, "POST /memory/remember", BATCH_SECONDS)

@@ -4,19 +4,20 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ebb.contract.operation import (
     BATCH_SECONDS,
     EXAMPLE_ID,
-    LONG_SECONDS,
-    STORE_SECONDS,
     Answer,
-    Operation,
     Page,
     Reaching,
     Scoped,
     Timed,
+    administers,
+    examples,
+    reads,
+    writes,
 )
 from ebb.contract.values import MOST_FACTS, Cursor, FactIds, Flag, Instant, Limit
 
@@ -26,7 +27,7 @@ NOW = "the instant of the pass; only with `dry_run` one in the future"
 class Decay(Reaching):
     """Run one pass over due facts, which cool, lose dimensions or are forgotten; return its counters at the end."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}, {}]})
+    model_config = examples({"dry_run": True}, {})
 
     dry_run: Annotated[Flag, Field(description="only count what would happen")] = False
     force: Annotated[Flag, Field(description="forget past EBB_FORGET_LIMIT")] = False
@@ -36,7 +37,7 @@ class Decay(Reaching):
 class Prune(Reaching):
     """Forget expired facts (hard), and halve the confidence of those near their expiry or forget them (soft)."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
+    model_config = examples({"dry_run": True})
 
     hard: Annotated[Flag, Field(description="forget what has expired")] = True
     soft: Annotated[Flag, Field(description="halve or remove what nears its expiry")] = True
@@ -51,7 +52,7 @@ class Backfill(Reaching):
     `prune` is true.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
+    model_config = examples({"dry_run": True})
 
     dry_run: Annotated[Flag, Field(description="only say what would change")] = False
     prune: Annotated[
@@ -76,7 +77,7 @@ class Consolidate(Reaching):
     With `everywhere` each namespace with new facts gets a run of its own.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"apply": True}]})
+    model_config = examples({"apply": True})
 
     apply: Annotated[Flag, Field(description="merge them")] = False
     force: Annotated[Flag, Field(description="merge past EBB_FORGET_LIMIT")] = False
@@ -89,7 +90,7 @@ class RunJanitor(Reaching):
     With `everywhere` each namespace with due facts gets a run of its own.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}]})
+    model_config = examples({})
 
     now: Annotated[
         Instant | None, Field(description="the instant of the run, which is not ahead of the database's clock")
@@ -110,7 +111,7 @@ class ListHeld(Scoped):
 class Decide(Timed):
     """A decision on held facts."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID]}, {"everything": True}]})
+    model_config = examples({"ids": [EXAMPLE_ID]}, {"everything": True})
 
     ids: Annotated[
         Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None, Field(description="these facts")
@@ -135,7 +136,7 @@ class Purge(Reaching):
     Facts that decay forgot are moved to deep memory, and erased from there after EBB_DEEP_DAYS, by default never.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"dry_run": True}]})
+    model_config = examples({"dry_run": True})
 
     dry_run: Annotated[Flag, Field(description="only count what would be erased")] = False
 
@@ -301,29 +302,18 @@ class Purged(Answer):
     ended_before: datetime | None = None
 
 
-DECAY = Operation(
-    "decay.plan", Decay, Decayed, "maintenance", "admin", "POST /memory/decay?everywhere", LONG_SECONDS,
-    accepted=True,
-)  # fmt: skip
-PRUNE = Operation("decay.prune", Prune, Pruned, "maintenance", "admin", "POST /memory/prune", LONG_SECONDS)
-BACKFILL = Operation(
-    "decay.backfill", Backfill, Backfilled, "maintenance", "admin", "POST /memory/backfill", LONG_SECONDS
+DECAY = administers("decay.plan", Decay, Decayed, "POST /memory/decay?everywhere", accepted=True)
+PRUNE = administers("decay.prune", Prune, Pruned, "POST /memory/prune")
+BACKFILL = administers("decay.backfill", Backfill, Backfilled, "POST /memory/backfill")
+RUNS = reads("decay.runs", ListRuns, Runs, "GET /memory/decay/runs", spelled={"everything": "everywhere"})
+CONSOLIDATE = administers(
+    "memory.consolidate", Consolidate, Consolidated, "POST /memory/consolidate", accepted=True, inside=("everywhere",)
 )
-RUNS = Operation(
-    "decay.runs", ListRuns, Runs, "recall", route="GET /memory/decay/runs", spelled={"everything": "everywhere"}
+JANITOR = administers(
+    "memory.janitor", RunJanitor, Janitor, "POST /memory/janitor", accepted=True, inside=("everywhere",)
 )
-CONSOLIDATE = Operation(
-    "memory.consolidate", Consolidate, Consolidated, "maintenance", "admin", "POST /memory/consolidate", LONG_SECONDS,
-    accepted=True, inside=("everywhere",),
-)  # fmt: skip
-JANITOR = Operation(
-    "memory.janitor", RunJanitor, Janitor, "maintenance", "admin", "POST /memory/janitor", LONG_SECONDS, accepted=True,
-    inside=("everywhere",),
-)  # fmt: skip
-JANITOR_SNAPSHOT = Operation("memory.janitor_snapshot", ShowJanitor, Janitor, "recall", route="GET /memory/janitor")
-HELD = Operation("memory.held", ListHeld, HeldFacts, "recall", route="GET /memory/held")
-LET_GO = Operation(
-    "memory.let_go", LetGo, Decided, "store", "write", "POST /memory/held/let-go", STORE_SECONDS, accepted=True
-)
-KEEP = Operation("memory.keep", Keep, Decided, "store", "write", "POST /memory/held/keep", STORE_SECONDS, accepted=True)
-PURGE = Operation("memory.purge", Purge, Purged, "maintenance", "admin", "POST /memory/purge", BATCH_SECONDS)
+JANITOR_SNAPSHOT = reads("memory.janitor_snapshot", ShowJanitor, Janitor, "GET /memory/janitor")
+HELD = reads("memory.held", ListHeld, HeldFacts, "GET /memory/held")
+LET_GO = writes("memory.let_go", LetGo, Decided, "POST /memory/held/let-go")
+KEEP = writes("memory.keep", Keep, Decided, "POST /memory/held/keep")
+PURGE = administers("memory.purge", Purge, Purged, "POST /memory/purge", BATCH_SECONDS)

@@ -18,7 +18,18 @@ from pydantic import (
 )
 
 from ebb.contract.faults import show
-from ebb.contract.operation import BATCH_SECONDS, STORE_SECONDS, Answer, Operation, Params, Scoped, Timed
+from ebb.contract.operation import (
+    BATCH_SECONDS,
+    STORE_SECONDS,
+    Answer,
+    Operation,
+    Params,
+    Scoped,
+    Timed,
+    examples,
+    reads,
+    writes,
+)
 from ebb.contract.values import (
     LONGEST_FIELD,
     LONGEST_METADATA,
@@ -118,11 +129,7 @@ class Index(Timed):
     If a later reading is stored already, nothing is done, and the answer says `outdated`.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"path": "notes/boat.md", "chunks": [{"text": "The sail is red."}], "digest": "0" * 64}]
-        }
-    )
+    model_config = examples({"path": "notes/boat.md", "chunks": [{"text": "The sail is red."}], "digest": "0" * 64})
 
     path: Annotated[File, Field(description="the folder's name and the path in it")]
     chunks: Annotated[list[Chunk], Field(max_length=MOST_FACTS, description="the parts of the file, in order")]
@@ -133,7 +140,7 @@ class Index(Timed):
 class Upload(Timed):
     """Keep a Markdown text as a file: it is cut into chunks, which take the place of those of its path."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"path": "notes/boat.md", "text": "# Boat\n\nOak."}]})
+    model_config = examples({"path": "notes/boat.md", "text": "# Boat\n\nOak."})
 
     path: Annotated[File, Field(description="the name of a folder, which is not there on disk, and the path in it")]
     text: Annotated[Text, Field(max_length=LONGEST_UPLOAD, description="Markdown")]
@@ -145,7 +152,7 @@ class RegisterFolder(Scoped):
     Workers must see the folder under this path, and it must be below one that `EBB_FOLDERS` names.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"path": "/srv/notes"}]})
+    model_config = examples({"path": "/srv/notes"})
 
     path: Annotated[Value, Field(pattern="^/", description="where the folder is, an absolute path")]
     name: Annotated[Folder | None, Field(description="what paths begin with; else the folder's own name")] = None
@@ -164,7 +171,7 @@ class ListFolders(Scoped):
 class Unindex(Scoped):
     """Erase the chunks of removed files."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"paths": ["notes/boat.md"]}]})
+    model_config = examples({"paths": ["notes/boat.md"]})
 
     paths: Annotated[list[File], Field(min_length=1, max_length=MOST_FACTS, description="the paths of the files")]
 
@@ -188,13 +195,13 @@ class PutItem(NewItem, Timed):
     It is found by its `text`, if it has one. With a `ttl` it ends after that time without use; else it stays.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [DRINK]})
+    model_config = examples(DRINK)
 
 
 class PutItems(Timed):
     """Store many documents as one task, each replacing an existing one; no path and key may occur twice."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"items": [DRINK]}]})
+    model_config = examples({"items": [DRINK]})
 
     items: Annotated[list[NewItem], Field(min_length=1, max_length=MOST_RESULTS, description="the documents")]
 
@@ -216,17 +223,13 @@ class ItemQuery(Params):
 class ListItems(ItemQuery, Timed):
     """Return items below a path, newest first, or the best for a query, or the one with a key."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "query": "tea"}]})
+    model_config = examples({"path": ["users", "mira"], "query": "tea"})
 
 
 class ListManyItems(Timed):
     """Answer many queries for items as one task, each with its own page, in order."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"queries": [{"path": ["users"], "query": "tea"}, {"path": ["users", "mira"]}]}]
-        }
-    )
+    model_config = examples({"queries": [{"path": ["users"], "query": "tea"}, {"path": ["users", "mira"]}]})
 
     queries: Annotated[list[ItemQuery], Field(min_length=1, max_length=MOST_QUESTIONS, description="the questions")]
 
@@ -234,7 +237,7 @@ class ListManyItems(Timed):
 class DropItem(Timed):
     """Forget the item under a path and key."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"path": ["users", "mira"], "key": "drink"}]})
+    model_config = examples({"path": ["users", "mira"], "key": "drink"})
 
     path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
     key: Annotated[Name, Field(description="the name of the item at its path")]
@@ -344,35 +347,32 @@ class ItemPaths(Answer):
     paths: list[Labels]
 
 
-DOCUMENTS = Operation(
-    "memory.documents", ListDocuments, Documents, "recall", route="GET /memory/documents", seconds=STORE_SECONDS
-)
-INDEX = Operation("memory.index", Index, Indexed, "store", "write", "PUT /memory/documents", seconds=STORE_SECONDS)
-UPLOAD = Operation("memory.upload", Upload, Indexed, "store", "write", "POST /memory/documents", seconds=STORE_SECONDS)
-UNINDEX = Operation(
-    "memory.unindex", Unindex, Unindexed, "store", "write", "POST /memory/documents/unindex", seconds=STORE_SECONDS
-)
+DOCUMENTS = reads("memory.documents", ListDocuments, Documents, "GET /memory/documents", STORE_SECONDS)
+INDEX = writes("memory.index", Index, Indexed, "PUT /memory/documents", accepted=False)
+UPLOAD = writes("memory.upload", Upload, Indexed, "POST /memory/documents", accepted=False)
+UNINDEX = writes("memory.unindex", Unindex, Unindexed, "POST /memory/documents/unindex", accepted=False)
 REGISTER_FOLDER = Operation(
-    "memory.register_folder", RegisterFolder, RegisteredFolder, "maintenance", "system", "POST /memory/folders",
+    "memory.register_folder",
+    RegisterFolder,
+    RegisteredFolder,
+    "maintenance",
+    "system",
+    "POST /memory/folders",
     STORE_SECONDS,
-)  # fmt: skip
+)
 UNREGISTER_FOLDER = Operation(
-    "memory.unregister_folder", UnregisterFolder, UnregisteredFolder, "maintenance", "system",
-    "DELETE /memory/folders", STORE_SECONDS,
-)  # fmt: skip
-FOLDERS = Operation("memory.folders", ListFolders, RegisteredFolders, "recall", route="GET /memory/folders")
-PUT_ITEM = Operation(
-    "memory.put_item", PutItem, Put, "store", "write", "PUT /memory/items", STORE_SECONDS, accepted=True
+    "memory.unregister_folder",
+    UnregisterFolder,
+    UnregisteredFolder,
+    "maintenance",
+    "system",
+    "DELETE /memory/folders",
+    STORE_SECONDS,
 )
-PUT_ITEMS = Operation(
-    "memory.put_items", PutItems, PutMany, "store", "write", "PUT /memory/items/batch", BATCH_SECONDS, accepted=True
-)
-ITEMS = Operation("memory.items", ListItems, Items, "recall", route="POST /memory/items/search")
-MANY_ITEMS = Operation(
-    "memory.many_items", ListManyItems, ItemPages, "recall", route="POST /memory/items/search/batch",
-    seconds=STORE_SECONDS,
-)  # fmt: skip
-DROP_ITEM = Operation(
-    "memory.drop_item", DropItem, Dropped, "store", "write", "POST /memory/items/drop", STORE_SECONDS, accepted=True
-)
-ITEM_PATHS = Operation("memory.item_paths", ListItemPaths, ItemPaths, "recall", route="GET /memory/items/paths")
+FOLDERS = reads("memory.folders", ListFolders, RegisteredFolders, "GET /memory/folders")
+PUT_ITEM = writes("memory.put_item", PutItem, Put, "PUT /memory/items")
+PUT_ITEMS = writes("memory.put_items", PutItems, PutMany, "PUT /memory/items/batch", BATCH_SECONDS)
+ITEMS = reads("memory.items", ListItems, Items, "POST /memory/items/search")
+MANY_ITEMS = reads("memory.many_items", ListManyItems, ItemPages, "POST /memory/items/search/batch", STORE_SECONDS)
+DROP_ITEM = writes("memory.drop_item", DropItem, Dropped, "POST /memory/items/drop")
+ITEM_PATHS = reads("memory.item_paths", ListItemPaths, ItemPaths, "GET /memory/items/paths")

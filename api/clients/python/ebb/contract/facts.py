@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, StrictBool
+from pydantic import Field, StrictBool
 
-from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, STORE_SECONDS, Answer, Operation, Params, Rejected, Timed
+from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
     MOST_FACTS,
     ClassSource,
@@ -91,22 +91,16 @@ class Statement(Timed):
 class Store(NewFact, Statement):
     """Store one fact; a known fact counts as used, and its lifetime starts again."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "The spare key hangs behind the kitchen clock", "tags": ["home"]},
-                {"text": "Mira's phone is 0341 555 0172", "entity": "Mira", "key": "phone", "value": "0341 555 0172"},
-            ]
-        }
+    model_config = examples(
+        {"text": "The spare key hangs behind the kitchen clock", "tags": ["home"]},
+        {"text": "Mira's phone is 0341 555 0172", "entity": "Mira", "key": "phone", "value": "0341 555 0172"},
     )
 
 
 class StoreMany(Statement):
     """Store many facts as one task, each with its own answer in order; an invalid one does not affect others."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]}]}
-    )
+    model_config = examples({"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]})
 
     facts: Annotated[
         list[Any], Field(min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them")
@@ -119,9 +113,7 @@ class Edit(Timed):
     Omitted fields stay, null removes. A new decay class or confidence restarts its lifetime.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"decay_class": "permanent", "tags": ["home"], "importance": 0.9}]}
-    )
+    model_config = examples({"decay_class": "permanent", "tags": ["home"], "importance": 0.9})
 
     id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
     category: Category = None
@@ -183,11 +175,6 @@ class Edited(Lives):
     changed: list[str]
 
 
-STORE = Operation("memory.store", Store, Stored, "store", "write", "POST /memory/facts", STORE_SECONDS, accepted=True)
-STORE_MANY = Operation(
-    "memory.store_many", StoreMany, StoredMany, "store", "write", "POST /memory/facts/batch", BATCH_SECONDS,
-    accepted=True,
-)  # fmt: skip
-EDIT = Operation(
-    "memory.edit", Edit, Edited, "store", "write", "PATCH /memory/facts/{id}", STORE_SECONDS, accepted=True
-)
+STORE = writes("memory.store", Store, Stored, "POST /memory/facts")
+STORE_MANY = writes("memory.store_many", StoreMany, StoredMany, "POST /memory/facts/batch", BATCH_SECONDS)
+EDIT = writes("memory.edit", Edit, Edited, "PATCH /memory/facts/{id}")

@@ -9,14 +9,16 @@ from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat
 from ebb.contract.operation import (
     EXAMPLE_ID,
     EXAMPLE_OTHER_ID,
-    LONG_SECONDS,
     STORE_SECONDS,
     Answer,
-    Operation,
     Page,
     Reaching,
     Scoped,
     Timed,
+    administers,
+    examples,
+    reads,
+    writes,
 )
 from ebb.contract.values import Cursor, FactId, Flag, Instant, ListLimit, Share, storable
 
@@ -41,9 +43,7 @@ RELATED_BY = "how it is related to the other, such as works_on or knows"
 class Link(Timed):
     """Link two facts, or change their link's strength: if one is recalled, the other is found too."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "CAUSED_BY"}]}
-    )
+    model_config = examples({"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "CAUSED_BY"})
 
     source: Annotated[FactId, Field(description="the fact that the link leads from")]
     target: Annotated[FactId, Field(description="the fact that it leads to")]
@@ -65,12 +65,8 @@ class Relate(Timed):
     Its weight halves every 90 days (EBB_RELATION_HALF_LIFE) unless it is observed again or pinned.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"from": "CoreAuthModule", "to": "JWTLibrary", "type": "depends_on", "weight": 1.0, "pinned": True}
-            ]
-        }
+    model_config = examples(
+        {"from": "CoreAuthModule", "to": "JWTLibrary", "type": "depends_on", "weight": 1.0, "pinned": True}
     )
 
     source: Annotated[Entity, Field(description="an entity, such as a person or a project")]
@@ -105,7 +101,7 @@ class ListRelations(Timed):
 class DecayRelations(Reaching):
     """Update the stored weights of relations, or report what would change."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"dryRun": False}]})
+    model_config = examples({"dryRun": False})
 
     dry_run: Annotated[Flag, Field(description="only report which relations would change")] = False
 
@@ -173,22 +169,18 @@ class RelationsDecayed(Answer):
 
 
 ENDS = {"source": "from", "target": "to"}
-LINK = Operation("memory.link", Link, Linked, "store", "write", "POST /memory/links", STORE_SECONDS, accepted=True)
-UNLINK = Operation(
-    "memory.unlink", Unlink, Removed, "store", "write", "DELETE /memory/links", STORE_SECONDS, accepted=True
+LINK = writes("memory.link", Link, Linked, "POST /memory/links")
+UNLINK = writes("memory.unlink", Unlink, Removed, "DELETE /memory/links")
+RELATE = writes(
+    "memory.relate", Relate, Edge, "POST /memory/graph/edges", spelled=ENDS | {"last_observed": "lastObserved"}
 )
-RELATE = Operation(
-    "memory.relate", Relate, Edge, "store", "write", "POST /memory/graph/edges", STORE_SECONDS, accepted=True,
-    spelled=ENDS | {"last_observed": "lastObserved"},
-)  # fmt: skip
-UNRELATE = Operation(
-    "memory.unrelate", Unrelate, Removed, "store", "write", "DELETE /memory/graph/edges", STORE_SECONDS, accepted=True,
-    spelled=ENDS,
-)  # fmt: skip
-RELATIONS = Operation(
-    "memory.relations", ListRelations, Relations, "recall", route="GET /memory/relations", seconds=STORE_SECONDS
+UNRELATE = writes("memory.unrelate", Unrelate, Removed, "DELETE /memory/graph/edges", spelled=ENDS)
+RELATIONS = reads("memory.relations", ListRelations, Relations, "GET /memory/relations", STORE_SECONDS)
+DECAY_RELATIONS = administers(
+    "relations.decay",
+    DecayRelations,
+    RelationsDecayed,
+    "POST /memory/graph/decay",
+    accepted=True,
+    spelled={"dry_run": "dryRun"},
 )
-DECAY_RELATIONS = Operation(
-    "relations.decay", DecayRelations, RelationsDecayed, "maintenance", "admin", "POST /memory/graph/decay",
-    LONG_SECONDS, accepted=True, spelled={"dry_run": "dryRun"},
-)  # fmt: skip

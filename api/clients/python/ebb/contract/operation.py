@@ -176,6 +176,33 @@ class Operation:
         return by_place | dict(named)
 
 
+def reads(
+    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = RECALL_SECONDS, **more: Any
+) -> Operation:
+    """Return an operation that reads, for callers that wait."""
+    return Operation(name, params, answer, "recall", "read", route, seconds, **more)
+
+
+def writes(
+    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = STORE_SECONDS,
+    *, accepted: bool = True, **more: Any,
+) -> Operation:  # fmt: skip
+    """Return an operation that writes facts or what belongs to them."""
+    return Operation(name, params, answer, "store", "write", route, seconds, accepted, **more)
+
+
+def administers(
+    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = LONG_SECONDS, **more: Any
+) -> Operation:
+    """Return an operation on all facts of a namespace, for keys with the scope `admin`."""
+    return Operation(name, params, answer, "maintenance", "admin", route, seconds, **more)
+
+
+def examples(*given: dict[str, Any]) -> ConfigDict:
+    """Return the configuration of parameters with examples."""
+    return ConfigDict(json_schema_extra={"examples": list(given)})
+
+
 def parameters(params: type[Params]) -> tuple[str, ...]:
     """Return the names of parameters in order: the operation's own, then inherited, then shared ones."""
     by_class = [name for kind in params.__mro__ for name in vars(kind).get("__annotations__", ())]

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from ebb.contract.operation import STORE_SECONDS, Answer, Operation, Page, Params, Rejected, Scoped, Timed
+from ebb.contract.operation import STORE_SECONDS, Answer, Page, Params, Rejected, Scoped, Timed, examples, reads
 from ebb.contract.values import (
     MOST_NAMESPACES,
     MOST_QUESTIONS,
@@ -109,9 +109,7 @@ class Recall(Filters, Several, Explained):
     This counts as use and strengthens the facts, unless `touch` is false or the question is about the past.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "Where is the other key?", "limit": 3, "explain": True}]}
-    )
+    model_config = examples({"query": "Where is the other key?", "limit": 3, "explain": True})
 
     query: Annotated[Query, Field(description="a question or topic in your own words")]
     deep: Annotated[Flag, Field(description="also what ended by itself long ago; what is used of it lives again")] = (
@@ -124,9 +122,7 @@ class Recall(Filters, Several, Explained):
 class RecallMany(Timed):
     """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"queries": [{"query": "Where is the key?", "limit": 3}, {"query": "Mira"}]}]}
-    )
+    model_config = examples({"queries": [{"query": "Where is the key?", "limit": 3}, {"query": "Mira"}]})
 
     queries: Annotated[
         list[Any],
@@ -150,9 +146,7 @@ class Lookup(Question):
 class Context(Filters, Several, Timed):
     """Return a block of matching facts as text for a prompt; it counts as use of the facts in it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "Where does Mira live now?", "max_tokens": 400, "format": "short"}]}
-    )
+    model_config = examples({"query": "Where does Mira live now?", "max_tokens": 400, "format": "short"})
 
     query: Annotated[Query, Field(description="what the next prompt is about, such as the user's message")]
     deep: Annotated[Flag, Field(description="also what ended by itself long ago; what is used of it lives again")] = (
@@ -373,9 +367,7 @@ class Injected(Answer):
     left_out: list[LeftOut] | None = Field(None, description=LEFT_OUT)
 
 
-RECALL = Operation("memory.recall", Recall, Recalled, "recall", route="POST /memory/recall")
-RECALL_MANY = Operation(
-    "memory.recall_many", RecallMany, RecalledMany, "recall", route="POST /memory/recall/batch", seconds=STORE_SECONDS
-)
-LOOKUP = Operation("memory.lookup", Lookup, LookedUp, "recall", route="GET /memory/lookup")
-CONTEXT = Operation("memory.context", Context, Injected, "recall", route="POST /memory/context")
+RECALL = reads("memory.recall", Recall, Recalled, "POST /memory/recall")
+RECALL_MANY = reads("memory.recall_many", RecallMany, RecalledMany, "POST /memory/recall/batch", STORE_SECONDS)
+LOOKUP = reads("memory.lookup", Lookup, LookedUp, "GET /memory/lookup")
+CONTEXT = reads("memory.context", Context, Injected, "POST /memory/context")

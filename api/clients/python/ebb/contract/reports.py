@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from ebb.contract.operation import (
     EXAMPLE_ID,
@@ -15,6 +15,9 @@ from ebb.contract.operation import (
     Page,
     Params,
     Timed,
+    examples,
+    reads,
+    writes,
 )
 from ebb.contract.recall import Filters
 from ebb.contract.values import (
@@ -134,7 +137,7 @@ class ListContradictions(Timed):
 class Resolve(Timed):
     """Resolve a contradiction: one fact supersedes the others, or both of two are accepted."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID}]})
+    model_config = examples({"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID})
 
     ids: Annotated[
         FactIds,
@@ -457,24 +460,16 @@ class Resolved(Answer):
     accepted: list[UUID] = Field(default_factory=list)
 
 
-FACT = Operation("memory.fact", ShowFact, Fact, "recall", route="GET /memory/facts/{id}")
-FACTS = Operation("memory.facts", ListFacts, Facts, "recall", route="GET /memory/facts", seconds=STORE_SECONDS)
-STATS = Operation("memory.stats", ShowStats, Stats, "recall", route="GET /memory/stats", seconds=STORE_SECONDS)
-FORECAST = Operation(
-    "memory.forecast", ShowForecast, Forecast, "recall", route="GET /memory/forecast", seconds=STORE_SECONDS
-)
-TIME_SERIES = Operation("memory.course", ShowTimeSeries, TimeSeries, "recall", route="GET /memory/time-series")
+FACT = reads("memory.fact", ShowFact, Fact, "GET /memory/facts/{id}")
+FACTS = reads("memory.facts", ListFacts, Facts, "GET /memory/facts", STORE_SECONDS)
+STATS = reads("memory.stats", ShowStats, Stats, "GET /memory/stats", STORE_SECONDS)
+FORECAST = reads("memory.forecast", ShowForecast, Forecast, "GET /memory/forecast", STORE_SECONDS)
+TIME_SERIES = reads("memory.course", ShowTimeSeries, TimeSeries, "GET /memory/time-series")
 NAMESPACES = Operation("memory.namespaces", ListNamespaces, Namespaces, "recall", "system", "GET /namespaces")
-CURVE = Operation("memory.curve", ShowCurve, Curve, "recall", route="GET /memory/facts/{id}/curve")
-NEIGHBOURS = Operation(
-    "memory.neighbours", ShowNeighbours, Neighbours, "recall", route="GET /memory/facts/{id}/neighbours"
+CURVE = reads("memory.curve", ShowCurve, Curve, "GET /memory/facts/{id}/curve")
+NEIGHBOURS = reads("memory.neighbours", ShowNeighbours, Neighbours, "GET /memory/facts/{id}/neighbours")
+TIMELINE = reads("memory.timeline", ShowTimeline, Timeline, "GET /memory/timeline")
+CONTRADICTIONS = reads(
+    "memory.contradictions", ListContradictions, Contradictions, "GET /memory/contradictions", STORE_SECONDS
 )
-TIMELINE = Operation("memory.timeline", ShowTimeline, Timeline, "recall", route="GET /memory/timeline")
-CONTRADICTIONS = Operation(
-    "memory.contradictions", ListContradictions, Contradictions, "recall", route="GET /memory/contradictions",
-    seconds=STORE_SECONDS,
-)  # fmt: skip
-RESOLVE = Operation(
-    "memory.resolve", Resolve, Resolved, "store", "write", "POST /memory/contradictions/resolve", STORE_SECONDS,
-    accepted=True,
-)  # fmt: skip
+RESOLVE = writes("memory.resolve", Resolve, Resolved, "POST /memory/contradictions/resolve")

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, STORE_SECONDS, Answer, Operation, Page, Scoped, Timed
+from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, Answer, Page, Scoped, Timed, examples, reads, writes
 from ebb.contract.values import (
     MOST_FACTS,
     Cursor,
@@ -31,7 +31,7 @@ Ids = Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS, description=
 class Reinforce(Timed):
     """Strengthen a fact that proved true or useful, and confirm it, so that it fades later."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"boost": 0.2}]})
+    model_config = examples({"boost": 0.2})
 
     id: Id
     boost: Annotated[
@@ -42,7 +42,7 @@ class Reinforce(Timed):
 class Use(Timed):
     """Report which recalled facts were really used; these are strengthened once more and confirmed."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [EXAMPLE_ID]}]})
+    model_config = examples({"ids": [EXAMPLE_ID]})
 
     ids: Ids
 
@@ -50,7 +50,7 @@ class Use(Timed):
 class Pin(Timed):
     """Pin a fact without end or until an instant: it neither fades nor ends."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2027-06-01"}, {}]})
+    model_config = examples({"until": "2027-06-01"}, {})
 
     id: Id
     until: Annotated[Instant | None, Field(description="only until then, ISO 8601 with zone or a date")] = None
@@ -63,7 +63,7 @@ class Forget(Timed):
     Until they are purged, they can be restored, those of a subject by the `run` of the answer.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]}]})
+    model_config = examples({"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]})
 
     ids: Ids | None = None
     purge: Annotated[Flag, Field(description="erase them at once: no way back")] = False
@@ -123,9 +123,7 @@ class Restore(Selection, Timed):
     itself and is restored again is pinned. Interrupted, it continues when it is asked again.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"since": "2026-11-22T12:00:00Z", "dry_run": True}, {"ids": [EXAMPLE_ID]}]}
-    )
+    model_config = examples({"since": "2026-11-22T12:00:00Z", "dry_run": True}, {"ids": [EXAMPLE_ID]})
 
     ids: Annotated[
         Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None,
@@ -260,19 +258,10 @@ class History(Page):
     events: list[Event]
 
 
-REINFORCE = Operation(
-    "memory.reinforce", Reinforce, Reinforced, "store", "write", "POST /memory/facts/{id}/reinforce", STORE_SECONDS,
-    accepted=True,
-)  # fmt: skip
-USED = Operation("memory.used", Use, Used, "store", "write", "POST /memory/used", STORE_SECONDS, accepted=True)
-PIN = Operation(
-    "memory.pin", Pin, Pinned, "store", "write", "POST /memory/facts/{id}/pin", STORE_SECONDS, accepted=True
-)
-FORGET = Operation(
-    "memory.forget", Forget, Forgot, "store", "write", "POST /memory/forget", STORE_SECONDS, accepted=True
-)
-RESTORE = Operation(
-    "memory.restore", Restore, Restored, "store", "write", "POST /memory/restore", LONG_SECONDS, accepted=True
-)
-FORGOTTEN = Operation("memory.forgotten", ListForgotten, Forgotten, "recall", route="GET /memory/forgotten")
-HISTORY = Operation("memory.history", ShowHistory, History, "recall", route="GET /memory/facts/{id}/history")
+REINFORCE = writes("memory.reinforce", Reinforce, Reinforced, "POST /memory/facts/{id}/reinforce")
+USED = writes("memory.used", Use, Used, "POST /memory/used")
+PIN = writes("memory.pin", Pin, Pinned, "POST /memory/facts/{id}/pin")
+FORGET = writes("memory.forget", Forget, Forgot, "POST /memory/forget")
+RESTORE = writes("memory.restore", Restore, Restored, "POST /memory/restore", LONG_SECONDS)
+FORGOTTEN = reads("memory.forgotten", ListForgotten, Forgotten, "GET /memory/forgotten")
+HISTORY = reads("memory.history", ShowHistory, History, "GET /memory/facts/{id}/history")
