@@ -115,10 +115,9 @@ class Sender:
             arguments |= {"now": arguments["now"] or self.clock()}
         others: int = self._reach(lambda: outbox.held(self._own_keys, self.namespace))
         self.admit(task, others)
-        entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace)
+        entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace, trace=tracing.headers())
         self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
-        self._reach(lambda: outbox.note_trace(self._own_keys, own_id, tracing.headers()))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
             _stop_listening(self.send(task, outbox.message(entry), priority=shares.priority(others), **message))

@@ -181,9 +181,8 @@ def test_a_write_whose_message_was_lost_is_in_the_callers_trace(
 ) -> None:
     def accept_and_lose() -> None:
         given = {"text": SECRET, "namespace": namespace}
-        entry = outbox.Entry(str(uuid4()), "memory.store", given, 0.0, namespace=namespace)
+        entry = outbox.Entry(str(uuid4()), "memory.store", given, 0.0, namespace=namespace, trace=tracing.headers())
         outbox.put(traced.own_keys, entry)
-        outbox.note_trace(traced.own_keys, entry.id, tracing.headers())
 
     with tracer.start_as_current_span("caller") as caller:
         accept_and_lose()

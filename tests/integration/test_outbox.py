@@ -110,20 +110,6 @@ def test_whatever_is_put_and_removed_the_bytes_of_each_namespace_are_counted_exa
         assert {name: int(size) for name, size in redis.hgetall(outbox.BYTES).items()} == held  # type: ignore[union-attr]
 
 
-def test_writes_of_an_earlier_version_are_found_and_kept_with_those_of_this_one(redis_url: str) -> None:
-    fields = {"task": "memory.store", "arguments": {"text": "An otter.", "namespace": "mira"}, "accepted_at": NOW}
-    with own_keys(redis_url) as redis:
-        redis.hset(outbox.EARLIER, "7", json.dumps(fields))
-        (entry,) = outbox.entries(redis)
-        assert (entry.id, entry.namespace, entry.arguments["text"]) == ("7", "mira", "An otter.")
-        assert outbox.size(redis) == 1
-        for _ in range(2):
-            outbox.adopt(redis, entry)
-            assert list(outbox.entries(redis)) == [entry]
-        outbox.remove(redis, "mira", "7")
-        assert outbox.size(redis) == 0
-
-
 def test_a_message_carries_the_id_of_a_write_and_none_of_its_text(redis_url: str) -> None:
     client = Client(redis_url, namespace="mira")
     accepted = client.store("The otter swims in the canal.", wait=False)

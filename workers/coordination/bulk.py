@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
-from workers.coordination import outbox, signals
+from workers.coordination import outbox
 from workers.errors import BusyError
 
 BATCH = "ebb:bulk:batch:"
@@ -279,13 +279,6 @@ def drop(redis: Redis, batch: Batch) -> None:
 def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) -> None:
     """Record how many children a worker has, and how many of them interactive work may need."""
     redis.hset(SLOTS, node, f"{children} {kept} {now}")
-
-
-def all_workers_support_slices(redis: Redis, queue: str, now: float) -> bool:
-    """Return whether all workers of a queue support slices; earlier versions offer no slots."""
-    nodes = {node for name, node in signals.live_workers(redis, now) if name == queue}
-    offering: Any = redis.hkeys(SLOTS)
-    return nodes <= {node.decode() for node in offering}
 
 
 def note_interactive(redis: Redis) -> None:

@@ -85,8 +85,7 @@ def copy(redis: Redis, grants: Mapping[bytes, Grant]) -> None:
 
 
 def _grant(content: dict[str, Any]) -> Grant:
-    ends, label = content.get("ends"), content.get("label")  # missing in earlier versions
-    return Grant(content["id"], content["namespace"], tuple(content["scopes"]), ends, label)
+    return Grant(**content | {"scopes": tuple(content["scopes"])})
 
 
 SESSION = "ebb:session:"

@@ -6,12 +6,10 @@ bounded on its own.
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from redis import Redis
-from redis.exceptions import RedisError
 
 from workers.errors import BusyError
 
@@ -22,18 +20,8 @@ BYTES = "ebb:outbox:bytes"
 """Hash from namespace to the bytes of its writes."""
 
 BOUNDS = "ebb:outbox:bounds"
-EARLIER = "ebb:outbox"
-"""Where earlier versions kept the writes of all namespaces; their messages carry the arguments too."""
-
-TRACE = "ebb:outbox:trace:"
-"""Prefix of the keys with the headers of a write's trace; earlier versions could not read an entry that has them."""
-
-TRACE_SECONDS = 86_400
-
 HEADER = "ebb_outbox"
 """Header of a message with the namespace whose outbox holds its write."""
-
-EARLIER_HEADER = "ebb_accepted"
 
 MOST_DOUBLINGS = 9
 """Retries of a failing write get rarer, down to about one a day."""
@@ -57,7 +45,8 @@ class Bounds:
 class Entry:
     """An accepted write: task id and name, arguments, and time of acceptance (epoch seconds).
 
-    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often.
+    If its message was lost, `sent_at` is when it was last sent again, and `tries` how often. `trace` are the headers
+    that carry on the caller's trace.
     """
 
     id: str
@@ -67,6 +56,7 @@ class Entry:
     sent_at: float | None = None
     tries: int = 0
     namespace: str = DEFAULT
+    trace: dict[str, str] = field(default_factory=dict)
 
     def overdue(self, now: float, patience: float) -> bool:
         """Return whether its message must be lost: sent more than `patience` seconds ago, doubled at each try.
@@ -113,7 +103,6 @@ PUT = """
 # Deleting comes first: a full Redis still accepts the later writes of a script that has begun to write.
 REMOVE = """
     local size = redis.call('hstrlen', KEYS[1], ARGV[2])
-    redis.call('hdel', KEYS[3], ARGV[2])
     if redis.call('hdel', KEYS[1], ARGV[2]) == 0 then return 0 end
     if redis.call('hlen', KEYS[1]) == 0 then
         redis.call('hdel', KEYS[2], ARGV[1])
@@ -125,11 +114,8 @@ REMOVE = """
 
 
 def message(entry: Entry) -> dict[str, Any]:
-    """Return the arguments of a write's message, which workers replace by those in the outbox.
-
-    Workers of earlier versions reject `in_outbox` as unknown, instead of running the task without its arguments.
-    """
-    return {"namespace": entry.namespace, "in_outbox": True}
+    """Return the arguments of a write's message, which workers replace by those in the outbox."""
+    return {"namespace": entry.namespace}
 
 
 def put(redis: Redis, entry: Entry) -> None:
@@ -142,20 +128,6 @@ def put(redis: Redis, entry: Entry) -> None:
     why, held, most = _put(redis, entry, "new", own.writes, own.size, FULL_SHARE)
     if why != b"put":
         raise BusyError(REFUSALS[why].format(namespace=entry.namespace, held=held, most=most, share=FULL_SHARE))
-
-
-def note_trace(redis: Redis, task_id: str, headers: dict[str, str]) -> None:
-    """Keep the headers of a write's trace for a day, if there are any and Redis has room."""
-    if headers:
-        with suppress(RedisError):
-            redis.set(TRACE + task_id, json.dumps(headers), ex=TRACE_SECONDS)
-
-
-def trace(redis: Redis, task_id: str) -> dict[str, str]:
-    """Return the headers that carry on the trace of a write's caller."""
-    found = redis.get(TRACE + task_id)
-    headers: dict[str, str] = json.loads(found) if isinstance(found, bytes) else {}
-    return headers
 
 
 def renew(redis: Redis, entry: Entry) -> bool:
@@ -182,7 +154,7 @@ REFUSALS = {
 
 def remove(redis: Redis, namespace: str, task_id: str) -> None:
     """Remove a write that is committed or rejected."""
-    redis.eval(REMOVE, 3, WAITING + namespace, BYTES, EARLIER, namespace, task_id)
+    redis.eval(REMOVE, 2, WAITING + namespace, BYTES, namespace, task_id)
 
 
 def publish_bounds(redis: Redis, bounds: Bounds) -> None:
@@ -209,13 +181,12 @@ def find(redis: Redis, namespace: str, task_id: str) -> Entry | None:
 
 def holds(redis: Redis, namespace: str, task_id: str) -> bool:
     """Return whether a write is pending."""
-    return bool(redis.hexists(WAITING + namespace, task_id) or redis.hexists(EARLIER, task_id))
+    return bool(redis.hexists(WAITING + namespace, task_id))
 
 
 def size(redis: Redis) -> int:
     """Return the number of pending writes."""
     with redis.pipeline(transaction=False) as pipeline:
-        pipeline.hlen(EARLIER)
         for namespace in _namespaces(redis):
             pipeline.hlen(WAITING + namespace)
         return sum(map(int, pipeline.execute()))
@@ -226,22 +197,6 @@ def entries(redis: Redis) -> Iterator[Entry]:
     for namespace in _namespaces(redis):
         for task_id, content in redis.hscan_iter(WAITING + namespace, count=PORTION):
             yield Entry(task_id.decode(), **json.loads(content), namespace=namespace)
-    for task_id, content in redis.hscan_iter(EARLIER, count=PORTION):
-        fields = json.loads(content)
-        yield Entry(task_id.decode(), **fields, namespace=str(fields["arguments"].get("namespace") or DEFAULT))
-
-
-def adopt(redis: Redis, entry: Entry) -> None:
-    """Move a write of an earlier version to its namespace's hash."""
-    if redis.hexists(EARLIER, entry.id):
-        redis.eval(ADOPT, 3, WAITING + entry.namespace, BYTES, EARLIER, entry.namespace, entry.id, entry.content())
-
-
-ADOPT = """
-    if redis.call('hdel', KEYS[3], ARGV[2]) == 1 and redis.call('hsetnx', KEYS[1], ARGV[2], ARGV[3]) == 1 then
-        redis.call('hincrby', KEYS[2], ARGV[1], #ARGV[3])
-    end
-"""
 
 
 def _namespaces(redis: Redis) -> list[str]:

@@ -21,7 +21,7 @@ from workers.coordination import bulk, outbox, timings
 from workers.coordination.bulk import Batch, Slice
 from workers.coordination.redis import RefusedError, explain
 from workers.errors import TaskFailedError, UnavailableError
-from workers.queues import LSN, SENT_AT, STORE
+from workers.queues import LSN, SENT_AT
 from workers.tasks.decay import leave_answer_to_others
 from workers.tasks.operation import internal
 from workers.tasks.task import EbbTask, context, uuid_of, with_lsn
@@ -96,13 +96,9 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
     if len(items) <= SMALL or not batch.id:
         return {"results": _at_once(task, batch, [items])}
     slices = [items[start : start + SLICE] for start in range(0, len(items), SLICE)]
-    with _redis_needed(task):
-        known = bulk.all_workers_support_slices(context.redis, STORE, context.seconds())
     try:
-        part = _first(task, batch, slices) if known else None
+        part = _first(task, batch, slices)
     except RefusedError:  # with a full Redis, batches are processed without the lane
-        known = False
-    if not known:
         return {"results": _at_once(task, batch, slices)}
     answer = _finished(task, batch.id) if part is None else _perform(task, part)
     if answer is None:
@@ -127,9 +123,8 @@ def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]
 
 def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | None:
     """Put a batch into the lane; return its first slice if the batch's own task is to process it."""
-    accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
     try:
-        is_new = bulk.join(context.redis, batch, slices, bounded=not accepted)
+        is_new = bulk.join(context.redis, batch, slices, bounded=task.request.get(outbox.HEADER) is None)
         own = send_slices(but=batch.id)
         if own:
             bulk.note_first(context.redis, batch.id)

@@ -54,15 +54,11 @@ class PrunePlan(contract.Prune):
 
 
 class PassPart(Params):
-    """A part of a pass.
-
-    It may cover several segments: workers of earlier versions reject `grouped`, instead of doing only the first.
-    """
+    """A part of a pass, by its first segment."""
 
     run: UUID
     segment: Count
     part: Count
-    grouped: Flag = False
 
 
 class BackfillPart(contract.Backfill):
@@ -205,7 +201,7 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     for place, some in planned:
         with context.at(place):
             for part_run, segment, part in some:
-                given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
+                given = {"run": str(part_run), "segment": segment, "part": part}
                 apply.apply_async(kwargs=given)
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):

@@ -165,9 +165,8 @@ def sweep_outbox(_: Task, _asked: Params) -> None:
     for entry in outbox.entries(context.redis):
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
             continue
-        outbox.adopt(context.redis, entry)
         if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
-            headers = {outbox.HEADER: entry.namespace, **outbox.trace(context.redis, entry.id)}
+            headers = {outbox.HEADER: entry.namespace, **entry.trace}
             app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
 
 

@@ -120,9 +120,8 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
             with suppress(RedisError):
                 signals.count(context.redis, signals.FAILURES, self.name)
         namespace = self.request.get(outbox.HEADER)
-        accepted = namespace is not None or self.request.get(outbox.EARLIER_HEADER)
-        if accepted and (status == SUCCESS or isinstance(retval, InvalidInputError)):
-            outbox.remove(context.redis, str(namespace or outbox.DEFAULT), task_id)
+        if namespace is not None and (status == SUCCESS or isinstance(retval, InvalidInputError)):
+            outbox.remove(context.redis, str(namespace), task_id)
 
     def _record_timings(self, *, done: bool) -> None:
         laps, sent_at = timings.take(), self.request.get(SENT_AT)
@@ -149,8 +148,7 @@ def write_instant(task: Task, now: datetime | None, *, refuse: bool = True) -> d
         InvalidInputError: `now` is out of bounds.
         UnavailableError: the database does not answer.
     """
-    accepted = any(task.request.get(header) for header in (outbox.HEADER, outbox.EARLIER_HEADER))
-    at = _bounded(now or context.now(), refuse=refuse and not accepted)
+    at = _bounded(now or context.now(), refuse=refuse and task.request.get(outbox.HEADER) is None)
     return signals.first_seen(context.redis, task.request.id or "", at)
 
 
