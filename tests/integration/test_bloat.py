@@ -6,7 +6,7 @@ from uuid import uuid4
 from memory import Memory
 
 from workers.admin import search_indexes
-from workers.decay import runs
+from workers.decay import passes
 from workers.storage import server, signatures
 from workers.storage.connection import connect
 
@@ -98,10 +98,10 @@ def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) 
         memory.decay(100, run=run)
         memory.rows("update decay_runs set started_at = started_at - %s where id = %s", timedelta(days=age), run)
     memory.rows("update decay_runs set finished_at = null where id = %s", unfinished)
-    assert runs.drop_old(memory.context) == 1
+    assert passes.drop_old_runs(memory.context) == 1
     assert {run for (run,) in memory.rows("select id from decay_runs")} == {recent, unfinished}
     assert memory.value("select count(*) from decay_parts where run = %s", old) == 0
-    assert runs.drop_old(memory.context) == 0
+    assert passes.drop_old_runs(memory.context) == 0
 
 
 def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:
@@ -109,6 +109,6 @@ def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:
     memory.decay(100)
     before = memory.row(id_)
     memory.rows("update decay_runs set started_at = started_at - interval '40 days'")
-    runs.drop_old(memory.context)
+    passes.drop_old_runs(memory.context)
     assert memory.row(id_) == before
     assert memory.decay(100).counters.changed == 0

@@ -10,8 +10,7 @@ from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.decay import consolidate
-from workers.decay.consolidate import Group, Merged
-from workers.decay.near_duplicates import compare
+from workers.decay.consolidate import Group, Merged, compare
 from workers.memory import embed
 from workers.memory.add import Stored
 

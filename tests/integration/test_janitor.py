@@ -9,7 +9,7 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.decay import janitor, passes
-from workers.decay.near_duplicates import compare
+from workers.decay.consolidate import compare
 from workers.memory.add import Stored
 from workers.storage.janitors import Snapshot
 

@@ -13,7 +13,7 @@ from made_up import examples
 from memory import Memory, day
 
 from workers import graph
-from workers.decay.runs import latest
+from workers.decay.passes import latest_runs
 from workers.errors import InvalidInputError
 
 WEIGH = """
@@ -135,11 +135,11 @@ def test_a_pass_over_relations_is_noted_once_among_the_runs(memory: Memory) -> N
     run = graph.Run(UUID(int=7), scheduled=False, spent_ms=12.5)
     for _ in range(2):
         graph.note(memory.context, asked, done, run, day(90))
-    (noted,) = latest(memory.context, ListRuns(namespace="a"))
+    (noted,) = latest_runs(memory.context, ListRuns(namespace="a"))
     assert (rest, noted.id, noted.work, noted.namespace) == (None, UUID(int=7), "relations", "a")
     assert (noted.processed, noted.changed, noted.duration_ms, noted.scheduled) == (1, 1, 12.5, False)
     assert noted.finished_at is not None
-    assert latest(memory.context, ListRuns(namespace="b")) == []
+    assert latest_runs(memory.context, ListRuns(namespace="b")) == []
 
 
 def test_two_schedules_of_one_minute_are_one_run(memory: Memory) -> None:
@@ -148,7 +148,7 @@ def test_two_schedules_of_one_minute_are_one_run(memory: Memory) -> None:
     _, done = graph.decay(memory.context, asked, day(90))
     for number in (1, 2):
         graph.note(memory.context, asked, done, graph.Run(UUID(int=number), scheduled=True, spent_ms=1.0), day(90))
-    assert [one.id for one in latest(memory.context, ListRuns(everything=True))] == [UUID(int=1)]
+    assert [one.id for one in latest_runs(memory.context, ListRuns(everything=True))] == [UUID(int=1)]
 
 
 def test_a_pinned_relation_keeps_its_weight_until_it_is_no_longer_pinned(memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""Consolidate: merge near-duplicates into one fact, which is strengthened; the others become tombstones.
+"""Consolidate: find near-duplicates and merge them into one fact, which is strengthened; the others become tombstones.
 
 Merging happens only on request, after a list. Merged facts can be restored and are not merged again. The result is
 deterministic; no LLM is involved.
@@ -7,30 +7,31 @@ deterministic; no LLM is involved.
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
 from ebb.contract.values import MOST_TAGS
+from numpy.typing import NDArray
 
 from workers.context import Context
 from workers.core import confidence, lifetime
-from workers.core.arrays import Ints
+from workers.core import near_duplicates as alike
+from workers.core.arrays import Ints, Vectors
 from workers.core.fading import Anchors, as_written, select
 from workers.core.fidelity import FULL, PENDING
-from workers.core.near_duplicates import groups
 from workers.decay.forget_limit import take_allowance
-from workers.decay.near_duplicates import compare
-from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import confirmed, salience
-from workers.storage import activity, duplicate_pairs, events, links, namespaces, runs
+from workers.storage import activity, duplicate_pairs, events, facts, links, namespaces, runs, signatures, vectors
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.duplicate_pairs import Member
+from workers.storage.duplicate_pairs import Member, Pair
 
 log = logging.getLogger(__name__)
 
@@ -116,9 +117,7 @@ def merge(
         tenant = namespaces.find(db, namespace)
         if tenant is None or not groups:
             return Merged()
-        runs.begin(db, run, now, None, "", work="consolidation", dry_run=False, force=force)
-        check_own(db, run, "consolidation", None)
-        runs.finish(db, run)
+        runs.record(db, run, now, "consolidation", None, force=force)
         rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
         wanted = _unchanged(db, tenant.id, groups, now)
         total = sum(len(group.merge) for group in wanted)
@@ -133,12 +132,12 @@ def merge(
 def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
     pairs = duplicate_pairs.unsettled(db, tenant, now, MOST_PAIRS)
     there = duplicate_pairs.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
-    alike = {pair: cosine for pair, cosine in pairs.items() if pair[0] in there and pair[1] in there}
+    cosines = {pair: cosine for pair, cosine in pairs.items() if pair[0] in there and pair[1] in there}
     best_first = [member.id for member in sorted(there.values(), key=_keep_order)]
     staying = frozenset(member.id for member in there.values() if _is_exempt(member))
     return [
-        Group(there[kept], [(there[id_], alike[min(id_, kept), max(id_, kept)]) for id_ in gone])
-        for kept, gone in groups(best_first, alike, staying)
+        Group(there[kept], [(there[id_], cosines[min(id_, kept), max(id_, kept)]) for id_ in gone])
+        for kept, gone in alike.groups(best_first, cosines, staying)
     ]
 
 
@@ -246,3 +245,73 @@ def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now:
         last_seen_at=strongest.last_seen_at,
         confidence=confidence.reinforced(surest, times),
     )
+
+
+KIND = "semantic"
+"""Only semantic facts: two equal episodes happened twice, and chunks mirror files."""
+
+COMPARED = 20
+"""Facts compared in one transaction; without an HNSW index each takes a third of a second among a million."""
+
+NEAREST = 200
+"""Number of nearest facts that are compared in detail; facts of one pattern with other figures have near signatures."""
+
+Number = TypeVar("Number", np.float32, np.uint8)
+
+
+def compare(context: Context, namespace: str, now: datetime) -> int:
+    """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.find(db, namespace)
+        waiting = [] if tenant is None else duplicate_pairs.uncompared(db, tenant.id, COMPARED)
+        if tenant is None or not waiting:
+            return 0
+        near = signatures.nearest_of_each(db, tenant.id, waiting, NEAREST, alike.MOST_BITS)
+        candidates = sorted({(min(pair), max(pair)) for pair in near})
+        found = _alike(db, tenant.id, candidates)
+        duplicate_pairs.add(db, tenant.id, list(found), list(found.values()), now)
+        duplicate_pairs.mark_compared(db, tenant.id, waiting)
+        return len(waiting)
+
+
+def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair, float]:
+    """Return the near-duplicates among pairs, with their cosines."""
+    if not candidates:
+        return {}
+    related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
+    texts = facts.texts(db, tenant, list({id_ for pair in related for id_ in pair}))
+    said = {id_: alike.wording(text) for id_, text in texts.items()}
+    there = [pair for pair in related if pair[0] in said and pair[1] in said]  # others were forgotten just now
+    same = [(one, two) for one, two in there if not alike.differ(said[one], said[two])]
+    found = _similarities(db, tenant, same)
+    return {pair: cosine for pair, cosine in found.items() if cosine >= alike.ALIKE}
+
+
+def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pair, float]:
+    """Return the cosine of each pair, by vectors pooled to the same size if both have one, else by signatures."""
+    ids = sorted({id_ for pair in pairs for id_ in pair})
+    kept, signs = _vectors(db, tenant, ids), signatures.read(db, tenant, ids)
+    by_shape: dict[tuple[int, int], list[Pair]] = defaultdict(list)
+    for one, two in (pair for pair in pairs if pair[0] in signs and pair[1] in signs):
+        first, second = (one, two) if _dims(kept, one) >= _dims(kept, two) else (two, one)
+        by_shape[_dims(kept, first), _dims(kept, second)].append((first, second))
+    found: dict[Pair, float] = {}
+    for (_, fewer), some in by_shape.items():
+        # For near-duplicates two signatures are more precise than a signature and a vector.
+        cosines = alike.cosines(*_sides(kept, some)) if fewer else alike.estimated_cosines(*_sides(signs, some))
+        found |= {(min(pair), max(pair)): cosine for pair, cosine in zip(some, cosines.tolist(), strict=True)}
+    return found
+
+
+def _sides(own: Mapping[UUID, NDArray[Number]], pairs: Sequence[Pair]) -> tuple[NDArray[Number], NDArray[Number]]:
+    """Return the arrays of the first and of the second facts of pairs, one row a pair."""
+    return np.stack([own[one] for one, _ in pairs]), np.stack([own[two] for _, two in pairs])
+
+
+def _vectors(db: Connection, tenant: int, ids: Sequence[UUID]) -> dict[UUID, Vectors]:
+    by_dims = vectors.read(db, [tenant] * len(ids), ids)
+    return {ids[place]: row for places, rows in by_dims.values() for place, row in zip(places, rows, strict=True)}
+
+
+def _dims(kept: Mapping[UUID, Vectors], id_: UUID) -> int:
+    return len(kept[id_]) if id_ in kept else 0

@@ -1,25 +1,29 @@
 """Forecast: compute from the decay curves what the passes of the coming days will do."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from pydantic import ValidationError
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import REASONS, Anchors, Faded, FadingRules, fade, have_ended, select
 from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import remaining
+from workers.core.hygiene import SECTIONS, Document, changed
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
-from workers.decay.capacity import REASON as CROWDED
+from workers.decay.forget_limit import CROWDED
 from workers.decay.passes import newly_stale
-from workers.decay.what_if import with_settings
+from workers.errors import InvalidInputError
 from workers.memory.namespace_settings import hygiene, rules_of
+from workers.settings import Settings
 from workers.storage import activity, capacity, due, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
@@ -311,3 +315,42 @@ def _count(day: Day, going: Sequence[Ended], staying: Sequence[Ended], shown: in
         day.add_examples("held", one.rows.ids, shown)
         for change, which in one.changes:
             day.counts[change] += int(which.sum())
+
+
+OPERATORS = ("cold_threshold", "forget_limit", "forget_limit_week")
+"""Settings of the operator, which namespaces cannot override."""
+
+
+def with_settings(context: Context, own: Document, given: Sequence[str]) -> tuple[Context, Document]:
+    """Return a context and namespace settings with each `PATH=VALUE` applied, in the format of `ebb settings --set`.
+
+    Raises:
+        InvalidInputError: a setting is unknown, or its value is not allowed.
+    """
+    values = dict(_assignment(one) for one in given)
+    operators = {name: value for name, value in values.items() if name in OPERATORS}
+    document = {_whole_path(name): value for name, value in values.items() if name not in OPERATORS}
+    try:
+        settings = Settings(**(context.settings.model_dump() | operators))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidInputError(f"set: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    try:
+        return Context(settings), changed(own, document, None)
+    except InvalidInputError as fault:
+        raise InvalidInputError(f"set: {fault} A forecast also takes {', '.join(OPERATORS)}.") from None
+
+
+def _whole_path(path: str) -> str:
+    """Return the full path of a setting; `hygiene.` may be omitted."""
+    return f"hygiene.{path}" if path.split(".", maxsplit=1)[0] in (*SECTIONS, "schedule") else path
+
+
+def _assignment(given: str) -> tuple[str, Any]:
+    path, sign, value = given.partition("=")
+    if not sign or not path.strip():
+        raise InvalidInputError(f"set: {given!r} is no PATH=VALUE.")
+    try:
+        return path.strip(), json.loads(value)
+    except ValueError:
+        return path.strip(), value

@@ -1,4 +1,4 @@
-"""The forget limit: the share of a namespace that passes may end in a day and a week, also after gaps."""
+"""The forget limit: the share of a namespace that passes may end in a day and a week, also after gaps; capacity."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -11,9 +11,10 @@ from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
+from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import with_turn_limit
-from workers.storage import due, limits, namespaces
+from workers.storage import capacity, due, limits, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.limits import Cutoff
@@ -194,3 +195,33 @@ def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime
     expires_at = rows.anchors.expires_at
     again = np.where(rows.explicit & (expires_at >= now.timestamp()), expires_at + guard, np.inf)
     return replace(faded, due_at=np.where(held, again, faded.due_at))
+
+
+CROWDED = "crowded"
+"""The reason of facts over capacity."""
+
+
+def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Part) -> int:
+    """Forget a batch of facts in the first namespace over capacity; return how many.
+
+    A dry run only counts, for all namespaces at once.
+    """
+    now, most, gone = part.planned_for, context.settings.decay_batch, 0
+    for tenant, excess in capacity.over(db, part.namespace, now).items():
+        if part.dry_run:
+            gone += len(capacity.least(db, tenant, _room(db, tenant, excess, part), now))
+            continue
+        limits.lock(db, tenant)
+        wanted = _room(db, tenant, min(excess, most), part)
+        ids = capacity.claim(db, tenant, wanted, now) if wanted else []
+        if ids:
+            forget_within(db, [tenant] * len(ids), ids, [CROWDED] * len(ids), now, run)
+            if not part.force:
+                limits.count_ended(db, tenant, len(ids), now)
+            return len(ids)
+    return gone
+
+
+def _room(db: Connection, tenant: int, wanted: int, part: Part) -> int:
+    left = None if part.force else limits.remaining(db, tenant, part.planned_for)
+    return wanted if left is None else min(wanted, left)

@@ -11,13 +11,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import add
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.decay import ListRuns, Run
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints, Vectors
@@ -26,12 +27,10 @@ from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.hygiene import effective
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
-from workers.decay.capacity import forget_least_valuable
-from workers.decay.runs import check_own
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import with_turn_limit, write_turn_limit
-from workers.storage import capacity, due, events, namespaces, runs, vectors
+from workers.storage import capacity, due, events, limits, namespaces, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.due import Work
@@ -84,7 +83,7 @@ def plan(
         tenant = None if owner is None else owner.id
         begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant)
         if not begun:
-            check_own(db, run, work, tenant)
+            runs.check_own(db, run, work, tenant)
             return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
         forget_limit.publish(context, db)
         if work == "decay" and not dry_run:
@@ -262,7 +261,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
 def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> bool:
     """Forget the next facts over capacity; return whether there may be more."""
     began = time.perf_counter()
-    gone = forget_least_valuable(context, db, part_of[0], part)
+    gone = forget_limit.forget_least_valuable(context, db, part_of[0], part)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, Counters(processed=gone, changed=gone, crowded=gone, duration_ms=spent))
     return bool(gone) and not part.dry_run
@@ -349,3 +348,32 @@ def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: dat
         decayed=int(decayed.sum()),
         held=int(held.sum()),
     )
+
+
+KEPT_RUNS = timedelta(days=30)
+"""Retention: passes every five minutes leave millions of rows in a year."""
+
+DROPPED = 1_000
+"""Runs deleted in one transaction."""
+
+
+def latest_runs(context: Context, asked: ListRuns) -> list[Run]:
+    """Return the latest runs that covered a namespace, or with `everything` all runs."""
+    found: list[Run] = []
+    for _ in context.each_shard() if asked.everything else [0]:
+        with transaction(context.database_url) as db:
+            found += runs.latest(db, asked.namespace, asked.limit, asked.before, everything=asked.everything)
+    return sorted(found, key=lambda run: run.started_at, reverse=True)[: asked.limit]
+
+
+def drop_old_runs(context: Context) -> int:
+    """Delete finished runs older than 30 days; return how many."""
+    dropped = 0
+    with transaction(context.database_url) as db:
+        limits.drop_old_endings(db)
+    while True:
+        with transaction(context.database_url) as db:
+            more = runs.drop_old(db, KEPT_RUNS, DROPPED)
+        dropped += more
+        if more < DROPPED:
+            return dropped

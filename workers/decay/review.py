@@ -16,7 +16,6 @@ from uuid import UUID
 from workers.context import Context
 from workers.coordination import idempotency
 from workers.decay.forget_limit import take_allowance
-from workers.decay.runs import check_own
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement
 from workers.llm.review import Because, Reviewed, redundant
@@ -102,9 +101,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
             return None
         if not _left_today(context, db, tenant.id, now):
             return None
-        runs.begin(db, run, now, None, "", work="review", dry_run=False, force=False, namespace=tenant.id)
-        check_own(db, run, "review", tenant.id)
-        runs.finish(db, run)
+        runs.record(db, run, now, "review", tenant.id)
         return tenant.id
 
 

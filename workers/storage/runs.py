@@ -5,8 +5,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from ebb.contract.decay import Run
 from psycopg.rows import class_row
 
+from workers.errors import InvalidInputError
 from workers.storage.connection import Connection
 from workers.storage.due import Work
 
@@ -241,9 +243,25 @@ def state(db: Connection, run: UUID) -> State:
         return cursor.execute(STATE, {"run": run}).fetchone() or State()
 
 
-def begun_for(db: Connection, run: UUID) -> tuple[str, int | None] | None:
-    """Return (work, namespace) of a run; none if it never began."""
-    return db.execute(BEGUN_FOR, {"run": run}).fetchone()
+def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> None:
+    """Verify that a run was begun for this work and namespace, as its forget limit is not for others.
+
+    Raises:
+        InvalidInputError: it was begun for something else.
+    """
+    if db.execute(BEGUN_FOR, {"run": run}).fetchone() not in (None, (work, namespace)):
+        raise InvalidInputError(f"run: {run} was begun for something else; leave it out.")
+
+
+def record(db: Connection, run: UUID, now: datetime, work: Work, namespace: int | None, *, force: bool = False) -> None:
+    """Record a finished run without parts, by which what it forgets can be restored together.
+
+    Raises:
+        InvalidInputError: the run was begun for something else.
+    """
+    begin(db, run, now, None, "", work=work, dry_run=False, force=force, namespace=namespace)
+    check_own(db, run, work, namespace)
+    finish(db, run)
 
 
 def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, int, int]]:
@@ -284,28 +302,6 @@ DROP_OLD = """
         order by started_at limit %(limit)s
     ))
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One pass, over one namespace or all (None), with its counts where they may be shown."""
-
-    id: UUID
-    work: str
-    namespace: str | None
-    planned_for: datetime
-    started_at: datetime
-    finished_at: datetime | None
-    scheduled: bool
-    dry_run: bool
-    force: bool
-    processed: int | None
-    changed: int | None
-    compressed: int | None
-    fingerprinted: int | None
-    forgotten: int | None
-    held: int | None
-    duration_ms: float | None
 
 
 def latest(db: Connection, namespace: str, limit: int, before: datetime | None, *, everything: bool) -> list[Run]:

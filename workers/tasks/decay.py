@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
 from uuid import UUID
@@ -20,11 +20,9 @@ from workers.decay import backfill as backfilling
 from workers.decay import endings
 from workers.decay import held as holding
 from workers.decay import passes as decay
-from workers.decay import runs as passes
 from workers.decay.held import Cursor, Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
-from workers.tasks import answers
 from workers.tasks.answers import shown
 from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.shards import going_on, shards_of, walk
@@ -92,10 +90,10 @@ def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
 
 
 @task_of(contract.RUNS, contract.ListRuns)
-def runs(_: Task, asked: contract.ListRuns) -> dict[str, Any]:
+def runs(_: Task, asked: contract.ListRuns) -> contract.Runs:
     """Return the latest passes, newest first."""
-    latest = [answers.fact(asdict(run)) for run in passes.latest(context, asked)]
-    return {"runs": latest, "next": latest[-1]["started_at"] if len(latest) == asked.limit else None}
+    latest = decay.latest_runs(context, asked)
+    return contract.Runs(runs=latest, next=latest[-1].started_at if len(latest) == asked.limit else None)
 
 
 @internal("decay.apply", PassPart, ignore_result=True)

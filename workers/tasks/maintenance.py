@@ -16,7 +16,7 @@ from workers.admin import stats as counting
 from workers.admin import system as queueing
 from workers.celery import settings
 from workers.coordination import redis, signals
-from workers.decay import forget_limit, runs
+from workers.decay import forget_limit, passes
 from workers.errors import EmbeddingError, InvalidInputError
 from workers.memory import embed, estimate
 from workers.memory import touch as touching
@@ -185,7 +185,7 @@ def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str,
 def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) -> dict[str, Any]:
     erased, sunk = 0, 0
     if not asked.dry_run and asked.everywhere:
-        runs.drop_old(context)
+        passes.drop_old_runs(context)
     while not asked.dry_run and time.monotonic() < until:
         sinking = purging.demote_batch(context, at, asked.scope, in_gaps=in_gaps)
         batch = purging.purge_batch(context, at, asked.scope, in_gaps=in_gaps)
