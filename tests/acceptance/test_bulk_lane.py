@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 
-from workers.coordination import bulk, outbox, signals
+from workers.coordination import bulk, outbox
 from workers.coordination.bulk import Batch, Slice
 from workers.errors import InvalidInputError
 
@@ -71,17 +71,6 @@ def test_costly_recalls_take_turns_and_the_error_for_too_costly_ones_names_the_l
         with pytest.raises(InvalidInputError, match=r"limit: 1000 facts, each explained.*_COST=5000.*at most 625"):
             client.recall("grey " * 1_600, limit=1_000, explain=True)
     eventually(lambda: bulk.waiting(live.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
-
-
-def test_a_batch_is_done_as_a_whole_while_a_worker_of_an_earlier_version_may_be_given_its_slices(
-    idle: LiveSystem,
-) -> None:
-    idle.start("worker")
-    with idle.client() as client:
-        now = client.seconds()
-        idle.own_keys.zadd(bulk.RUNNING, {f"batch {number}": now + 600 for number in range(9)})  # no slot is free
-        signals.note_heartbeat(idle.own_keys, "older@elsewhere", ["store"], now)
-        assert len(client.store_many(stones(450))["results"]) == 450
 
 
 def test_a_batch_whose_worker_ended_before_it_answered_is_answered_by_its_next_delivery(idle: LiveSystem) -> None:

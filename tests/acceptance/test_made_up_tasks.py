@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from live_system import FOLDER, ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
-from workers.decay import held
 from workers.memory import facts as show
 from workers.memory import history, timeline
 from workers.memory.recall import lookups
-from workers.storage import relations, supersession
+from workers.storage import limits, relations, supersession
 from workers.storage.tombstones import Cursor
 from workers.validation import cursors
 
@@ -214,7 +213,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.relations": (relations.Cursor, {}),
     "memory.facts": (show.Cursor, {}),
     "memory.forgotten": (Cursor, {}),
-    "memory.held": (held.Cursor, {}),
+    "memory.held": (limits.HeldCursor, {}),
 }
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.reports import ListContradictions
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
@@ -23,10 +24,10 @@ def add(memory: Memory, fact: dict[str, Any], at: float = 0, **fields: Any) -> U
 
 def pairs(memory: Memory, at: float = 10, namespace: str = "default") -> list[set[UUID]]:
     """Return the listed pairs, and check their count."""
-    page = supersede.contradicting(memory.context, namespace, day(at), 1000)
-    found = page.pairs
+    page = supersede.contradicting(memory.context, ListContradictions(namespace=namespace, limit=1000), day(at))
+    found = page.contradictions
     assert page.total == len(found) == memory.stats(at, namespace).contradictions
-    return [set(pair.ids) for pair in found]
+    return [{one.id for one in pair.facts} for pair in found]
 
 
 def keep(memory: Memory, id_: UUID, *others: UUID, at: float = 10) -> None:
@@ -35,9 +36,9 @@ def keep(memory: Memory, id_: UUID, *others: UUID, at: float = 10) -> None:
 
 def test_two_values_of_one_key_contradict_each_other(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON, at=5)
-    (found,) = supersede.contradicting(memory.context, "default", day(10), 10).pairs
+    (found,) = supersede.contradicting(memory.context, ListContradictions(), day(10)).contradictions
     assert (found.entity, found.key, found.found_at) == ("Ana", "city", day(5))
-    assert dict(zip(found.ids, found.values, strict=True)) == {old: "Porto", new: "Lisbon"}
+    assert [(one.id, one.value) for one in found.facts] == [(old, "Porto"), (new, "Lisbon")]
 
 
 def test_case_makes_no_difference(memory: Memory) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.facts import Edit, Edited
+from ebb.contract.reports import ListContradictions
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 from pydantic import ValidationError
@@ -127,10 +128,10 @@ def test_what_it_is_about_can_be_given_later_and_then_contradicts(memory: Memory
     door = {"text": "The code of the door", "entity": "Door", "key": "code"}
     one, other = memory.add(**door, value="1111"), memory.add("The code is another one.")
     edited(memory, other, entity="Door", key="code", value="2222")
-    assert contradicting(memory.context, "default", day(0), 10).total == 1
+    assert contradicting(memory.context, ListContradictions(), day(0)).total == 1
     (bare,) = stored(memory, "A code.")
     stored(memory, {"text": "A code.", "entity": "Door", "key": "code", "value": "3333"})
-    assert contradicting(memory.context, "default", day(0), 10).total == 3
+    assert contradicting(memory.context, ListContradictions(), day(0)).total == 3
     assert stored(memory, {"text": "A code.", "value": "4444"})[0].action == "added"
     assert {one, other, bare.id} < set(memory.ids("code", limit=10))
 

@@ -174,6 +174,6 @@ def test_what_ends_soon_is_listed_by_value_or_by_date(memory: Memory) -> None:
     assert listed == {True: [much, little], False: [little, much]}
     (first, second) = endings.ending(memory.context, "default", 7, day(65), by_value=True)
     assert 0 < second.value < first.value < 1
-    assert first.ending.reason == "faded"
+    assert first.ends_for == "faded"
     assert [one.id for one in endings.ending(memory.context, "default", 7, day(65), by_value=True, most=1)] == [much]
     assert endings.ending(memory.context, "default", 1, day(0), by_value=True) == []

@@ -3,6 +3,7 @@
 from math import inf
 from uuid import UUID, uuid4
 
+from ebb.contract.decay import ListHeld
 from memory import Memory, day
 
 from workers.core.fading import REASONS
@@ -30,12 +31,12 @@ def test_held_facts_are_listed_page_by_page_in_the_order_of_their_ends(memory: M
     for number in range(3):
         default(memory, 4, at=number)
     memory.decay(OVER + 3)
-    first = held.listed(memory.context, "default", 4)
-    rest = held.listed(memory.context, "default", 4, first.rest)
-    facts = [*first.facts, *rest.facts]
-    assert (first.total, len(facts), rest.rest) == (7, 7, None)
+    first = held.listed(memory.context, ListHeld(limit=4))
+    rest = held.listed(memory.context, ListHeld(limit=4, cursor=first.next))
+    facts = [*first.held, *rest.held]
+    assert (first.total, len(facts), rest.next) == (7, 7, None)
     assert facts == sorted(facts, key=lambda one: (one.ended_at, one.id))
-    assert {*first.reasons.values(), *rest.reasons.values()} == {"faded"}
+    assert {one.reason for one in facts} == {"faded"}
     assert {one.id for one in facts} == live(memory)
 
 
@@ -81,7 +82,7 @@ def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: M
         assert decide(memory.context, "default", [*mine, *theirs, uuid4()], day(OVER), inf).ids == []
         assert decide(memory.context, "unknown", None, day(OVER), inf) == held.Decided([], 0)
     assert (len(live(memory)), memory.stats(OVER, "theirs").held) == (3, 24)
-    assert held.listed(memory.context, "unknown", 3) == held.Page()
+    assert held.listed(memory.context, ListHeld(namespace="unknown")).held == []
 
 
 def test_use_that_does_not_prolong_a_held_fact_leaves_it_visible(memory: Memory) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.reports import ListContradictions
 from memory import Memory, day
 
 from workers.core.text import digest
@@ -72,9 +73,8 @@ def test_one_statement_is_one_fact(memory: Memory, one: Any, other: Any) -> None
 
 def test_a_newer_value_contradicts_the_older_one(memory: Memory) -> None:
     old, new = memory.add(**DOOR, value="1111"), memory.add(**DOOR, value="2222", at=1)
-    (pair,) = contradicting(memory.context, "default", day(1), 10).pairs
-    assert set(pair.ids) == {old, new}
-    assert set(pair.values) == {"1111", "2222"}
+    (pair,) = contradicting(memory.context, ListContradictions(), day(1)).contradictions
+    assert {(one.id, one.value) for one in pair.facts} == {(old, "1111"), (new, "2222")}
 
 
 def test_what_leaves_the_value_open_is_the_newest_that_fits(memory: Memory) -> None:

@@ -3,6 +3,7 @@
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.decay import Janitor
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -11,19 +12,16 @@ from memory import Memory, day
 from workers.decay import janitor, passes
 from workers.decay.consolidate import compare
 from workers.memory.add import Stored
-from workers.storage.janitors import Snapshot
 
 FADED = 200
 """Days after which a fact of confidence 0.2 is no longer believed, and one of 1.0 still is."""
 
 
-def tidied(memory: Memory, at: float, namespace: str = "default", run: UUID | None = None) -> Snapshot:
+def tidied(memory: Memory, at: float, namespace: str = "default", run: UUID | None = None) -> Janitor:
     run = run or uuid4()
     for part in janitor.plan(memory.context, namespace, run, day(at)):
         passes.apply(memory.context, part, lambda: None)
-    done = janitor.conclude(memory.context, namespace, run, day(at))
-    assert done is not None
-    return done
+    return janitor.conclude(memory.context, namespace, run, day(at))
 
 
 def doubtful(memory: Memory, count: int, namespace: str = "default", prefix: str = "Rumour") -> set[UUID]:
@@ -34,9 +32,9 @@ def doubtful(memory: Memory, count: int, namespace: str = "default", prefix: str
 def test_it_culls_facts_of_too_low_confidence_and_lists_them(memory: Memory) -> None:
     kept, ids = memory.add("Certainty."), doubtful(memory, 3)
     done = tidied(memory, FADED)
-    assert (set(done.culled_fact_ids), done.culled_facts, done.total_runs) == (ids, 3, 1)
-    assert done.last_run_at == day(FADED)
-    assert (done.culled_episode_ids, done.stale_episode_ids) == ([], [])
+    assert (set(done.lastCulledFactIds), done.lastCulledFacts, done.totalRuns) == (ids, 3, 1)
+    assert done.lastRunAt == day(FADED)
+    assert (done.lastCulledEpisodeIds, done.lastMarkedStaleEpisodeIds) == ([], [])
     assert memory.rows("select id, forgotten_reason from facts where forgotten_at is not null order by id") == [
         (id_, "culled") for id_ in sorted(ids)
     ]
@@ -46,11 +44,11 @@ def test_it_culls_facts_of_too_low_confidence_and_lists_them(memory: Memory) -> 
 
 def test_only_its_namespace_is_passed_over(memory: Memory) -> None:
     ours, theirs = doubtful(memory, 2, "ours"), doubtful(memory, 2, "theirs")
-    assert set(tidied(memory, FADED, "ours").culled_fact_ids) == ours
+    assert set(tidied(memory, FADED, "ours").lastCulledFactIds) == ours
     assert memory.value("select count(*) from facts where forgotten_at is not null") == 2
     assert janitor.last(memory.context, "theirs") is None
-    assert set(tidied(memory, FADED, "theirs").culled_fact_ids) == theirs
-    assert set(janitor.last(memory.context, "ours").culled_fact_ids) == ours  # type: ignore[union-attr]
+    assert set(tidied(memory, FADED, "theirs").lastCulledFactIds) == theirs
+    assert set(janitor.last(memory.context, "ours").lastCulledFactIds) == ours
 
 
 def test_its_facts_are_left_as_a_pass_leaves_them(memory: Memory, twin: Memory) -> None:
@@ -73,20 +71,20 @@ def test_each_run_reports_changes_and_continues_the_count(memory: Memory) -> Non
     tidied(memory, FADED)
     later = doubtful(memory, 2, prefix="Hearsay")
     done = tidied(memory, FADED + 1)
-    assert (set(done.culled_fact_ids), done.culled_facts, done.total_runs) == (later, 2, 2)
+    assert (set(done.lastCulledFactIds), done.lastCulledFacts, done.totalRuns) == (later, 2, 2)
     done = tidied(memory, FADED + 2)
-    assert (done.culled_fact_ids, done.culled_facts, done.total_runs) == ([], 0, 3)
+    assert (done.lastCulledFactIds, done.lastCulledFacts, done.totalRuns) == ([], 0, 3)
 
 
 def test_what_passes_culled_since_the_last_run_is_reported_by_the_next(memory: Memory) -> None:
     first = doubtful(memory, 3)
     memory.decay(FADED)
-    assert set(tidied(memory, FADED + 1).culled_fact_ids) == first
+    assert set(tidied(memory, FADED + 1).lastCulledFactIds) == first
     memory.forget(memory.add("Asked for.", at=FADED), at=FADED + 1.5)
     memory.add("Expired.", at=FADED, decay_class="session")
     later = doubtful(memory, 2, prefix="Hearsay")
     memory.decay(FADED + 2)
-    assert set(tidied(memory, FADED + 3).culled_fact_ids) == later
+    assert set(tidied(memory, FADED + 3).lastCulledFactIds) == later
 
 
 def test_a_run_that_comes_again_changes_nothing(memory: Memory) -> None:
@@ -101,22 +99,22 @@ def test_ids_are_capped_and_all_are_counted(memory: Memory, monkeypatch: pytest.
     monkeypatch.setattr(janitor, "MOST_IDS", 3)
     ids = doubtful(memory, 5)
     done = tidied(memory, FADED)
-    assert (len(done.culled_fact_ids), done.culled_facts) == (3, 5)
-    assert set(done.culled_fact_ids) < ids
+    assert (len(done.lastCulledFactIds), done.lastCulledFacts) == (3, 5)
+    assert set(done.lastCulledFactIds) < ids
 
 
 def test_it_stops_at_the_forget_limit_as_every_pass_does(memory: Memory) -> None:
     doubtful(memory, 30)
-    assert tidied(memory, FADED).culled_facts == 6
-    assert tidied(memory, FADED + 1).culled_facts == 0
+    assert tidied(memory, FADED).lastCulledFacts == 6
+    assert tidied(memory, FADED + 1).lastCulledFacts == 0
     memory.decay(FADED + 2, force=True)
-    assert tidied(memory, FADED + 3).culled_facts == 24
+    assert tidied(memory, FADED + 3).lastCulledFacts == 24
 
 
 def test_an_unknown_namespace_has_no_janitor(memory: Memory) -> None:
     assert janitor.plan(memory.context, "unknown", uuid4(), day(0)) == []
-    assert janitor.conclude(memory.context, "unknown", uuid4(), day(0)) is None
-    assert janitor.last(memory.context, "unknown") is None
+    assert janitor.conclude(memory.context, "unknown", uuid4(), day(0)).totalRuns == 0
+    assert janitor.last(memory.context, "unknown").totalRuns == 0
 
 
 def test_namespaces_with_something_new_or_due_are_untidy(memory: Memory) -> None:
@@ -137,7 +135,7 @@ def test_namespaces_with_something_new_or_due_are_untidy(memory: Memory) -> None
 def test_the_turn_of_the_namespace_is_reported(memory: Memory) -> None:
     memory.add("Tea at four.")
     memory.rows("update namespaces set turns = 42")
-    assert tidied(memory, 1).last_run_turn == 42
+    assert tidied(memory, 1).lastRunTurn == 42
 
 
 MANUAL = {"hygiene.schedule": "manual"}
@@ -190,7 +188,7 @@ def test_a_janitor_called_by_hand_meets_the_forget_limit_and_the_oldest_go_first
     oldest = memory.rows("select fact from activity order by last_confirmed_at limit 5")
     memory.decay(FADED)
     assert memory.stats(FADED).facts == 9
-    assert len(tidied(memory, FADED).culled_fact_ids) == 5
+    assert len(tidied(memory, FADED).lastCulledFactIds) == 5
     assert memory.rows("select id from facts where forgotten_at is not null order by id") == sorted(oldest)
     memory.decay(FADED + 1)
     assert (memory.stats(FADED + 1).held, len(memory.ids("rumour", at=FADED + 1))) == (4, 4)
@@ -200,4 +198,4 @@ def test_a_janitor_called_by_hand_meets_the_forget_limit_and_the_oldest_go_first
 def test_under_a_setting_of_all_passes_leave_it_to_the_janitor_too(memory: Memory) -> None:
     manual = memory.having(hygiene_schedule="manual", forget_limit=1.0)
     filled(manual)
-    assert (manual.decay(400).counters.culled, tidied(manual, 400).culled_facts) == (0, 3)
+    assert (manual.decay(400).counters.culled, tidied(manual, 400).lastCulledFacts) == (0, 3)

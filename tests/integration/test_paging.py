@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from ebb.contract.graph import ListRelations
 from ebb.contract.recall import Lookup
-from ebb.contract.reports import ListFacts
+from ebb.contract.reports import ListContradictions, ListFacts
 from ebb.contract.retention import ShowHistory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,9 +71,10 @@ def test_contradictions_are_each_listed_once(memory: Memory, days: list[int], li
         memory.add(f"Ana lives in town {place}.", at=at, namespace=name, **value)
 
     def page(behind: Any, most: int = limit) -> Page:
-        found = supersede.contradicting(memory.context, name, day(5), most, behind)
+        asked = ListContradictions(namespace=name, limit=most, cursor=cursors.following(behind))
+        found = supersede.contradicting(memory.context, asked, day(5))
         assert found.total == len(days) * (len(days) - 1) // 2
-        return found.pairs, found.rest
+        return found.contradictions, cursors.place(found.next, pairs.ContradictionCursor)
 
     assert list(turned(page, pairs.ContradictionCursor)) == page(None, 1000)[0]
 

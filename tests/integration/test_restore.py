@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.reports import ListContradictions
 from ebb.contract.retention import Outcome
 from memory import DAY_0, Memory, day
 from test_consolidate import HAS_MOVED, MOVED
@@ -137,8 +138,8 @@ def test_a_reopened_fact_contradicts_the_newer_one(memory: Memory, cities: tuple
     assert memory.rows("select superseded_at, superseded_by, valid_until from facts where id = %s", old) == [
         (None, None, None)
     ]
-    (pair,) = supersede.contradicting(memory.context, "default", day(3), 10).pairs
-    assert set(pair.ids) == {old, new}
+    (pair,) = supersede.contradicting(memory.context, ListContradictions(), day(3)).contradictions
+    assert {one.id for one in pair.facts} == {old, new}
     assert memory.history(old)[:3] == [("stored", 0), ("superseded", 2), ("restored", 3)]
     assert ("supersession undone", 3) in memory.history(new)
     assert memory.examine(3) == {}

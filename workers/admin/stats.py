@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from ebb.contract.reports import Gap, Stats
+
 from workers.context import Context
 from workers.coordination import signals
 from workers.core import fidelity
@@ -23,42 +25,6 @@ BATCH = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
-    """Counts of a namespace's facts.
-
-    Attributes:
-        facts: live facts, also by tier, fidelity, decay class and the class's source (by words or explicit).
-        expired_pending: facts that have ended and that the next pass will forget.
-        turns: stored turns of sessions, by which episodes age.
-        episodes: episodes by durability, and stale ones.
-        deep: forgotten facts in deep memory.
-        regretted: questions whose best result was in deep memory.
-        gap: an unconfirmed period without passes.
-        branch_of: the namespace of which it is a branch.
-    """
-
-    facts: int
-    tiers: dict[str, int]
-    fidelity: dict[str, int]
-    decay_classes: dict[str, int]
-    decay_class_sources: dict[str, int]
-    expired_pending: int
-    forgotten: int
-    forgotten_by_reason: dict[str, int]
-    pending_embeddings: int
-    due: int
-    held: int
-    contradictions: int
-    pinned: int
-    turns: int
-    episodes: dict[str, int]
-    deep: int
-    regretted: int
-    gap: dict[str, str] | None = None
-    branch_of: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class State:
     """The tallies of a namespace, and its counts at an instant."""
 
@@ -67,7 +33,7 @@ class State:
     ended: int = 0
     pinned: int = 0
     contradictions: int = 0
-    gap: dict[str, str] | None = None
+    gap: Gap | None = None
 
 
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
@@ -113,7 +79,7 @@ def _state(db: Connection, tenant: int, now: datetime) -> State:
     due, ended = tallies.due(db, tenant, now)
     contradictions = supersession.count_contradictions(db, tenant, now)
     gap = limits.gaps(db, [tenant]).get(tenant)
-    shown = {"from": gap.began.isoformat(), "until": gap.ended.isoformat()} if gap else None
+    shown = None if gap is None else Gap(**{"from": gap.began, "until": gap.ended})
     return State(tallies.read(db, tenant), due, ended, tallies.pinned(db, tenant, now), contradictions, shown)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import httpx2
 import numpy as np
+from ebb.contract.reports import EndingFact
 
 from workers.context import Context
 from workers.coordination import signals
@@ -24,16 +25,6 @@ log = logging.getLogger(__name__)
 
 BATCH = 10_000
 MOST = 100
-
-
-@dataclass(frozen=True, slots=True)
-class EndingFact:
-    """A fact that ends soon: the beginning of its text, its ending, and its value in [0, 1]."""
-
-    id: UUID
-    text: str
-    ending: Ending
-    value: float
 
 
 def ending(
@@ -68,7 +59,10 @@ def ending(
             first = sorted(first, key=lambda one: one[:2])[:most]
         texts = facts.excerpts(db, tenant.id, [id_ for _, id_, _, _ in first])
     values = value(np.array([rank for *_, rank in first], np.float64), now.timestamp()).tolist()
-    return [EndingFact(id_, texts[id_], one, worth) for (_, id_, one, _), worth in zip(first, values, strict=True)]
+    return [
+        EndingFact(id=id_, text=texts[id_], ends_at=one.at, ends_for=one.reason, value=round(worth, 4))
+        for (_, id_, one, _), worth in zip(first, values, strict=True)
+    ]
 
 
 EVENT = "memory.ending"
@@ -86,16 +80,7 @@ class Notice:
     @property
     def document(self) -> dict[str, Any]:
         """Return the notice as JSON, with the request that keeps its facts."""
-        facts = [
-            {
-                "id": str(one.id),
-                "text": one.text,
-                "ends_at": None if one.ending.at is None else one.ending.at.isoformat(),
-                "ends_for": one.ending.reason,
-                "value": round(one.value, 4),
-            }
-            for one in self.facts
-        ]
+        facts = [one.model_dump(mode="json") for one in self.facts]
         ids = [fact["id"] for fact in facts]
         headers = {"X-Ebb-Namespace": self.namespace}
         keep = {"method": "POST", "path": "/memory/held/keep", "headers": headers, "body": {"ids": ids}}
@@ -125,5 +110,5 @@ def deliver(context: Context, notice: Notice) -> None:
         except httpx2.HTTPError as error:
             log.warning("the webhook for facts that end soon failed, and gets them again later: %s", error)
             return
-    ends = {one.id: one.ending.at for one in notice.facts if one.ending.at}
+    ends = {one.id: one.ends_at for one in notice.facts}
     signals.note_noticed(context.redis, notice.namespace, ends, notice.sent_at)

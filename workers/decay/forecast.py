@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.reports import ForecastDay, ForecastFact, Totals
 from pydantic import ValidationError
 
 from workers.context import Context
@@ -36,15 +37,6 @@ COOLING = tuple(tier.name.lower() for tier in Tier if tier is not Tier.HOT)
 ENDS = (*REASONS, CROWDED)
 CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *ENDS)
 """The changes of a fact: a colder tier, a smaller vector, only the signature, staleness, or its end for a reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForecastFact:
-    """A fact that will change: the change, and the beginning of its text."""
-
-    id: UUID
-    change: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +71,13 @@ class Day:
     examples: list[tuple[UUID, str]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
 
+    @property
+    def answer(self) -> ForecastDay:
+        """Return the counts, with the sum of all reasons, and the first facts of each change."""
+        counts = {change: self.counts[change] for change in CHANGES}
+        forgotten = sum(self.counts[reason] for reason in ENDS)
+        return ForecastDay(at=self.at, **counts, forgotten=forgotten, held=self.held, facts=self.facts)
+
     def add_examples(self, change: str, ids: Sequence[UUID], most: int) -> None:
         """Add the first of some facts as examples of a change."""
         room = most - sum(known == change for _, known in self.examples)
@@ -106,17 +105,6 @@ class Sizes:
         return np.where(kept, 2.0 * self.dims / np.maximum(fidelity, 1), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Totals of a forecast: facts left and forgotten, held ones, recently recalled ones, and freed bytes."""
-
-    facts: int
-    forgotten: int
-    held: int
-    recalled_lately: int
-    bytes_freed: int
-
-
 def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
     """Return the totals of a forecast."""
     with transaction(context.database_url) as db:
@@ -124,7 +112,8 @@ def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
         live = 0 if tenant is None else tallies.live(db, tenant.id)
     gone = sum(day.counts[reason] for day in ahead for reason in ENDS)
     recalled, freed = sum(day.recalled for day in ahead), sum(day.freed for day in ahead)
-    return Totals(live - gone, gone, sum(day.held for day in ahead), recalled, round(freed))
+    held = sum(day.held for day in ahead)
+    return Totals(facts=live - gone, forgotten=gone, held=held, recalled_lately=recalled, bytes_freed=round(freed))
 
 
 def forecast(
@@ -149,7 +138,7 @@ def forecast(
         _limit(context, db, tenant, ahead, now, shown, sizes)
         texts = facts.excerpts(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
-        day.facts = [ForecastFact(id_, change, texts[id_]) for id_, change in day.examples]
+        day.facts = [ForecastFact(id=id_, change=change, text=texts[id_]) for id_, change in day.examples]
     return ahead
 
 

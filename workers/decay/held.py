@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.decay import HeldFact, HeldFacts, ListHeld
 
 from workers.context import Context
 from workers.core.fading import REASONS, as_written, ends
@@ -16,28 +17,11 @@ from workers.memory.restore import as_recalled
 from workers.storage import activity, events, limits, namespaces, turns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.limits import Held
+from workers.storage.limits import HeldCursor
+from workers.validation import cursors
 
 BATCH = 500
 """Facts per transaction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """The position of a listing: the last fact."""
-
-    ended_at: datetime
-    id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of held facts with their reasons, the total number, and the next cursor."""
-
-    facts: list[Held] = field(default_factory=list)
-    reasons: dict[UUID, str] = field(default_factory=dict)
-    total: int = 0
-    rest: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +32,20 @@ class Decided:
     left: int
 
 
-def listed(context: Context, namespace: str, limit: int, behind: Cursor | None = None) -> Page:
+def listed(context: Context, asked: ListHeld) -> HeldFacts:
     """Return a page of a namespace's held facts, by the time when they ended."""
+    behind = cursors.place(asked.cursor, HeldCursor)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
-            return Page()
-        found = limits.held_page(db, tenant.id, limit + 1, None if behind is None else (behind.ended_at, behind.id))
-        shown = found[:limit]
+            return HeldFacts(held=[], total=0, next=None)
+        found = limits.held_page(db, tenant.id, asked.limit + 1, behind)
+        shown = found[: asked.limit]
         reasons = _reasons(context, db, activity.read(db, tenant.id, [one.id for one in shown]))
-        rest = Cursor(shown[-1].ended_at, shown[-1].id) if len(found) > limit else None
-        return Page(shown, reasons, limits.count_held(db, tenant.id), rest)
+        total = limits.count_held(db, tenant.id)
+    rest = HeldCursor(shown[-1].ended_at, shown[-1].id) if len(found) > len(shown) else None
+    facts = [HeldFact(**asdict(one), reason=reasons.get(one.id)) for one in shown]
+    return HeldFacts(held=facts, total=total, next=cursors.following(rest))
 
 
 def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:

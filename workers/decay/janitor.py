@@ -6,6 +6,8 @@ Facts with too little confidence are culled, episodes age out, and unused perman
 from datetime import datetime
 from uuid import UUID
 
+from ebb.contract.decay import Janitor
+
 from workers.context import Context
 from workers.core.fading import ends
 from workers.decay import passes
@@ -15,12 +17,11 @@ from workers.memory.turn_limit import with_turn_limit
 from workers.storage import due as owed
 from workers.storage import duplicate_pairs, janitors, namespaces
 from workers.storage.connection import Connection, transaction
-from workers.storage.janitors import Snapshot
 
 BATCH = 10_000
 
 MOST_IDS = 1_000
-"""Maximum number of ids of each kind in a snapshot."""
+"""Maximum number of ids of each kind in a report."""
 
 
 def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[PartOf]:
@@ -43,22 +44,22 @@ def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> N
         owed.make_due(db, tenant, over[begin : begin + BATCH], now)
 
 
-def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Snapshot | None:
-    """Write and return the snapshot of a run whose parts are done, including passes since the last run. Idempotent."""
+def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Janitor:
+    """Write and return the report of a run whose parts are done, including passes since the last run. Idempotent."""
     passes.finish(context, run)
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return None
-        janitors.write(db, tenant.id, run, now, MOST_IDS)
-        return janitors.read(db, tenant.id)
+        if tenant is not None:
+            janitors.write(db, tenant.id, run, now, MOST_IDS)
+    return last(context, namespace)
 
 
-def last(context: Context, namespace: str) -> Snapshot | None:
-    """Return the snapshot of the last run, if any."""
+def last(context: Context, namespace: str) -> Janitor:
+    """Return the report of the last run, with no runs if there was none."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        return None if tenant is None else janitors.read(db, tenant.id)
+        found = None if tenant is None else janitors.read(db, tenant.id)
+    return found or Janitor(namespace=namespace, totalRuns=0)
 
 
 def schedule(context: Context, namespace: str) -> str | None:

@@ -24,7 +24,7 @@ from workers.documents import files
 from workers.documents.folders import Folder, Indexer, Sync, cause, folder
 from workers.errors import InvalidInputError
 from workers.settings import Settings
-from workers.storage import folders, namespaces
+from workers.storage import documents, namespaces
 from workers.storage.connection import transaction
 
 
@@ -68,23 +68,22 @@ def register(context: Context, asked: RegisterFolder) -> RegisteredFolder:
     Indexer(_Here(context, asked.namespace), place, context.settings.tokenizer).known()
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, asked.namespace).id
-        folders.put(db, tenant, place.name, str(place.root))
-        return _shown(folders.listed(db, tenant, place.name)[0])
+        documents.register(db, tenant, place.name, str(place.root))
+        return documents.registered(db, tenant, place.name)[0]
 
 
 def unregister(context: Context, asked: UnregisterFolder) -> UnregisteredFolder:
     """Stop keeping a folder indexed; what was indexed stays."""
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, asked.namespace)
-        return UnregisteredFolder(removed=tenant is not None and folders.drop(db, tenant.id, asked.name))
+        return UnregisteredFolder(removed=tenant is not None and documents.unregister(db, tenant.id, asked.name))
 
 
 def listed(context: Context, asked: ListFolders) -> RegisteredFolders:
     """Return the registered folders of a namespace."""
     with transaction(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
-        found = [] if tenant is None else folders.listed(db, tenant.id)
-    return RegisteredFolders(folders=[_shown(one) for one in found])
+        return RegisteredFolders(folders=[] if tenant is None else documents.registered(db, tenant.id))
 
 
 def everywhere(context: Context) -> Sequence[tuple[str, str]]:
@@ -92,7 +91,7 @@ def everywhere(context: Context) -> Sequence[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for _ in context.each_shard(own=True):
         with transaction(context.database_url) as db:
-            found += folders.all_names(db)
+            found += documents.all_registered(db)
     return sorted(found)
 
 
@@ -106,7 +105,7 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
-        found = folders.listed(db, tenant.id, name) if tenant else []
+        found = documents.registered(db, tenant.id, name) if tenant else []
     if tenant is None or not found:
         return True
     try:
@@ -119,11 +118,11 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
     else:
         whole = True
     with transaction(context.database_url) as db:
-        folders.note(db, tenant.id, name, context.now(), _error(done), whole=whole)
+        documents.note_reading(db, tenant.id, name, context.now(), _error(done), whole=whole)
     return True
 
 
-def _sync(context: Context, namespace: str, registered: folders.Registered, until: float) -> Sync:
+def _sync(context: Context, namespace: str, registered: RegisteredFolder, until: float) -> Sync:
     place = Folder(_allowed(context.settings, registered.path), registered.name)
     return Indexer(_Here(context, namespace, until), place, context.settings.tokenizer).sync(lambda _, __: None)
 
@@ -146,10 +145,6 @@ def _allowed(settings: Settings, path: str) -> Path:
             "it to EBB_FOLDERS of workers and beat."
         )
     return real
-
-
-def _shown(one: folders.Registered) -> RegisteredFolder:
-    return RegisteredFolder(name=one.name, path=one.path, read_at=one.read_at, error=one.error)
 
 
 def _error(done: Sync) -> str | None:

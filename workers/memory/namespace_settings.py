@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from ebb.contract.admin import ChangeSettings
+from ebb.contract.admin import ChangeSettings, NamespaceSettings
 
 from workers.context import Context
 from workers.core.arrays import Floats, Ints
@@ -82,15 +82,6 @@ def rules_for(context: Context, db: Connection, namespaces: Ints) -> FadingRules
     return namespace_rules(context, db, namespaces).rules
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceSettings:
-    """The effective settings of a namespace, its own settings, and whether a request changed them."""
-
-    settings: Document
-    own: Document
-    changed: bool
-
-
 def settings_of(context: Context, namespace: str) -> NamespaceSettings:
     """Return the settings of a namespace."""
     with transaction(context.database_url) as db:
@@ -127,4 +118,4 @@ def _shown(context: Context, own: Document, *, changed: bool) -> NamespaceSettin
         "notice_updates": own.get("notice_updates", context.settings.notice_updates),
         "capacity": {"facts": None, "bytes": None} | (own.get("capacity") or {}),
     }
-    return NamespaceSettings(whole, own, changed)
+    return NamespaceSettings(settings=whole, own=own, changed=changed, limits=context.settings.limits)

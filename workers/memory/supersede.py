@@ -1,9 +1,11 @@
 """Supersession: newer facts replace older ones, which stay as history; contradictions are resolved by callers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
+
+from ebb.contract.reports import Contradiction, Contradictions, ContradictoryFact, ListContradictions
 
 from workers.context import Context
 from workers.core.intent import Action, Intent
@@ -13,8 +15,9 @@ from workers.memory.forget import retire_within
 from workers.storage import activity, namespaces, statements, supersession, tombstones
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
-from workers.storage.supersession import Closed, Contradiction, ContradictionCursor
+from workers.storage.supersession import Closed, ContradictionCursor, Pair
 from workers.storage.tombstones import Standing
+from workers.validation import cursors
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +127,28 @@ def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime
         supersession.find_contradictions(db, tenant, [*stated, *edited], now)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of contradictions, their total number, and the next cursor, if any."""
-
-    pairs: list[Contradiction] = field(default_factory=list)
-    total: int = 0
-    rest: ContradictionCursor | None = None
-
-
-def contradicting(
-    context: Context, namespace: str, now: datetime, limit: int, behind: ContradictionCursor | None = None
-) -> Page:
+def contradicting(context: Context, asked: ListContradictions, now: datetime) -> Contradictions:
     """Return a page of live facts that contradict each other, those found last first."""
+    behind = cursors.place(asked.cursor, ContradictionCursor)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
+        tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
-            return Page()
-        found = supersession.contradictions(db, tenant.id, now, limit + 1, behind)
+            return Contradictions(contradictions=[], total=0, next=None)
+        found = supersession.contradictions(db, tenant.id, now, asked.limit + 1, behind)
         total = supersession.count_contradictions(db, tenant.id, now)
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(found[:limit], total, None if last is None else ContradictionCursor(last.found_at, *sorted(last.ids)))
+    shown = found[: asked.limit]
+    rest = ContradictionCursor(shown[-1].found_at, *sorted(shown[-1].ids)) if len(found) > len(shown) else None
+    return Contradictions(
+        contradictions=[_contradiction(one) for one in shown], total=total, next=cursors.following(rest)
+    )
+
+
+def _contradiction(pair: Pair) -> Contradiction:
+    facts = [
+        ContradictoryFact(id=id_, value=value, text=text, created_at=at)
+        for at, id_, value, text in sorted(zip(pair.created_at, pair.ids, pair.values, pair.texts, strict=True))
+    ]
+    return Contradiction(entity=pair.entity, key=pair.key, found_at=pair.found_at, facts=facts)
 
 
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:

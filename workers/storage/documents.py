@@ -1,4 +1,4 @@
-"""Documents: Markdown files with their chunks (facts of kind `chunk`), and items stored under a path and key."""
+"""Documents: Markdown files with their chunks (facts of kind `chunk`), registered folders of them, and items."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ebb.contract.documents import RegisteredFolder
 from psycopg.rows import class_row
 
 from workers.storage.connection import Connection, number
@@ -191,3 +192,55 @@ def item_at(db: Connection, namespace: int, hash_: bytes) -> Item | None:
 def item_paths(db: Connection, namespace: int, now: datetime) -> Sequence[str]:
     """Return every path that has items."""
     return [path for (path,) in db.execute(ITEM_PATHS, {"namespace": namespace, "now": now})]
+
+
+REGISTER = """
+    insert into folders (namespace, name, path) values (%(namespace)s, %(name)s, %(path)s)
+    on conflict (namespace, name) do update set path = excluded.path, read_at = null, error = null
+    where folders.path <> excluded.path
+"""
+
+REGISTERED = """
+    select name, path, read_at, error from folders
+    where namespace = %(namespace)s and (%(name)s::text is null or name = %(name)s)
+    order by name
+"""
+
+NOTE_READING = """
+    update folders set read_at = case when %(whole)s then %(now)s else read_at end, error = %(error)s
+    where namespace = %(namespace)s and name = %(name)s
+"""
+
+UNREGISTER = "delete from folders where namespace = %(namespace)s and name = %(name)s"
+
+ALL_REGISTERED = """
+    select namespaces.name, folders.name
+    from folders join namespaces on namespaces.id = folders.namespace
+    order by namespaces.id, folders.name
+"""
+
+
+def register(db: Connection, namespace: int, name: str, path: str) -> None:
+    """Register a folder, in place of another one of that name."""
+    db.execute(REGISTER, {"namespace": namespace, "name": name, "path": path})
+
+
+def registered(db: Connection, namespace: int, name: str | None = None) -> list[RegisteredFolder]:
+    """Return the registered folders of a namespace, or the one with a name."""
+    with db.cursor(row_factory=class_row(RegisteredFolder)) as cursor:
+        return cursor.execute(REGISTERED, {"namespace": namespace, "name": name}).fetchall()
+
+
+def note_reading(db: Connection, namespace: int, name: str, now: datetime, error: str | None, *, whole: bool) -> None:
+    """Record an attempt to read a folder: its error, and whether the whole folder was read."""
+    db.execute(NOTE_READING, {"namespace": namespace, "name": name, "now": now, "error": error, "whole": whole})
+
+
+def unregister(db: Connection, namespace: int, name: str) -> bool:
+    """Unregister a folder; return whether it was registered."""
+    return db.execute(UNREGISTER, {"namespace": namespace, "name": name}).rowcount > 0
+
+
+def all_registered(db: Connection) -> Sequence[tuple[str, str]]:
+    """Return (namespace, folder) of all registered folders, by their names."""
+    return db.execute(ALL_REGISTERED).fetchall()

@@ -1,9 +1,9 @@
 """Janitors: the report of the last run of each namespace's janitor."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from ebb.contract.decay import Janitor
 from psycopg.rows import class_row
 
 from workers.storage.connection import Connection
@@ -46,9 +46,12 @@ WRITE = """
 """
 
 READ = """
-    select last_run_turn, last_run_at, total_runs, culled_facts, culled_fact_ids, culled_episodes, culled_episode_ids,
-        stale_episodes, stale_episode_ids
-    from janitors where namespace = %(namespace)s
+    select name as namespace, total_runs as "totalRuns", last_run_at as "lastRunAt", last_run_turn as "lastRunTurn",
+        culled_fact_ids as "lastCulledFactIds", culled_facts as "lastCulledFacts",
+        culled_episode_ids as "lastCulledEpisodeIds", culled_episodes as "lastCulledEpisodes",
+        stale_episode_ids as "lastMarkedStaleEpisodeIds", stale_episodes as "lastMarkedStaleEpisodes"
+    from janitors join namespaces on namespaces.id = namespace
+    where namespace = %(namespace)s
 """
 
 # One index probe per segment; materialized, as otherwise it would be repeated for each namespace.
@@ -66,29 +69,14 @@ DUE_NAMESPACES = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The changes in a namespace between the janitor's last two runs: numbers, and the latest ids."""
-
-    last_run_turn: int
-    last_run_at: datetime
-    total_runs: int
-    culled_facts: int
-    culled_fact_ids: list[UUID]
-    culled_episodes: int
-    culled_episode_ids: list[UUID]
-    stale_episodes: int
-    stale_episode_ids: list[UUID]
-
-
 def write(db: Connection, namespace: int, run: UUID, now: datetime, most_ids: int) -> None:
     """Write the facts that were culled and the episodes that became stale since the previous run. Idempotent."""
     db.execute(WRITE, {"namespace": namespace, "run": run, "now": now, "most": most_ids})
 
 
-def read(db: Connection, namespace: int) -> Snapshot | None:
+def read(db: Connection, namespace: int) -> Janitor | None:
     """Return the report of the last run, if any."""
-    with db.cursor(row_factory=class_row(Snapshot)) as cursor:
+    with db.cursor(row_factory=class_row(Janitor)) as cursor:
         return cursor.execute(READ, {"namespace": namespace}).fetchone()
 
 

@@ -1,7 +1,7 @@
 """The forget limit: how many facts may end within a day and a week, held facts, and gaps between passes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -166,10 +166,18 @@ class Held:
     created_at: datetime
 
 
-def held_page(db: Connection, namespace: int, limit: int, after: tuple[datetime, UUID] | None) -> list[Held]:
+@dataclass(frozen=True, slots=True)
+class HeldCursor:
+    """The position of a listing: the last held fact."""
+
+    ended_at: datetime
+    id: UUID
+
+
+def held_page(db: Connection, namespace: int, limit: int, behind: HeldCursor | None) -> list[Held]:
     """Return a page of held facts of a namespace, by the time when they ended."""
-    ended_at, id_ = after or (None, None)
-    given = {"namespace": namespace, "limit": limit, "ended_at": ended_at, "id": id_}
+    place = {"ended_at": None, "id": None} if behind is None else asdict(behind)
+    given = {"namespace": namespace, "limit": limit} | place
     with db.cursor(row_factory=class_row(Held)) as cursor:
         return cursor.execute(HELD_PAGE, given).fetchall()
 

@@ -200,7 +200,7 @@ ACCEPT_CONTRADICTION = """
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
+class Pair:
     """Two facts about one key of an entity with different values; each list has one item a fact."""
 
     entity: str
@@ -233,10 +233,10 @@ def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now
 
 def contradictions(
     db: Connection, namespace: int, now: datetime, limit: int, behind: ContradictionCursor | None = None
-) -> list[Contradiction]:
+) -> list[Pair]:
     """Return pairs of live facts that contradict each other, those found last first."""
     place = dict.fromkeys(("found_at", "fact", "other")) if behind is None else asdict(behind)
-    with db.cursor(row_factory=class_row(Contradiction)) as cursor:
+    with db.cursor(row_factory=class_row(Pair)) as cursor:
         return cursor.execute(CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place).fetchall()
 
 

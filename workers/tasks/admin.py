@@ -88,13 +88,11 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
 
 
 @task_of(contract.SETTINGS, contract.ChangeSettings, base=OnceTask)
-def settings(self: Task, asked: contract.ChangeSettings) -> dict[str, Any]:
+def settings(self: Task, asked: contract.ChangeSettings) -> contract.NamespaceSettings:
     """Set and unset settings of a namespace; return the effective ones, and which of them are its own."""
     if not asked.set and not asked.unset:
-        found = namespace_settings.settings_of(context, asked.namespace)
-    else:
-        found = namespace_settings.change(context, asked, write_instant(self, asked.now))
-    return asdict(found) | {"limits": context.settings.limits}
+        return namespace_settings.settings_of(context, asked.namespace)
+    return namespace_settings.change(context, asked, write_instant(self, asked.now))
 
 
 @task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)

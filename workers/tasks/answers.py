@@ -7,13 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from workers.core.passages import Passage
-from workers.decay.endings import EndingFact
-from workers.decay.forecast import CHANGES, ENDS, Day
 from workers.memory.context import Injection, Line
 from workers.memory.facts import Cursor
 from workers.memory.recall import Recalled, Result
-from workers.memory.supersede import Page as Pairs
-from workers.storage.supersession import Contradiction
 from workers.validation import cursors
 
 OVER_BUDGET = "over the token budget"
@@ -107,45 +103,6 @@ def _cut(line: Line, rank: int) -> dict[str, Any]:
     """Return a line over the budget, as an entry of what was left out."""
     fact = line.fact
     return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank}
-
-
-def forecast(ahead: Sequence[Day]) -> dict[str, Any]:
-    """Return a forecast day by day; `forgotten` sums all reasons, `held` are facts beyond the forget limit."""
-    return {"days": [_day(day) for day in ahead]}
-
-
-def _day(day: Day) -> dict[str, Any]:
-    counts = {change: day.counts[change] for change in CHANGES}
-    forgotten = sum(day.counts[reason] for reason in ENDS)
-    facts = [{"id": str(fact.id), "change": fact.change, "text": fact.text} for fact in day.facts]
-    return {
-        "at": shown(day.at),
-        **counts,
-        "forgotten": forgotten,
-        "held": day.held,
-        "facts": facts,
-    }
-
-
-def ending(one: EndingFact) -> dict[str, Any]:
-    """Return a fact that ends soon."""
-    ends_at = None if one.ending.at is None else shown(one.ending.at)
-    worth = round(one.value, 4)
-    return {"id": str(one.id), "text": one.text, "ends_at": ends_at, "ends_for": one.ending.reason, "value": worth}
-
-
-def contradicting(page: Pairs) -> dict[str, Any]:
-    """Return a page of contradictions, in each the older fact first, and the total number."""
-    pairs = [_contradiction(one) for one in page.pairs]
-    return {"contradictions": pairs, "total": page.total, "next": cursors.following(page.rest)}
-
-
-def _contradiction(one: Contradiction) -> dict[str, Any]:
-    facts = [
-        {"id": str(id_), "value": value, "text": text, "created_at": shown(at)}
-        for at, id_, value, text in sorted(zip(one.created_at, one.ids, one.values, one.texts, strict=True))
-    ]
-    return {"entity": one.entity, "key": one.key, "found_at": shown(one.found_at), "facts": facts}
 
 
 _fields = attrgetter(*Result.__slots__)

@@ -20,14 +20,12 @@ from workers.decay import backfill as backfilling
 from workers.decay import endings
 from workers.decay import held as holding
 from workers.decay import passes as decay
-from workers.decay.held import Cursor, Decided
+from workers.decay.held import Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
-from workers.tasks.answers import shown
 from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.shards import going_on, shards_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, note, uuid_of, write_instant
-from workers.validation import cursors
 
 DECIDING_SECONDS = 5.0
 """Time limit of one call; the caller repeats it for the rest."""
@@ -128,21 +126,9 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
 
 
 @task_of(contract.HELD, contract.ListHeld)
-def held(_: Task, asked: contract.ListHeld) -> dict[str, Any]:
+def held(_: Task, asked: contract.ListHeld) -> contract.HeldFacts:
     """Return held facts, which have ended but stay visible, by the time when they ended."""
-    page = holding.listed(context, asked.namespace, asked.limit, cursors.place(asked.cursor, Cursor))
-    facts = [
-        {
-            "id": str(one.id),
-            "text": one.text,
-            "decay_class": one.decay_class,
-            "reason": page.reasons.get(one.id),
-            "ended_at": shown(one.ended_at),
-            "created_at": shown(one.created_at),
-        }
-        for one in page.facts
-    ]
-    return {"held": facts, "total": page.total, "next": cursors.following(page.rest)}
+    return holding.listed(context, asked)
 
 
 @task_of(contract.LET_GO, contract.LetGo, base=OnceTask)

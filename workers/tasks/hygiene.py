@@ -3,7 +3,6 @@
 import time
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from celery import Task
 from ebb.contract import decay as contract
@@ -18,11 +17,9 @@ from workers.decay import janitor as tidying
 from workers.decay import passes
 from workers.decay import review as reviewing
 from workers.decay.consolidate import Group
-from workers.storage.janitors import Snapshot
-from workers.tasks.answers import shown
 from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.decay import apply as apply_part
-from workers.tasks.operation import Upkeep, internal, task_of
+from workers.tasks.operation import Upkeep, internal, plain, task_of
 from workers.tasks.recall import regenerate
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
@@ -102,7 +99,7 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
         return _janitors_for_all(at)
     task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
-        skipped = _snapshot(name, tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
+        skipped = plain(tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
         return answered(asked.asked_by, skipped)
     run = asked.run or uuid_of(task_id)
     for part_run, segment, part in tidying.plan(context, name, run, at):
@@ -112,16 +109,16 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
             passes.apply(context, (part_run, segment, part), yield_to_users)
         else:
             hand_over(self, asked, {"run": str(run), "now": at.isoformat()}, "goes on in another task")
-    answer = _snapshot(name, tidying.conclude(context, name, run, at))
+    answer = plain(tidying.conclude(context, name, run, at))
     if asked.scheduled and settings.prune_by_llm:
         prune_by_llm.apply_async(kwargs={"namespace": name})
     return answered(asked.asked_by, answer)
 
 
 @task_of(contract.JANITOR_SNAPSHOT, contract.ShowJanitor)
-def janitor_snapshot(_: Task, asked: contract.ShowJanitor) -> dict[str, Any]:
+def janitor_snapshot(_: Task, asked: contract.ShowJanitor) -> contract.Janitor:
     """Return the report of the janitor's last run in a namespace."""
-    return _snapshot(asked.namespace, tidying.last(context, asked.namespace))
+    return tidying.last(context, asked.namespace)
 
 
 @internal("memory.prune_by_llm", ReviewPart, base=OnceTask)
@@ -183,25 +180,3 @@ def _group(group: Group) -> dict[str, Any]:
             for member, similarity in group.merge
         ],
     }
-
-
-def _snapshot(namespace: str, last: Snapshot | None) -> dict[str, Any]:
-    """Return a report of the janitor with the documented field names."""
-    if last is None:
-        return {"namespace": namespace, "totalRuns": 0}
-    return {
-        "namespace": namespace,
-        "lastRunTurn": last.last_run_turn,
-        "lastRunAt": shown(last.last_run_at),
-        "totalRuns": last.total_runs,
-        "lastCulledFactIds": _texts(last.culled_fact_ids),
-        "lastCulledFacts": last.culled_facts,
-        "lastCulledEpisodeIds": _texts(last.culled_episode_ids),
-        "lastCulledEpisodes": last.culled_episodes,
-        "lastMarkedStaleEpisodeIds": _texts(last.stale_episode_ids),
-        "lastMarkedStaleEpisodes": last.stale_episodes,
-    }
-
-
-def _texts(ids: list[UUID]) -> list[str]:
-    return [str(id_) for id_ in ids]

@@ -1,6 +1,5 @@
 """Tasks of reports: facts, statistics, forecasts and contradictions."""
 
-from dataclasses import asdict
 from typing import Any
 
 from celery import Task
@@ -15,19 +14,17 @@ from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import supersede
 from workers.memory import timeline as timelines
-from workers.storage.supersession import ContradictionCursor
 from workers.tasks import answers
 from workers.tasks.operation import task_of
 from workers.tasks.task import OnceTask, context, write_instant
-from workers.validation import cursors
 
 PAIR = 2
 
 
 @task_of(contract.STATS, contract.ShowStats)
-def stats(_: Task, asked: contract.ShowStats) -> dict[str, Any]:
+def stats(_: Task, asked: contract.ShowStats) -> contract.Stats:
     """Return the counts of a namespace by tier, fidelity and decay class, and due facts."""
-    return asdict(counting.stats(context, asked.namespace, asked.now or context.now()))
+    return counting.stats(context, asked.namespace, asked.now or context.now())
 
 
 @task_of(contract.TIME_SERIES, contract.ShowTimeSeries)
@@ -68,17 +65,16 @@ def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
 
 
 @task_of(contract.FORECAST, contract.ShowForecast)
-def forecast(_: Task, asked: contract.ShowForecast) -> dict[str, Any]:
+def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
     """Return the forecast of the coming days, and on request the facts that end soon."""
     at, namespace, given = asked.now or context.now(), asked.namespace, asked.set or []
     ahead = forecasting.forecast(context, namespace, asked.days, at, asked.shown, given)
-    answer = answers.forecast(ahead) | {"totals": asdict(forecasting.totals(context, namespace, ahead))}
+    answer = contract.Forecast(days=[day.answer for day in ahead], totals=forecasting.totals(context, namespace, ahead))
     if given:
         unchanged = forecasting.forecast(context, namespace, asked.days, at, 0)
-        answer["unchanged"] = asdict(forecasting.totals(context, namespace, unchanged))
+        answer.unchanged = forecasting.totals(context, namespace, unchanged)
     if asked.ending is not None:
-        soon = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value")
-        answer["ending"] = [answers.ending(one) for one in soon]
+        answer.ending = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value")
     return answer
 
 
@@ -89,11 +85,9 @@ def timeline(_: Task, asked: contract.ShowTimeline) -> contract.Timeline:
 
 
 @task_of(contract.CONTRADICTIONS, contract.ListContradictions)
-def list_contradictions(_: Task, asked: contract.ListContradictions) -> dict[str, Any]:
+def list_contradictions(_: Task, asked: contract.ListContradictions) -> contract.Contradictions:
     """Return a page of contradictions."""
-    cursor = cursors.place(asked.cursor, ContradictionCursor)
-    at = asked.now or context.now()
-    return answers.contradicting(supersede.contradicting(context, asked.namespace, at, asked.limit, cursor))
+    return supersede.contradicting(context, asked, asked.now or context.now())
 
 
 @task_of(contract.RESOLVE, contract.Resolve, base=OnceTask)
