@@ -21,6 +21,7 @@ TOUCHES = re.compile(
 
 ACROSS_TENANTS = {
     "activity.ANCHORS": "a part shared by statements that each restrict the namespace",
+    "deep.DEEP": "the same",
     "links.LINK": "the same",
     "supersession.GIVEN_END": "the same",
     "relations.RELATION": "the same",

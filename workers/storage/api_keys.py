@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 
 ADD = """
     insert into api_keys (namespace, id, digest, label, scopes, created_at, expires_at)
@@ -86,8 +84,7 @@ def expire(db: Connection, namespace: int, id_: UUID, ends: datetime | None, now
 
 def of_namespace(db: Connection, namespace: int) -> list[ApiKey]:
     """Return the keys of a namespace, including revoked ones, oldest first."""
-    with db.cursor(row_factory=class_row(ApiKey)) as cursor:
-        return cursor.execute(OF_NAMESPACE, {"namespace": namespace}).fetchall()
+    return fetch_all(db, ApiKey, OF_NAMESPACE, {"namespace": namespace})
 
 
 def lock(db: Connection) -> None:
@@ -97,5 +94,4 @@ def lock(db: Connection) -> None:
 
 def every(db: Connection) -> list[ApiKey]:
     """Return the keys of all namespaces."""
-    with db.cursor(row_factory=class_row(ApiKey)) as cursor:
-        return cursor.execute(ALL).fetchall()
+    return fetch_all(db, ApiKey, ALL)

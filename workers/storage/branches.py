@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from psycopg import sql
-from psycopg.rows import class_row
 
 from workers.core import decay_intervals
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all, fetch_one
 
 OF_FACTS = ("activity", "vectors", "signatures", "events")
 """Tables whose rows belong to one fact."""
@@ -134,14 +133,12 @@ def begin(db: Connection, original: str, branch: str, age: timedelta) -> Branch 
 
 def find(db: Connection, name: str) -> Branch | None:
     """Return a namespace and, if it is a branch, its original."""
-    with db.cursor(row_factory=class_row(Branch)) as cursor:
-        return cursor.execute(FIND, {"name": name}).fetchone()
+    return fetch_one(db, Branch, FIND, {"name": name})
 
 
 def listed(db: Connection, original: str | None) -> list[Branch]:
     """Return the branches of a namespace, or all branches, by name."""
-    with db.cursor(row_factory=class_row(Branch)) as cursor:
-        return cursor.execute(LISTED, {"original": original}).fetchall()
+    return fetch_all(db, Branch, LISTED, {"original": original})
 
 
 def following(db: Connection, namespace: int, after: UUID, limit: int) -> list[UUID]:

@@ -6,13 +6,13 @@ import select
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers import tracing
@@ -23,6 +23,7 @@ from workers.storage.lenient import read_leniently
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Cursor: TypeAlias = psycopg.Cursor[TupleRow]
 Pool: TypeAlias = ConnectionPool["_Own"]
+Row = TypeVar("Row")
 
 POOL_SIZE = 4
 CONNECT_SECONDS = 5
@@ -331,6 +332,20 @@ def number(db: Connection, statement: str, given: Mapping[str, Any] | None = Non
     """Return a statement's single number, or boolean as 1 or 0; 0 if it returns no row."""
     row = db.execute(statement, given).fetchone()
     return int(row[0] or 0) if row else 0
+
+
+def fetch_all(
+    db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None, *, binary: bool = False
+) -> list[Row]:
+    """Return a statement's rows as objects of `kind`, by the names of their columns."""
+    with db.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(statement, given, binary=binary).fetchall()
+
+
+def fetch_one(db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None) -> Row | None:
+    """Return a statement's first row as an object of `kind`, if there is one."""
+    with db.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(statement, given).fetchone()
 
 
 def close_pools() -> None:

@@ -15,25 +15,29 @@ from workers.core import tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import imports, packing
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all, number
 
 FINGERPRINT = 32767
 
 MOST_WORDS = 8
 """Number of a query's stems that are searched for, the rarest ones."""
 
-# Locks activity first, as every transaction does. Rows that are locked already are left for the next batch. Superseded
-# facts stay, as they did not end by decay alone.
-CLAIM = """
+CLAIMED = """
     select activity.namespace, activity.fact
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and forgotten_reason <> all(%(requested)s) and superseded_at is null
-        and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
+    where (%(namespace)s::int is null or facts.namespace = %(namespace)s)
         and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = facts.namespace and gap_until is not null
         ))
+"""
+"""Facts of one namespace or all. A claim locks activity first, as every transaction does, and skips locked rows."""
+
+# Superseded facts stay, as they did not end by decay alone.
+CLAIM = f"""
+    {CLAIMED}
+        and forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+        and forgotten_reason <> all(%(requested)s) and superseded_at is null
     order by forgotten_at
     limit %(limit)s
     for no key update of activity skip locked
@@ -97,13 +101,19 @@ SIGN = """
     where signature is not null
 """
 
-FOUND = """
-    select namespace, id, forgotten_at, body, signature is not null as signed
-    from deep
+DEEP = "select namespace, id, forgotten_at, body, signature is not null as signed from deep"
+"""The columns of `Deep`."""
+
+SELECTED = """
     where namespace = %(namespace)s and get_byte(body, 8) = any(%(reason_numbers)s)
         and (%(run)s::uuid is null or substring(body from 18 for 16) = uuid_send(%(run)s))
         and (%(since)s::timestamptz is null or forgotten_at >= %(since)s)
         and (%(until)s::timestamptz is null or forgotten_at < %(until)s)
+"""
+
+FOUND = f"""
+    {DEEP}
+    {SELECTED}
         and (%(at)s::timestamptz is null or (forgotten_at, id) < (%(at)s, %(fact)s::uuid))
     order by forgotten_at desc, id desc
     limit %(limit)s
@@ -163,25 +173,20 @@ CONTAINING = """
     order by number
 """
 
-BODIES = """
-    select namespace, id, forgotten_at, body, signature is not null as signed from deep
+BODIES = f"""
+    {DEEP}
     where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
         and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
 """
 
-NEXT = """
-    select namespace, id, forgotten_at, body, signature is not null as signed from deep
+NEXT = f"""
+    {DEEP}
     where namespace = %(namespace)s and (%(after)s::uuid is null or id > %(after)s)
     order by id
     limit %(limit)s
 """
 
-OTHERS = """
-    select namespace, id, forgotten_at, body, signature is not null as signed from deep
-    where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
-    for update
-"""
+LOCKED = f"{BODIES} for update"
 
 REWRITE = """
     update deep set body = %(body)s
@@ -193,14 +198,7 @@ COUNT_OLD = """
     where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
 """
 
-COUNT_SELECTED = """
-    select count(*)
-    from deep
-    where namespace = %(namespace)s and get_byte(body, 8) = any(%(reason_numbers)s)
-        and (%(run)s::uuid is null or substring(body from 18 for 16) = uuid_send(%(run)s))
-        and (%(since)s::timestamptz is null or forgotten_at >= %(since)s)
-        and (%(until)s::timestamptz is null or forgotten_at < %(until)s)
-"""
+COUNT_SELECTED = f"select count(*) from deep {SELECTED}"
 
 EXPORT = """
     select deep.namespace, deep.id, forgotten_at, body, signature is not null as signed
@@ -291,8 +289,7 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
 
 def is_used(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has facts in deep memory."""
-    row = db.execute(ANY, {"namespace": namespace}).fetchone()
-    return bool(row and row[0])
+    return bool(number(db, ANY, {"namespace": namespace}))
 
 
 def search(
@@ -316,8 +313,7 @@ def search(
 
 def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
     """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
-    with db.cursor(row_factory=class_row(Deep)) as cursor:
-        bodies = cursor.execute(BODIES, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    bodies = fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": list(ids)})
     said = {one.id: packing.unpack(one.body)[0] for one in bodies}
     texts = [_searched_text(said[id_]) if id_ in said else "" for id_ in ids]
     return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
@@ -325,8 +321,7 @@ def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Seque
 
 def following(db: Connection, namespace: int, after: UUID | None, limit: int) -> dict[UUID, packing.Columns]:
     """Return the next facts by id, as rows of `facts`."""
-    with db.cursor(row_factory=class_row(Deep)) as cursor:
-        rows = cursor.execute(NEXT, {"namespace": namespace, "after": after, "limit": limit}).fetchall()
+    rows = fetch_all(db, Deep, NEXT, {"namespace": namespace, "after": after, "limit": limit})
     return {one.id: packing.unpack(one.body)[0] for one in rows}
 
 
@@ -336,14 +331,12 @@ def _searched_text(fact: packing.Columns) -> str:
 
 def found(db: Connection, given: dict[str, Any]) -> list[Deep]:
     """Return the facts that a selection of `tombstones` matches, newest first."""
-    with db.cursor(row_factory=class_row(Deep)) as cursor:
-        return cursor.execute(FOUND, given | _numbers(given)).fetchall()
+    return fetch_all(db, Deep, FOUND, given | _numbers(given))
 
 
 def count_found(db: Connection, given: dict[str, Any]) -> int:
     """Return the number of facts that a selection of `tombstones` matches."""
-    row = db.execute(COUNT_SELECTED, given | _numbers(given)).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_SELECTED, given | _numbers(given))
 
 
 def erase(db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool) -> list[int]:
@@ -357,8 +350,7 @@ def erase(db: Connection, before: datetime, limit: int, namespace: int | None, *
 
 def count_old(db: Connection, before: datetime, namespace: int | None) -> int:
     """Return the number of deep facts of one namespace, or all, that ended before an instant."""
-    row = db.execute(COUNT_OLD, {"before": before, "namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_OLD, {"before": before, "namespace": namespace})
 
 
 def rows(db: Connection, namespace: str | None, batch: int) -> Iterator[Deep]:
@@ -427,8 +419,7 @@ def _hand_over(db: Connection, namespace: int, rows: Sequence[Row]) -> None:
     ids = {row[end] for table, row in pairs for end in PAIRS[table]}
     if not ids:
         return
-    with db.cursor(row_factory=class_row(Deep)) as cursor:
-        others = cursor.execute(OTHERS, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    others = fetch_all(db, Deep, LOCKED, {"namespace": namespace, "ids": list(ids)})
     for one in others:
         fact, state, beside = packing.unpack(one.body)
         for table, row in pairs:

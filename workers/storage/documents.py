@@ -9,7 +9,7 @@ from uuid import UUID
 from ebb.contract.documents import RegisteredFolder
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 ANY_CHUNK = "select exists (select from facts where namespace = %(namespace)s and kind = 'chunk')"
 
@@ -71,8 +71,7 @@ def any_chunk(db: Connection, namespace: int) -> bool:
 
 def known(db: Connection, namespace: int, name: str) -> list[Known]:
     """Return the known files below a folder."""
-    with db.cursor(row_factory=class_row(Known)) as cursor:
-        return cursor.execute(KNOWN, {"namespace": namespace, "prefix": f"{name}/"}).fetchall()
+    return fetch_all(db, Known, KNOWN, {"namespace": namespace, "prefix": f"{name}/"})
 
 
 def read_at(db: Connection, namespace: int, path: str) -> datetime | None:
@@ -179,14 +178,12 @@ def items_below(
 
 def items_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Item]:
     """Return the facts that are items, by id."""
-    with db.cursor(row_factory=class_row(Item)) as cursor:
-        return {item.id: item for item in cursor.execute(ITEMS_AMONG, {"namespace": namespace, "ids": list(ids)})}
+    return {item.id: item for item in fetch_all(db, Item, ITEMS_AMONG, {"namespace": namespace, "ids": list(ids)})}
 
 
 def item_at(db: Connection, namespace: int, hash_: bytes) -> Item | None:
     """Return the item with that hash, even if it has ended, so that it can be replaced."""
-    with db.cursor(row_factory=class_row(Item)) as cursor:
-        return cursor.execute(ITEM_AT, {"namespace": namespace, "hash": hash_}).fetchone()
+    return fetch_one(db, Item, ITEM_AT, {"namespace": namespace, "hash": hash_})
 
 
 def item_paths(db: Connection, namespace: int, now: datetime) -> Sequence[str]:
@@ -227,8 +224,7 @@ def register(db: Connection, namespace: int, name: str, path: str) -> None:
 
 def registered(db: Connection, namespace: int, name: str | None = None) -> list[RegisteredFolder]:
     """Return the registered folders of a namespace, or the one with a name."""
-    with db.cursor(row_factory=class_row(RegisteredFolder)) as cursor:
-        return cursor.execute(REGISTERED, {"namespace": namespace, "name": name}).fetchall()
+    return fetch_all(db, RegisteredFolder, REGISTERED, {"namespace": namespace, "name": name})
 
 
 def note_reading(db: Connection, namespace: int, name: str, now: datetime, error: str | None, *, whole: bool) -> None:

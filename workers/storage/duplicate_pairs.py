@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 
 Pair = tuple[UUID, UUID]
 
@@ -178,9 +176,8 @@ def mark_different(db: Connection, namespace: int, ids: Sequence[UUID], now: dat
 
 def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, length: int = 80) -> dict[UUID, Member]:
     """Return the facts that are live at `now`, with the first `length` characters of their texts."""
-    with db.cursor(row_factory=class_row(Member)) as cursor:
-        given = {"namespace": namespace, "ids": list(ids), "now": now, "length": length}
-        return {member.id: member for member in cursor.execute(MEMBERS, given)}
+    given = {"namespace": namespace, "ids": list(ids), "now": now, "length": length}
+    return {member.id: member for member in fetch_all(db, Member, MEMBERS, given)}
 
 
 def take_over(

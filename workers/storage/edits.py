@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Json
 
 from workers.core.fading import Faded
 from workers.storage.activity import ANCHORS, Activity, rows_of
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 
 READ = """
     select id, kind, text, hash, category, entity, key, value, summary, source, metadata, tags, importance, session,
@@ -89,9 +89,9 @@ def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Edit
     """Return the mutable fields of the facts that are neither forgotten nor superseded, by id."""
     if not ids:
         return {}
-    with db.cursor(row_factory=class_row(Editable)) as cursor:
-        rows = cursor.execute(READ, {"namespace": namespace, "ids": list(ids)}, binary=True)
-        return {row.id: row for row in rows}
+    return {
+        row.id: row for row in fetch_all(db, Editable, READ, {"namespace": namespace, "ids": list(ids)}, binary=True)
+    }
 
 
 def write(db: Connection, namespace: int, facts: Sequence[Mapping[str, Any]]) -> None:

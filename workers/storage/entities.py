@@ -6,11 +6,10 @@ from datetime import datetime
 from uuid import UUID
 
 from ebb.contract.reports import Statement
-from psycopg.rows import class_row
 
 from workers.core.arrays import Key
 from workers.storage.candidates import FILTERED, Scope, quoted
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 from workers.storage.events import STATE
 from workers.storage.relations import Fading
 
@@ -153,5 +152,4 @@ def stated(
     """Return the statements of these facts by the time when they became true, without those forgotten on request."""
     at, last = after or (None, None)
     given = {"namespace": namespace, "ids": list(ids), "now": now, "limit": limit, "at": at, "after": last}
-    with db.cursor(row_factory=class_row(Statement)) as cursor:
-        return cursor.execute(STATED, given).fetchall()
+    return fetch_all(db, Statement, STATED, given)

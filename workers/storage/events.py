@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_one, number
 
 ADD = """
     insert into events (namespace, fact, at, what, details)
@@ -143,8 +142,7 @@ class Account:
 
 def account(db: Connection, namespace: int, fact: UUID, now: datetime) -> Account | None:
     """Return the account of a fact, if the namespace has it."""
-    with db.cursor(row_factory=class_row(Account)) as cursor:
-        return cursor.execute(ACCOUNT, {"namespace": namespace, "fact": fact, "now": now}).fetchone()
+    return fetch_one(db, Account, ACCOUNT, {"namespace": namespace, "fact": fact, "now": now})
 
 
 def add(db: Connection, namespace: int, fact: UUID, now: datetime, what: str, details: dict[str, Any]) -> None:

@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
 from workers.storage import deep
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +201,10 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
     """Return the existing facts among these ids; those in deep memory become tombstones."""
     deep.promote(db, namespace, ids)
-    with db.cursor(row_factory=class_row(Known)) as cursor:
-        rows = cursor.execute(KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
-        return {known.id: known for known in rows}
+    return {
+        known.id: known
+        for known in fetch_all(db, Known, KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
+    }
 
 
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -217,8 +217,7 @@ def unestimated(db: Connection, limit: int) -> tuple[int, list[TextInSession]] |
     row = db.execute(NEXT_UNESTIMATED).fetchone()
     if row is None:
         return None
-    with db.cursor(row_factory=class_row(TextInSession)) as cursor:
-        return row[0], cursor.execute(UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True).fetchall()
+    return row[0], fetch_all(db, TextInSession, UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True)
 
 
 def before(db: Connection, namespace: int, places: Sequence[tuple[str | int, int]]) -> list[str]:
@@ -234,9 +233,8 @@ def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Seq
 
 def estimated(db: Connection, namespace: int, limit: int, after: UUID | None) -> list[TextInSession]:
     """Return the next facts of a namespace whose salience is an estimate, by id."""
-    with db.cursor(row_factory=class_row(TextInSession)) as cursor:
-        given = {"namespace": namespace, "limit": limit, "after": after}
-        return cursor.execute(ESTIMATED, given, binary=True).fetchall()
+    given = {"namespace": namespace, "limit": limit, "after": after}
+    return fetch_all(db, TextInSession, ESTIMATED, given, binary=True)
 
 
 def estimate_again(

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 
 FOLLOWING = """
     select namespace, id from facts
@@ -83,9 +81,7 @@ def following(db: Connection, namespace: int | None, after: tuple[int, UUID], li
 
 def parts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Parts]:
     """Return the parts of each fact, by id."""
-    with db.cursor(row_factory=class_row(Parts)) as cursor:
-        found = cursor.execute(PARTS, {"namespace": namespace, "ids": list(ids)}, binary=True)
-        return {one.id: one for one in found}
+    return {one.id: one for one in fetch_all(db, Parts, PARTS, {"namespace": namespace, "ids": list(ids)}, binary=True)}
 
 
 def add_activity(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID], now: datetime) -> None:

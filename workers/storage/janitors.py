@@ -4,9 +4,8 @@ from datetime import datetime
 from uuid import UUID
 
 from ebb.contract.decay import Janitor
-from psycopg.rows import class_row
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_one
 
 # Since the previous run, as passes do the same in between. A repeated run writes nothing. The row is locked first, so
 # that of two concurrent runs the second continues from the first.
@@ -76,8 +75,7 @@ def write(db: Connection, namespace: int, run: UUID, now: datetime, most_ids: in
 
 def read(db: Connection, namespace: int) -> Janitor | None:
     """Return the report of the last run, if any."""
-    with db.cursor(row_factory=class_row(Janitor)) as cursor:
-        return cursor.execute(READ, {"namespace": namespace}).fetchone()
+    return fetch_one(db, Janitor, READ, {"namespace": namespace})
 
 
 def due_namespaces(db: Connection, now: datetime) -> list[str]:

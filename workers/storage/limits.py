@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workers.core.forget_limit import Ending
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 # Serialises the transactions that end facts of a namespace; taken after the facts are locked.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
@@ -178,8 +176,7 @@ def held_page(db: Connection, namespace: int, limit: int, behind: HeldCursor | N
     """Return a page of held facts of a namespace, by the time when they ended."""
     place = {"ended_at": None, "id": None} if behind is None else asdict(behind)
     given = {"namespace": namespace, "limit": limit} | place
-    with db.cursor(row_factory=class_row(Held)) as cursor:
-        return cursor.execute(HELD_PAGE, given).fetchall()
+    return fetch_all(db, Held, HELD_PAGE, given)
 
 
 def count_held(db: Connection, namespace: int) -> int:
@@ -253,8 +250,7 @@ class Gap(NamedTuple):
 
 def read_clock(db: Connection) -> Reading | None:
     """Return the clock's reading, locked until the commit; none before the first pass."""
-    with db.cursor(row_factory=class_row(Reading)) as cursor:
-        return cursor.execute(READ_CLOCK).fetchone()
+    return fetch_one(db, Reading, READ_CLOCK)
 
 
 def set_clock(db: Connection) -> None:

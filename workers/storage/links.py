@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workers.core.arrays import Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.facts import REQUESTED
 
 # In key order, to avoid deadlocks.
@@ -269,21 +267,18 @@ def walk(
         "asked_for": list(REQUESTED),
     }
     given |= scope.parameters() | {"known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC)}
-    with db.cursor(row_factory=class_row(Walk)) as cursor:
-        return cursor.execute(WALK, given, binary=True).fetchall()
+    return fetch_all(db, Walk, WALK, given, binary=True)
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:
     """Return a fact's links in both directions, without those to forgotten facts, oldest first."""
-    with db.cursor(row_factory=class_row(Link)) as cursor:
-        return cursor.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
+    return fetch_all(db, Link, OF, {"namespace": namespace, "fact": fact})
 
 
 def strongest(db: Connection, namespace: int, fact: UUID, most: int) -> list[Link]:
     """Return a fact's strongest links in both directions, without those to forgotten facts."""
     given = {"namespace": namespace, "fact": fact, "most": most, "examined": EXAMINED * most}
-    with db.cursor(row_factory=class_row(Link)) as cursor:
-        return cursor.execute(STRONGEST, given).fetchall()
+    return fetch_all(db, Link, STRONGEST, given)
 
 
 def count(db: Connection, namespace: int, fact: UUID) -> int:
@@ -293,8 +288,7 @@ def count(db: Connection, namespace: int, fact: UUID) -> int:
 
 def among(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[Link]:
     """Return the links between these facts."""
-    with db.cursor(row_factory=class_row(Link)) as cursor:
-        return cursor.execute(AMONG, {"namespace": namespace, "facts": list(facts)}).fetchall()
+    return fetch_all(db, Link, AMONG, {"namespace": namespace, "facts": list(facts)})
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:

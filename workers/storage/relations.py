@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all, fetch_one
 
 CHANGED = 1e-3
 """Smallest change of a weight that a pass writes; smaller ones accumulate."""
@@ -180,8 +180,7 @@ def find(
 ) -> Relation | None:
     """Return a relation with its weight at `now`; the case of entities is ignored."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind, "now": now}
-    with db.cursor(row_factory=class_row(Relation)) as cursor:
-        return cursor.execute(FIND, given | {"half_life": fading.half_life}).fetchone()
+    return fetch_one(db, Relation, FIND, given | {"half_life": fading.half_life})
 
 
 def remove(db: Connection, namespace: int, source: str, target: str, kind: str) -> bool:
@@ -205,9 +204,7 @@ def among(
     given: dict[str, object] = {"namespace": namespace, "entity": entity, "decayed": decayed, "limit": limit}
     given |= dict.fromkeys(("weight", "source", "target", "type")) if behind is None else asdict(behind)
     given |= {"now": now if behind is None else behind.at}
-    with db.cursor(row_factory=class_row(Listed)) as cursor:
-        rows = cursor.execute(LIST, given | {"half_life": fading.half_life, "minimum": fading.minimum})
-        return rows.fetchall()
+    return fetch_all(db, Listed, LIST, given | {"half_life": fading.half_life, "minimum": fading.minimum})
 
 
 def examine(db: Connection, namespace: int | None, after: Place, now: datetime, fading: Fading, limit: int) -> Step:
@@ -231,8 +228,7 @@ def preview(
 ) -> Sequence[Relation]:
     """Return the relations between two keys whose stored weights are outdated."""
     given = _range(namespace, after, now, fading) | {"last": last[0], "last_id": last[1], "limit": limit}
-    with db.cursor(row_factory=class_row(Relation)) as cursor:
-        return cursor.execute(PREVIEW, given).fetchall()
+    return fetch_all(db, Relation, PREVIEW, given)
 
 
 def _range(namespace: int | None, after: Place, now: datetime, fading: Fading) -> dict[str, object]:

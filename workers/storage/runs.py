@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from ebb.contract.decay import Run
-from psycopg.rows import class_row
 
 from workers.errors import InvalidInputError
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all, fetch_one
 from workers.storage.due import Work
 
 BEGIN = """
@@ -206,8 +205,7 @@ def add_parts(db: Connection, run: UUID, parts: Sequence[NewPart]) -> None:
 
 def lock_part(db: Connection, run: UUID, segment: int, part: int) -> Part | None:
     """Return the remaining work of a part, locked until the commit; none if it is done."""
-    with db.cursor(row_factory=class_row(Part)) as cursor:
-        return cursor.execute(LOCK_PART, {"run": run, "segment": segment, "part": part}).fetchone()
+    return fetch_one(db, Part, LOCK_PART, {"run": run, "segment": segment, "part": part})
 
 
 def count(db: Connection, run: UUID, segment: int, part: int, counters: Counters) -> None:
@@ -228,8 +226,7 @@ def finish(db: Connection, run: UUID) -> bool:
 
 def totals(db: Connection, run: UUID) -> Counters:
     """Return the sums over all parts of a run."""
-    with db.cursor(row_factory=class_row(Counters)) as cursor:
-        return cursor.execute(TOTALS, {"run": run}).fetchone() or Counters()
+    return fetch_one(db, Counters, TOTALS, {"run": run}) or Counters()
 
 
 def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
@@ -239,8 +236,7 @@ def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
 
 def state(db: Connection, run: UUID) -> State:
     """Return the state of a run; the defaults if it never began."""
-    with db.cursor(row_factory=class_row(State)) as cursor:
-        return cursor.execute(STATE, {"run": run}).fetchone() or State()
+    return fetch_one(db, State, STATE, {"run": run}) or State()
 
 
 def check_own(db: Connection, run: UUID, work: Work, namespace: int | None) -> None:
@@ -307,8 +303,7 @@ DROP_OLD = """
 def latest(db: Connection, namespace: str, limit: int, before: datetime | None, *, everything: bool) -> list[Run]:
     """Return the latest runs that covered a namespace, newest first; `everything` includes all runs and counts."""
     given = {"namespace": namespace, "limit": limit, "before": before, "everything": everything}
-    with db.cursor(row_factory=class_row(Run)) as cursor:
-        return cursor.execute(LATEST, given).fetchall()
+    return fetch_all(db, Run, LATEST, given)
 
 
 def drop_old(db: Connection, older_than: timedelta, limit: int) -> int:

@@ -7,10 +7,9 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import class_row
 
 from workers.errors import UnavailableError
-from workers.storage.connection import READ_WAIT_SECONDS, Connection, number, transaction
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, fetch_all, number, transaction
 
 CLOCK = "select clock_timestamp()"
 
@@ -272,8 +271,7 @@ class IndexSize:
 
 def index_sizes(db: Connection, least: int) -> list[IndexSize]:
     """Return all B-trees of at least `least` bytes, largest first."""
-    with db.cursor(row_factory=class_row(IndexSize)) as cursor:
-        return cursor.execute(INDEX_SIZES, {"least": least}).fetchall()
+    return fetch_all(db, IndexSize, INDEX_SIZES, {"least": least})
 
 
 def rebuild_index(db: Connection, name: str) -> None:

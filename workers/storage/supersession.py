@@ -6,10 +6,9 @@ from datetime import datetime
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import class_row
 
 from workers.errors import UnavailableError
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
 
 GIVEN_END = """
     select (details ->> 'valid_until')::timestamptz from events
@@ -236,8 +235,7 @@ def contradictions(
 ) -> list[Pair]:
     """Return pairs of live facts that contradict each other, those found last first."""
     place = dict.fromkeys(("found_at", "fact", "other")) if behind is None else asdict(behind)
-    with db.cursor(row_factory=class_row(Pair)) as cursor:
-        return cursor.execute(CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place).fetchall()
+    return fetch_all(db, Pair, CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place)
 
 
 def contradicting_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:

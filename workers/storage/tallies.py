@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.rows import class_row
-
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
 
 # One statement, so that each change is read exactly once, as such or in the totals.
 READ = """
@@ -155,8 +153,7 @@ class Tally:
 
 def read(db: Connection, namespace: int) -> list[Tally]:
     """Return the counts of a namespace."""
-    with db.cursor(row_factory=class_row(Tally)) as cursor:
-        return cursor.execute(READ, {"namespace": namespace}).fetchall()
+    return fetch_all(db, Tally, READ, {"namespace": namespace})
 
 
 def live(db: Connection, namespace: int) -> int:

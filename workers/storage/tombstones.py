@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import class_row
 
 from workers.errors import UnavailableError
 from workers.storage import deep
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
+from workers.storage.deep import CLAIMED
 from workers.storage.facts import REQUESTED
 
 STANDINGS = """
@@ -43,39 +43,29 @@ REVIVE = """
 """
 
 # Either date may match, as one of them is wrong if a clock was.
-FOUND = """
-    select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
+SELECTED = """
     from facts
     where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason = any(%(reasons)s)
         and (%(run)s::uuid is null or forgotten_by = %(run)s)
         and (%(since)s::timestamptz is null or greatest(forgotten_at, tombstone_at) >= %(since)s)
         and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
+"""
+
+FOUND = f"""
+    select id, text, kind, forgotten_reason as reason, forgotten_at, tombstone_at, forgotten_by as run
+    {SELECTED}
         and (%(at)s::timestamptz is null or (forgotten_at, id) < (%(at)s, %(fact)s::uuid))
     order by forgotten_at desc, id desc
     limit %(limit)s
 """
 
-COUNT_FOUND = """
-    select count(*)
-    from facts
-    where namespace = %(namespace)s and forgotten_at is not null and forgotten_reason = any(%(reasons)s)
-        and (%(run)s::uuid is null or forgotten_by = %(run)s)
-        and (%(since)s::timestamptz is null or greatest(forgotten_at, tombstone_at) >= %(since)s)
-        and (%(until)s::timestamptz is null or least(forgotten_at, tombstone_at) < %(until)s)
-"""
+COUNT_FOUND = f"select count(*) {SELECTED}"
 
-# Locks activity first, as every transaction does. Rows that are locked already are left for the next batch. Facts that
-# ended by decay go to deep memory instead, unless they were superseded before.
-CLAIM_OLD = """
-    select activity.namespace, activity.fact
-    from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
+# Facts that ended by decay go to deep memory instead, unless they were superseded before.
+CLAIM_OLD = f"""
+    {CLAIMED}
+        and forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
         and (forgotten_reason = any(%(requested)s) or superseded_at is not null)
-        and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
-        and (%(in_gaps)s or not exists (
-            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
-        ))
     order by forgotten_at
     limit %(limit)s
     for no key update of activity skip locked
@@ -89,15 +79,9 @@ COUNT_OLD = """
 """
 
 # Superseded or retracted, and not forgotten.
-CLAIM_SUPERSEDED = """
-    select activity.namespace, activity.fact
-    from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where superseded_at < %(before)s and forgotten_at is null
-        and (%(namespace)s::int is null or facts.namespace = %(namespace)s)
-        and (%(in_gaps)s or not exists (
-            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
-        ))
+CLAIM_SUPERSEDED = f"""
+    {CLAIMED}
+        and superseded_at < %(before)s and forgotten_at is null
     order by superseded_at
     limit %(limit)s
     for no key update of activity skip locked
@@ -192,9 +176,10 @@ class Cursor:
 
 def standings(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Standing]:
     """Return the standing at `now` of the facts that exist, by id."""
-    with db.cursor(row_factory=class_row(Standing)) as cursor:
-        rows = cursor.execute(STANDINGS, {"namespace": namespace, "ids": list(ids), "now": now})
-        return {standing.id: standing for standing in rows}
+    return {
+        standing.id: standing
+        for standing in fetch_all(db, Standing, STANDINGS, {"namespace": namespace, "ids": list(ids), "now": now})
+    }
 
 
 def revive(
@@ -225,8 +210,7 @@ def found(
     """Return the next selected tombstones, including those in deep memory, newest first."""
     place = {"at": None, "fact": None} if behind is None else asdict(behind)
     given = _given(namespace, selection) | place | {"limit": limit}
-    with db.cursor(row_factory=class_row(Tombstone)) as cursor:
-        recent = cursor.execute(FOUND, given).fetchall()
+    recent = fetch_all(db, Tombstone, FOUND, given)
     both = recent + [_tombstone(one) for one in deep.found(db, given)]
     return sorted(both, key=lambda one: (one.forgotten_at, one.id), reverse=True)[:limit]
 
@@ -239,15 +223,13 @@ def _tombstone(one: deep.Deep) -> Tombstone:
 
 def any_ended(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has tombstones by decay outside deep memory."""
-    row = db.execute(ANY_ENDED, {"namespace": namespace, "requested": list(REQUESTED)}).fetchone()
-    return bool(row and row[0])
+    return bool(number(db, ANY_ENDED, {"namespace": namespace, "requested": list(REQUESTED)}))
 
 
 def count_found(db: Connection, namespace: int, selection: Selection) -> int:
     """Return the number of selected tombstones."""
     given = _given(namespace, selection)
-    row = db.execute(COUNT_FOUND, given).fetchone()
-    return (int(row[0]) if row else 0) + deep.count_found(db, given)
+    return number(db, COUNT_FOUND, given) + deep.count_found(db, given)
 
 
 def _given(namespace: int, selection: Selection) -> dict[str, Any]:
@@ -283,8 +265,7 @@ def claim_superseded(
 
 def count_superseded(db: Connection, before: datetime, namespace: int | None) -> int:
     """Return the number of facts, of one namespace or all, superseded or retracted before an instant."""
-    row = db.execute(COUNT_SUPERSEDED, {"before": before, "namespace": namespace}).fetchone()
-    return int(row[0]) if row else 0
+    return number(db, COUNT_SUPERSEDED, {"before": before, "namespace": namespace})
 
 
 def erase(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workers.storage.activity import ANCHORS, Activity, rows_of
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
 
 # Preceding turns are included to resolve pronouns.
 TURNS = """
@@ -89,8 +87,7 @@ class Value:
 
 def read_turns(db: Connection, namespace: int, ids: Sequence[UUID], before: int) -> list[Turn]:
     """Return the live facts in order, and up to `before` turns before the first one of each session."""
-    with db.cursor(row_factory=class_row(Turn)) as cursor:
-        return cursor.execute(TURNS, {"namespace": namespace, "ids": list(ids), "before": before}).fetchall()
+    return fetch_all(db, Turn, TURNS, {"namespace": namespace, "ids": list(ids), "before": before})
 
 
 def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
@@ -100,8 +97,7 @@ def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID
 
 def stated(db: Connection, namespace: int, entity: str, key: str) -> list[Value]:
     """Return the stated values of an entity's property, including superseded ones, newest first."""
-    with db.cursor(row_factory=class_row(Value)) as cursor:
-        return cursor.execute(STATED, {"namespace": namespace, "entity": entity, "key": key}).fetchall()
+    return fetch_all(db, Value, STATED, {"namespace": namespace, "entity": entity, "key": key})
 
 
 # Serialises transactions that store turns, so that each turn is counted once.

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
-from psycopg.rows import class_row
 
 from workers.core.arrays import Ints, Vectors
 from workers.storage import columns
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_one, number
 
 HALFVEC_HEADER = 4
 
@@ -169,8 +168,7 @@ class StoredEmbedder:
 
 def embedder(db: Connection) -> StoredEmbedder | None:
     """Return the database's embedder; none before the first start."""
-    with db.cursor(row_factory=class_row(StoredEmbedder)) as cursor:
-        return cursor.execute(EMBEDDER).fetchone()
+    return fetch_one(db, StoredEmbedder, EMBEDDER)
 
 
 def add_embedder(db: Connection, embedder: StoredEmbedder) -> None:

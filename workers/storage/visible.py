@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workers.core.fading import REASONS
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
 
 VISIBLE = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
@@ -94,9 +92,10 @@ class VisibleFact:
 
 def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, VisibleFact]:
     """Return the facts that are visible at `now`, by id."""
-    with db.cursor(row_factory=class_row(VisibleFact)) as cursor:
-        rows = cursor.execute(AMONG, {"namespace": namespace, "ids": list(ids), "now": now})
-        return {fact.id: fact for fact in rows}
+    return {
+        fact.id: fact
+        for fact in fetch_all(db, VisibleFact, AMONG, {"namespace": namespace, "ids": list(ids), "now": now})
+    }
 
 
 def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> list[UUID]:
@@ -110,8 +109,7 @@ def following(
 ) -> list[VisibleFact]:
     """Return the next visible facts of a kind, ordered by entity and key, after one of them or from the start."""
     given = {"namespace": namespace, "kind": kind, "after": after, "now": now, "limit": limit}
-    with db.cursor(row_factory=class_row(VisibleFact)) as cursor:
-        return cursor.execute(FOLLOWING, given).fetchall()
+    return fetch_all(db, VisibleFact, FOLLOWING, given)
 
 
 def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
