@@ -34,7 +34,7 @@ from ebb.methods import JsonOperations
 from uuid_utils.compat import uuid7
 
 from api.older_workers import readable
-from api.transport import STORE_SECONDS, Answer, Sender
+from api.transport import STORE_SECONDS, Answer, Sender, sealed
 
 
 class Client(Sender, JsonOperations):
@@ -62,7 +62,7 @@ class Client(Sender, JsonOperations):
         decay), `culled` or `aged`; both are null if it never ends. `ended_at_once` is true if `last_seen_at` is so long
         ago that it has ended already. With `wait=False` the answer is `{"id", "task"}`.
         """
-        given = {"text": text, "id": str(uuid7()), **_sealed(fact)}
+        given = {"text": text, "id": str(uuid7()), **fact}
         done = self.perform(operation("memory.store"), given, wait=wait)
         return done if wait else {"id": given["id"], **done}
 
@@ -132,18 +132,6 @@ class Client(Sender, JsonOperations):
         seconds = STORE_SECONDS if ids is not None or selection.get("dry_run") else None
         return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
-    def edit(self, id: str, *, wait: bool = True, **changes: Any) -> Answer:  # noqa: A002 - the contract's name
-        """Change fields of a fact other than its text; None removes a value, and history keeps the old one.
-
-        Return `{"id", "action", "changed", "decay_class", "class_reason", "ends_at", "ends_for"}`; `action` is
-        `updated` or `unchanged`, `changed` lists the fields.
-
-        Raises:
-            NotFoundError: the namespace has no such live fact.
-        """
-        arguments = {"id": id, "namespace": self.namespace, "now": None, **_sealed(changes)}
-        return self.write("memory.edit", arguments, wait=wait)
-
     def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
         """Resolve a contradiction; return `{"kept", "superseded"}`, or with `both` `{"accepted"}`."""
         return self.perform(operation("memory.resolve"), {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
@@ -151,10 +139,4 @@ class Client(Sender, JsonOperations):
 
 def _named(facts: Sequence[Any]) -> list[Any]:
     """Return facts with ids, so that sending them again stores nothing twice."""
-    return [{"id": str(uuid7()), **_sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
-
-
-def _sealed(fact: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a fact with its metadata as JSON text, which Celery does not interpret."""
-    metadata = fact.get("metadata")
-    return {**fact, "metadata": json.dumps(metadata)} if isinstance(metadata, Mapping) else dict(fact)
+    return [{"id": str(uuid7()), **sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]

@@ -1,5 +1,6 @@
 """The transport: sends tasks to the workers behind a Redis, and waits for their results."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -84,7 +85,7 @@ class Sender:
 
         False and null parameters equal to their default are not sent: workers of earlier versions may not know them.
         """
-        arguments = {name: value for name, value in given.items() if not _is_default(operation, name, value)}
+        arguments = sealed({name: one for name, one in given.items() if not _is_default(operation, name, one)})
         if operation.is_scoped:
             arguments = {"namespace": self.namespace} | arguments
         if operation.accepted and operation.is_timed:
@@ -305,9 +306,16 @@ class _Ending:
         self._backend.client.connection_pool.disconnect()
 
 
+def sealed(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact with its metadata as JSON text, which Celery does not interpret."""
+    metadata = fact.get("metadata")
+    return {**fact, "metadata": json.dumps(metadata)} if isinstance(metadata, Mapping) else dict(fact)
+
+
 def _is_default(operation: Operation, name: str, value: Any) -> bool:
     field = operation.params.model_fields.get(name)
-    return (value is None or value is False) and field is not None and field.default is value
+    is_empty = value is False or (value is None and not operation.clears)
+    return is_empty and field is not None and field.default is value
 
 
 def _forget(result: AsyncResult) -> None:

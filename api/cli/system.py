@@ -283,7 +283,7 @@ def api(
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:
     """Serve memory to an agent over MCP on stdin and stdout; the system must be up."""
     from api.mcp.server import serve_stdio  # noqa: PLC0415 - the SDK is slow to load
-    from api.mcp.tool import Opened  # noqa: PLC0415
+    from api.mcp.tools import Opened  # noqa: PLC0415
 
     with client(home, namespace) as memory:
         serve_stdio(lambda _request, _scope: Opened(memory))

@@ -21,8 +21,8 @@ from api.http.problems import MCP, METADATA, SCOPES, scopes
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from api.mcp.tool import Opened
-    from api.mcp.tool import Scope as Wish
+    from api.mcp.tools import Opened
+    from api.mcp.tools import Scope as Wish
 
 
 class _Server:
@@ -149,7 +149,7 @@ def _scope_of(body: bytes) -> "Wish | None":
 
 def _open(request: Request | None, scope: "Wish") -> "Opened":
     """Return the memory of the caller, if it has this scope."""
-    from api.mcp.tool import Opened  # noqa: PLC0415
+    from api.mcp.tools import Opened  # noqa: PLC0415
 
     assert request is not None  # noqa: S101  always given over HTTP
     who: Caller = request.state.caller

@@ -17,9 +17,9 @@ from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
 from api.http.dispatch import SessionOfTasks
 from api.http.door import Door, door_of
-from api.http.memory import touches
 from api.http.problems import RefusedError
 from api.http.route import Route
+from api.http.routes import touches
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, NotFoundError
 from workers.validation import fact_id

@@ -3,15 +3,15 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
 from typing import Annotated, Any
 
 from ebb.contract.operation import Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from api.http.dispatch import ACCEPTED, Admin, Reader, Session, System, Writer
@@ -39,12 +39,12 @@ JSON: TypeAdapter[Any] = TypeAdapter(Any)
 def add(
     routes: APIRouter,
     operation: Operation,
-    session: Any,
     act: Act | None = None,
     *,
+    session: Any = None,
     route: str = "",
     left_out: tuple[str, ...] = (),
-    own: Fields | None = None,
+    own: type[BaseModel] | None = None,
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
@@ -53,22 +53,23 @@ def add(
     Args:
         routes: the router.
         operation: the operation.
-        session: the annotated dependency, which checks the caller's scope.
         act: the handler; by default the operation is performed unchanged.
+        session: the annotated dependency, which checks the caller's scope; by default that of the operation.
         route: method and path; by default the operation's.
         left_out: parameters without an equivalent here.
         own: parameters that differ from the operation's.
         problems: statuses of expected errors.
         options: further options of FastAPI.
     """
+    session = session or SESSIONS[operation.scope]
     method, url = (route or operation.route).split()
-    path = url.partition("?")[0]
     fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
-    placed = _placed(method, url, fields | dict(own or {}))
+    fields |= own.model_fields if own else {}
+    placed = _placed(method, url, {name: _spelled(operation, name, field) for name, field in fields.items()})
     endpoint = _endpoint(operation, act, has_body=bool(placed.body))
     endpoint.__signature__ = _signature(operation, session, placed)  # type: ignore[attr-defined]  # read by FastAPI
     routes.add_api_route(
-        path.removeprefix(routes.prefix),
+        url.partition("?")[0],
         endpoint,
         methods=[method],
         response_model=options.pop("response_model", operation.answer),
@@ -80,13 +81,21 @@ def add(
     )
 
 
-def add_others(routes: APIRouter, group: ModuleType, **options: Any) -> None:
-    """Add routes for the operations of a group that have none yet, each with the scope that it declares."""
-    there = {(method, one.path) for one in routes.routes if isinstance(one, APIRoute) for method in one.methods or ()}
-    for operation in vars(group).values():
-        if isinstance(operation, Operation) and tuple(operation.route.partition("?")[0].split()) not in there:
-            problems = (404,) if "{id}" in operation.route else ()
-            add(routes, operation, SESSIONS[operation.scope], problems=problems, **options)
+def is_there(routes: APIRouter, operation: Operation) -> bool:
+    """Return whether an operation's own route was added."""
+    method, path = operation.route.partition("?")[0].split()
+    return any(
+        isinstance(one, APIRoute) and one.path == path and method in (one.methods or ()) for one in routes.routes
+    )
+
+
+def _spelled(operation: Operation, name: str, field: FieldInfo) -> FieldInfo:
+    """Return a parameter under its name over HTTP."""
+    if name not in operation.spelled:
+        return field
+    renamed = copy(field)
+    renamed.validation_alias = operation.spelled[name]
+    return renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,7 @@ def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Calla
             if operation.spelled.get(name, name) in said
         }
         known = plain | (body.given() if body is not None else {})
-        if known.get("everywhere"):
+        if any(one and operation.spelled.get(name, name) == "everywhere" for name, one in known.items()):
             memory.caller.check("system")
         return memory.perform(operation, known) if act is None else act(memory, known, response)
 

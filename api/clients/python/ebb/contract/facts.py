@@ -177,4 +177,4 @@ class Edited(Lives):
 
 STORE = writes("memory.store", Store, Stored, "POST /memory/facts")
 STORE_MANY = writes("memory.store_many", StoreMany, StoredMany, "POST /memory/facts/batch", BATCH_SECONDS)
-EDIT = writes("memory.edit", Edit, Edited, "PATCH /memory/facts/{id}")
+EDIT = writes("memory.edit", Edit, Edited, "PATCH /memory/facts/{id}", clears=True)

@@ -116,7 +116,7 @@ class Operation:
     `route` is its HTTP method and path, or empty, with the names of parameters that stand in the query beside a body;
     `spelled` has the names of parameters over HTTP where they differ, `inside` those that HTTP does not take. `scope`
     is what a key must allow, `seconds` how long a client waits. What is `accepted` may be answered before it is done,
-    and is done once if it is sent again.
+    and is done once if it is sent again. One that `clears` takes null as a value.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Operation:
     accepted: bool = False
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
     inside: tuple[str, ...] = ()
+    clears: bool = False
 
     registry: ClassVar[dict[str, "Operation"]] = {}
 

@@ -1,0 +1,289 @@
+"""Routes of operations: each as the contract declares it, with what is particular over HTTP."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from ebb.contract import admin, decay, facts, graph, reports, retention
+from ebb.contract.graph import RELATIONS, Edge
+from ebb.contract.operation import Operation, TaskState, operations
+from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
+from ebb.contract.values import MOST_DAYS, MOST_FACTS, MOST_QUESTIONS, MOST_RESULTS, Flag, Limit, Shallow
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel, Field
+
+from api.http.dispatch import Reader, Session
+from api.http.operations import Act, add, is_there
+from api.http.problems import RefusedError, responses
+from api.http.route import Route
+from workers.errors import NotFoundError
+
+routes = APIRouter(route_class=Route)
+
+MADE = ("added", "updated")
+
+GROUPS = {"conversation": "facts", "retention": "facts", "admin": "system"}
+"""The groups of operations in the OpenAPI document, by the modules of the contract where the names differ."""
+
+OWN_GROUPS = {
+    reports.FACT: "facts", reports.FACTS: "facts", reports.NAMESPACES: "system",
+    decay.CONSOLIDATE: "hygiene", decay.JANITOR: "hygiene", decay.JANITOR_SNAPSHOT: "hygiene",
+    decay.HELD: "reports", decay.LET_GO: "reports", decay.KEEP: "reports",
+    admin.BRANCH: "branches", admin.BRANCHES: "branches", admin.DROP_BRANCH: "branches", admin.SETTINGS: "settings",
+}  # fmt: skip
+MAY_MISS = (RECALL, CONTEXT, graph.LINK, reports.RESOLVE, reports.TIME_SERIES, admin.BRANCH, admin.DROP_BRANCH)
+"""Operations that answer 404 although their path names no fact."""
+
+
+class Paged(BaseModel):
+    """How much of the list one answer over HTTP has."""
+
+    limit: Limit = Field(100, description="how many at most")
+
+
+class PagedEvents(BaseModel):
+    """How much of a history one answer over HTTP has."""
+
+    limit: Limit = Field(MOST_RESULTS, description="how many events at most")
+
+
+class Batch(BaseModel):
+    """Facts over HTTP are objects."""
+
+    facts: list[Annotated[dict[str, Any], Shallow]] = Field(
+        min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them"
+    )
+
+
+class Questions(BaseModel):
+    """Questions over HTTP are objects."""
+
+    queries: list[Annotated[dict[str, Any], Shallow]] = Field(
+        min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"
+    )
+
+
+class One(BaseModel):
+    """The fact of a path."""
+
+    id: retention.Id
+
+
+class Forgetting(One):
+    """The fact of a path, which is erased with a key that may do so."""
+
+    purge: Flag = Field(False, description="erase it at once: no way back; needs the scope admin")
+
+
+class ByKey(BaseModel):
+    """What depends on the caller's key."""
+
+    touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
+
+
+class DryRun(BaseModel):
+    """A preview of edges."""
+
+    dry_run: Flag = Field(default=False, description="only report which edges would change")
+
+
+class Listed(BaseModel):
+    """Which edges are listed over HTTP."""
+
+    decayed: Flag = Field(default=False, description="relations below the minimum weight, which recall does not use")
+
+
+class Everything(BaseModel):
+    """The scope of a list of passes."""
+
+    everything: bool = Field(False, description="passes over all namespaces, with their counts; needs `system`")
+
+
+class Age(BaseModel):
+    """By how many days the copy of this namespace is older."""
+
+    older: int = Field(ge=1, le=MOST_DAYS, examples=[365], description="by how many days its instants are earlier")
+
+
+class AnyAge(BaseModel):
+    """Which branches are meant."""
+
+    older: int | None = Field(None, ge=1, le=MOST_DAYS, description="only the branch that is this many days older")
+
+
+def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Store one fact; answer 201 with `Location` if it is new."""
+    memory.new_fact = given.setdefault("id", memory.new_id(given))
+    answer = memory.store(**given)
+    if answer["action"] in MADE and not answer.get("changed"):
+        response.status_code = HTTPStatus.CREATED
+        response.headers["Location"] = f"/memory/facts/{answer['id']}"
+    return answer
+
+
+def store_many(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Store facts, with ids derived from the idempotency key."""
+    named = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(given["facts"])]
+    return memory.store_many(**given | {"facts": named})
+
+
+def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Forget facts, or erase them at once, which needs the scope admin."""
+    if given.get("purge"):
+        memory.caller.check("admin")
+    return memory.forget(**given)
+
+
+def forget_one(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Forget or erase the fact of a path."""
+    return _outcome(forget(memory, {"ids": [given.pop("id")], **given}, response))
+
+
+def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """List forgotten facts; those forgotten on request only for callers with the scope write."""
+    return memory.forgotten(**given | {"asked": given.get("asked", True) and "write" in memory.caller.scopes})
+
+
+def restore(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Restore facts by ids or by a selection."""
+    return memory.restore(**given)
+
+
+def restore_one(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Restore the fact of a path."""
+    return _outcome(memory.restore([given["id"]]))
+
+
+def unpin(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """End the pin of a fact."""
+    return memory.pin(given["id"], off=True)
+
+
+def _outcome(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the outcome for the one fact of a request."""
+    (one,) = answer["results"]
+    if one.get("action") == "unknown":
+        raise NotFoundError(one.get("error") or f"id: this namespace has no fact {one['id']}, live or forgotten.")
+    if "error" in one:
+        raise RefusedError(HTTPStatus.CONFLICT, one["error"])
+    return dict(one)
+
+
+def touches(memory: Session, wanted: bool | None) -> bool:
+    """Return whether a recall counts as use: as requested, by default if the caller may write.
+
+    Raises:
+        RefusedError: it is requested with a key without the scope write.
+    """
+    if wanted:
+        memory.caller.check("write")
+    return "write" in memory.caller.scopes if wanted is None else wanted
+
+
+def _by_key(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a question with `touch` set by the caller's key.
+
+    Raises:
+        RefusedError: the key does not open all of the namespaces, or may not touch.
+    """
+    names = given.get("namespaces") or []
+    if not isinstance(names, list) or any(name != memory.namespace for name in names):
+        memory.caller.check("system")
+    return given | {"touch": touches(memory, given.get("touch"))}
+
+
+def _ask(operation: Operation) -> Act:
+    def act(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+        own = {"limit": MOST_RESULTS} if operation is LOOKUP else {}
+        return memory.perform(operation, own | _by_key(memory, given))
+
+    return act
+
+
+def _ask_many(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    """Answer many questions, or none if one is not allowed."""
+    return memory.perform(RECALL_MANY, {"queries": [_by_key(memory, one) for one in given["queries"]]})
+
+
+def _edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
+    """Return edges, with the next page in the header `Link`; only its path, as proxies change the host."""
+    found = memory.perform(RELATIONS, given)
+    if found["next"] is not None:
+        following = memory.url.include_query_params(cursor=found["next"])
+        response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
+    return found["edges"]
+
+
+def _add(
+    operation: Operation, act: Act | None = None, *, path: str = "", problems: tuple[int, ...] = (), **how: Any
+) -> None:
+    """Add a route of an operation, by default the one that it declares."""
+    module = operation.params.__module__.rpartition(".")[2]
+    tag = OWN_GROUPS.get(operation) or GROUPS.get(module, module)
+    missing = (404,) if operation in MAY_MISS or "{id}" in (path or operation.route) else ()
+    add(routes, operation, act, route=path, problems=(*missing, *problems), tags=[tag], **how)
+
+
+_add(
+    facts.STORE, store, responses={201: {"model": facts.Stored}},
+    description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
+)  # fmt: skip
+_add(facts.STORE_MANY, store_many, own=Batch)
+_add(reports.FACTS, own=Paged)
+_add(
+    retention.FORGET, forget_one, path="DELETE /memory/facts/{id}", left_out=("ids", "dry_run", *retention.SUBJECT),
+    own=Forgetting, response_model=retention.Outcome, problems=(409,),
+    description="Forget a fact; until it is purged, it can be restored.",
+)  # fmt: skip
+_add(
+    retention.RESTORE, restore_one, path="POST /memory/facts/{id}/restore", left_out=retention.RESTORE.parameters,
+    own=One, response_model=retention.Outcome, problems=(409,),
+    description="Restore a forgotten fact, whatever the reason.",
+)  # fmt: skip
+_add(
+    retention.PIN, unpin, path="DELETE /memory/facts/{id}/pin", left_out=("off", "until"), name="unpin",
+    description="End a fact's pin; it fades from now on.",
+)  # fmt: skip
+_add(retention.HISTORY, own=PagedEvents)
+_add(
+    retention.FORGOTTEN, forgotten,
+    description="Return forgotten facts that can be restored, newest first.\n\n"
+    "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
+)  # fmt: skip
+_add(retention.RESTORE, restore)
+_add(retention.FORGET, forget)
+_add(RECALL_MANY, _ask_many, own=Questions)
+for question in (RECALL, LOOKUP, CONTEXT):
+    _add(question, _ask(question), own=ByKey)
+_add(
+    RELATIONS, _edges, path="GET /memory/graph/edges", own=Listed, response_model=list[Edge],
+    description=f"{RELATIONS.params.__doc__}\n\n"
+    "Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288).",
+)  # fmt: skip
+_add(graph.DECAY_RELATIONS, own=DryRun)
+_add(decay.DECAY, name="decay")
+_add(decay.RUNS, own=Everything)
+_add(admin.BRANCH, own=Age)
+_add(admin.DROP_BRANCH, own=AnyAge)
+_add(
+    admin.SETTINGS, path="GET /memory/settings", session=Reader, left_out=("set", "unset"),
+    description="Return the effective settings of the namespace, and which of them are its own.",
+)  # fmt: skip
+for other in operations().values():
+    if other.route and not is_there(routes, other):
+        _add(other)
+
+
+@routes.get(
+    "/tasks/{id}",
+    response_model=TaskState,
+    response_model_exclude_unset=True,
+    responses=responses(404),
+    tags=["tasks"],
+)
+def state(id: Annotated[UUID, Path(description="the task's id, from 202 or 504")], memory: Reader) -> dict[str, Any]:  # noqa: A002
+    """Return the state of a task of this namespace, and its result, which is kept for five minutes."""
+    found = memory.state(str(id))
+    if found is None:
+        raise NotFoundError(f"id: no task {id} of this namespace was accepted in the last day.")
+    return {"task": str(id), **found}
