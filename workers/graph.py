@@ -76,24 +76,22 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
     if asked.source == asked.target:
         raise InvalidInputError(f"target: {asked.target} is the source itself; give two different facts.")
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        there = set() if tenant is None else links.linkable(db, tenant.id, list(ends.values()))
+        tenant = namespaces.id_of(db, asked.namespace)
+        there = links.linkable(db, tenant, list(ends.values()))
         for name, id_ in ends.items():
-            if tenant is None or id_ not in there:
+            if id_ not in there:
                 raise NotFoundError(f"{name}: no live fact {id_} is in namespace {asked.namespace!r}; see `recall`.")
-        assert tenant is not None  # noqa: S101 - otherwise both facts are missing
-        (id_,) = links.add(db, tenant.id, [(asked.source, asked.target)], asked.type, [asked.strength], now)
-        activity.update_worth(db, tenant.id, list(ends.values()))
+        (id_,) = links.add(db, tenant, [(asked.source, asked.target)], asked.type, [asked.strength], now)
+        activity.update_worth(db, tenant, list(ends.values()))
     return Linked(id=id_, **ends, type=asked.type, strength=asked.strength)
 
 
 def unlink(context: Context, asked: Unlink) -> Removed:
     """Remove the link of a type between two facts, or all of them; return their number."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        removed = 0 if tenant is None else links.remove(db, tenant.id, asked.source, asked.target, asked.type)
-        if tenant is not None:
-            activity.update_worth(db, tenant.id, [asked.source, asked.target])
+        tenant = namespaces.id_of(db, asked.namespace)
+        removed = links.remove(db, tenant, asked.source, asked.target, asked.type)
+        activity.update_worth(db, tenant, [asked.source, asked.target])
     return Removed(removed=removed)
 
 
@@ -104,14 +102,14 @@ def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int
     links, so a repeat adds nothing; a fact without vector gets none. Return the number of new links.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        own = None if tenant is None else _vector(db, tenant.id, fact)
-        if tenant is None or own is None:
+        tenant = namespaces.id_of(db, namespace)
+        own = _vector(db, tenant, fact)
+        if own is None:
             return 0
-        similar = _similar(context, db, tenant.id, fact, own, now)
-        added = links.add_related(db, tenant.id, fact, similar, MOST_FOUND, now) if similar else 0
+        similar = _similar(context, db, tenant, fact, own, now)
+        added = links.add_related(db, tenant, fact, similar, MOST_FOUND, now) if similar else 0
         if added:
-            activity.update_worth(db, tenant.id, [fact, *similar])
+            activity.update_worth(db, tenant, [fact, *similar])
         return added
 
 
@@ -142,16 +140,16 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
     The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out.
     """
     with reading(context.read_url) as db:
-        tenant = namespaces.find(db, namespace)
-        account = None if tenant is None else events.account(db, tenant.id, id_, now)
-        if tenant is None or account is None:
+        tenant = namespaces.id_of(db, namespace)
+        account = events.account(db, tenant, id_, now)
+        if account is None:
             return {"facts": [], "links": [], "total": 0}
-        own = links.strongest(db, tenant.id, id_, most)
-        total = links.count(db, tenant.id, id_)
+        own = links.strongest(db, tenant, id_, most)
+        total = links.count(db, tenant, id_)
         others = {one.source if one.target == id_ else one.target for one in own}
         joined = {one for one in (account.supersedes_id, account.superseded_by) if one is not None}
-        texts = facts.excerpts(db, tenant.id, [*others, *joined], SHOWN)
-        among = links.among(db, tenant.id, [*others])
+        texts = facts.excerpts(db, tenant, [*others, *joined], SHOWN)
+        among = links.among(db, tenant, [*others])
     there = {id_, *texts}
     shown = [_plain(one) for one in [*own, *among]]
     known = {(one["source"], one["target"], one["type"]) for one in shown}
@@ -193,8 +191,8 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
 def unrelate(context: Context, asked: Unrelate) -> Removed:
     """Remove a relation on request; return the number removed, 0 or 1."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        removed = tenant is not None and table.remove(db, tenant.id, asked.source, asked.target, asked.type)
+        tenant = namespaces.id_of(db, asked.namespace)
+        removed = table.remove(db, tenant, asked.source, asked.target, asked.type)
     return Removed(removed=int(removed))
 
 
@@ -209,11 +207,9 @@ def relations(context: Context, asked: ListRelations, now: datetime) -> Relation
     after, by = cursors.place(asked.cursor, Cursor), fading(context)
     at = now if after is None else after.at
     with transaction(context.read_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        if tenant is None:
-            return Relations(edges=[], total=0, next=None)
+        tenant = namespaces.id_of(db, asked.namespace)
         found = table.among(
-            db, tenant.id, at, by, decayed=asked.decayed, entity=asked.entity, limit=asked.limit + 1, behind=after
+            db, tenant, at, by, decayed=asked.decayed, entity=asked.entity, limit=asked.limit + 1, behind=after
         )
     page = found[: asked.limit]
     edges = [_listed(one, by, says=asked.decayed is None) for one in page]
@@ -256,10 +252,9 @@ def note(context: Context, asked: DecayRelations, done: RelationsDecayed, run: R
     slot = now.replace(second=0, microsecond=0) if run.scheduled else None
     counters = Counters(processed=done.processed, changed=done.decayed, duration_ms=run.spent_ms)
     with transaction(context.database_url) as db:
-        owner = None if asked.everywhere else namespaces.find(db, asked.namespace)
-        if owner is None and not asked.everywhere:
+        tenant, dry_run = namespaces.id_within(db, asked.scope), asked.dry_run
+        if tenant == namespaces.UNKNOWN:
             return
-        tenant, dry_run = None if owner is None else owner.id, asked.dry_run
         if runs.begin(db, run.id, now, slot, "", work="relations", dry_run=dry_run, force=False, namespace=tenant):
             runs.add_parts(db, run.id, [runs.NewPart(0, 0, done.processed)])
             runs.count(db, run.id, 0, 0, counters)
@@ -271,10 +266,7 @@ def _step(
     context: Context, asked: DecayRelations, after: Place, now: datetime, room: int
 ) -> tuple[Place | None, RelationsDecayed]:
     with transaction(context.database_url) as db:
-        owner = None if asked.everywhere else namespaces.find(db, asked.namespace)
-        if owner is None and not asked.everywhere:
-            return None, NOTHING
-        tenant, by = None if owner is None else owner.id, fading(context)
+        tenant, by = namespaces.id_within(db, asked.scope), fading(context)
         step, changed = table.examine(db, tenant, after, now, by, BATCH), []
         decayed = step.decayed
         if step.last is not None and asked.dry_run:

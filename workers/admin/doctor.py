@@ -88,10 +88,7 @@ def examine(
     `mend` repairs them; missing vectors are computed by `embed_pending`.
     """
     with transaction(context.database_url) as db:
-        tenant = None if namespace is None else namespaces.find(db, namespace)
-        if namespace is not None and tenant is None:
-            return None, Diagnosis()
-        own = tenant.id if tenant else None
+        own = namespaces.id_within(db, namespace)
         batch = faults.following(db, own, after, BATCH)
         diagnosis = Diagnosis()
         for one, those in groupby(batch, key=lambda one: one[0]):

@@ -96,8 +96,7 @@ def _check_end(ends: datetime | None, now: datetime) -> None:
 def of_namespace(context: Context, namespace: str) -> list[ApiKey]:
     """Return the keys of a namespace, including revoked ones, oldest first."""
     with context.at(namespace), transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return [] if tenant is None else api_keys.of_namespace(db, tenant.id)
+        return api_keys.of_namespace(db, namespaces.id_of(db, namespace))
 
 
 def revoke(context: Context, namespace: str, id_: UUID, now: datetime) -> bool:
@@ -131,10 +130,10 @@ def expire(context: Context, namespace: str, id_: UUID, ends: datetime | None, n
 @contextmanager
 def _changing(context: Context, namespace: str, id_: UUID) -> Iterator[tuple[Connection, int]]:
     with context.at(namespace), transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None or id_ not in {key.id for key in api_keys.of_namespace(db, tenant.id)}:
+        tenant = namespaces.id_of(db, namespace)
+        if id_ not in {key.id for key in api_keys.of_namespace(db, tenant)}:
             raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}; see `ebb keys list`.")
-        yield db, tenant.id
+        yield db, tenant
 
 
 def publish(context: Context) -> int:

@@ -40,10 +40,7 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
         UnavailableError: the database does not answer.
     """
     with transaction(context.database_url) as db:
-        tenant = None if namespace is None else namespaces.find(db, namespace)
-        if namespace is not None and tenant is None:
-            return Purged(0, [])
-        own = tenant.id if tenant else None
+        own = namespaces.id_within(db, namespace)
         claimed = tombstones.claim_old(
             db, requested_before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
         )
@@ -63,10 +60,7 @@ def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_g
         UnavailableError: the database does not answer.
     """
     with transaction(context.database_url) as db:
-        tenant = None if namespace is None else namespaces.find(db, namespace)
-        if namespace is not None and tenant is None:
-            return 0
-        own, simulated = tenant.id if tenant else None, context.settings.time_travel
+        own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
         claimed = deep.claim(
             db, _earlier(now, SINKS_AFTER_DAYS), BATCH, own, REQUESTED, in_gaps=in_gaps, simulated=simulated
         )
@@ -76,10 +70,7 @@ def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_g
 def waiting(context: Context, now: datetime, namespace: str | None) -> int:
     """Return how many facts of one namespace, or all, a purge at `now` would erase."""
     with transaction(context.database_url) as db:
-        tenant = None if namespace is None else namespaces.find(db, namespace)
-        if namespace is not None and tenant is None:
-            return 0
-        own, simulated = tenant.id if tenant else None, context.settings.time_travel
+        own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
         asked = tombstones.count_old(db, requested_before(context, now), own, simulated=simulated)
         superseded = tombstones.count_superseded(db, history_before(context, now), own)
         return asked + superseded + deep.count_old(db, deep_before(context, now), own)

@@ -25,8 +25,7 @@ MOST_BLOAT = 2.0
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
     """Count the words of a namespace again; return its number of live facts. Idempotent."""
     with context.at(namespace), transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return 0 if tenant is None else words.count(db, tenant.id, now)
+        return words.count(db, namespaces.id_of(db, namespace), now)
 
 
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> None:

@@ -118,11 +118,11 @@ def counts_over_time(context: Context, namespace: str, days: int, now: datetime)
     class and reason, and for due facts, have the same length.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        noted = [] if tenant is None else time_series.tallies_since(db, tenant.id, now - timedelta(days=days), now)
-        counted = [] if tenant is None else tallies.read(db, tenant.id)
-        due, _ = (0, 0) if tenant is None else tallies.due(db, tenant.id, now)
-    if tenant is not None:
+        tenant = namespaces.id_of(db, namespace)
+        noted = time_series.tallies_since(db, tenant, now - timedelta(days=days), now)
+        counted = tallies.read(db, tenant)
+        due, _ = tallies.due(db, tenant, now)
+    if tenant:
         noted = [*noted, (now, _named(counted) | {DUE: due})]
     series = [(at.timestamp(), _sums_by_kind(counts)) for at, counts in noted]
     return {

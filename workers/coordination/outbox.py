@@ -114,8 +114,11 @@ REMOVE = """
 
 
 def message(entry: Entry) -> dict[str, Any]:
-    """Return the arguments of a write's message, which workers replace by those in the outbox."""
-    return {"namespace": entry.namespace}
+    """Return the arguments of a write's message, which workers replace by those in the outbox.
+
+    One that does not refuses `in_outbox` as unknown, instead of running the task without its arguments.
+    """
+    return {"namespace": entry.namespace, "in_outbox": True}
 
 
 def put(redis: Redis, entry: Entry) -> None:

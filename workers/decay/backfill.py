@@ -52,10 +52,7 @@ def backfill(
     class unless `prune` is true; then it is hidden at once, and the next pass forgets it. Idempotent.
     """
     with transaction(context.database_url) as db:
-        tenant = None if namespace is None else namespaces.find(db, namespace)
-        if namespace is not None and tenant is None:
-            return None, Backfilled()
-        locked = edits.without_explicit_class(db, tenant.id if tenant else None, after, BATCH, now)
+        locked = edits.without_explicit_class(db, namespaces.id_within(db, namespace), after, BATCH, now)
         done = _classify(context, db, locked, now, dry_run=dry_run, prune=prune)
     return (int(locked.namespaces[-1]), locked.ids[-1]) if locked.ids else None, done
 

@@ -105,8 +105,7 @@ def _merge_all(
 def near_duplicates(context: Context, namespace: str, now: datetime) -> list[Group]:
     """Return the groups of near-duplicates among compared facts."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return [] if tenant is None else _groups(db, tenant.id, now)
+        return _groups(db, namespaces.id_of(db, namespace), now)
 
 
 def merge(
@@ -114,16 +113,16 @@ def merge(
 ) -> Merged:
     """Merge groups in one transaction, without facts that changed meanwhile; `run` has one forget limit. Idempotent."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None or not groups:
+        tenant = namespaces.id_of(db, namespace)
+        if not tenant or not groups:
             return Merged()
         runs.record(db, run, now, "consolidation", None, force=force)
-        rows = activity.lock(db, tenant.id, sorted({member.id for group in groups for member in _members(group)}))
-        wanted = _unchanged(db, tenant.id, groups, now)
+        rows = activity.lock(db, tenant, sorted({member.id for group in groups for member in _members(group)}))
+        wanted = _unchanged(db, tenant, groups, now)
         total = sum(len(group.merge) for group in wanted)
-        granted = total if force else take_allowance(context, db, tenant.id, total, now)
+        granted = total if force else take_allowance(context, db, tenant, total, now)
         going = _cut(wanted, granted)
-        faded = _merge(context, db, tenant.id, run, rows, going, now) if going else []
+        faded = _merge(context, db, tenant, run, rows, going, now) if going else []
     if granted < total:
         log.warning("FORGET LIMIT MET: %d near-duplicates are kept that would be merged", total - granted)
     return Merged(going, total - granted, faded)
@@ -262,15 +261,15 @@ Number = TypeVar("Number", np.float32, np.uint8)
 def compare(context: Context, namespace: str, now: datetime) -> int:
     """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        waiting = [] if tenant is None else duplicate_pairs.uncompared(db, tenant.id, COMPARED)
-        if tenant is None or not waiting:
+        tenant = namespaces.id_of(db, namespace)
+        waiting = duplicate_pairs.uncompared(db, tenant, COMPARED)
+        if not waiting:
             return 0
-        near = signatures.nearest_of_each(db, tenant.id, waiting, NEAREST, alike.MOST_BITS)
+        near = signatures.nearest_of_each(db, tenant, waiting, NEAREST, alike.MOST_BITS)
         candidates = sorted({(min(pair), max(pair)) for pair in near})
-        found = _alike(db, tenant.id, candidates)
-        duplicate_pairs.add(db, tenant.id, list(found), list(found.values()), now)
-        duplicate_pairs.mark_compared(db, tenant.id, waiting)
+        found = _alike(db, tenant, candidates)
+        duplicate_pairs.add(db, tenant, list(found), list(found.values()), now)
+        duplicate_pairs.mark_compared(db, tenant, waiting)
         return len(waiting)
 
 

@@ -108,8 +108,7 @@ class Sizes:
 def totals(context: Context, namespace: str, ahead: Sequence[Day]) -> Totals:
     """Return the totals of a forecast."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        live = 0 if tenant is None else tallies.live(db, tenant.id)
+        live = tallies.live(db, namespaces.id_of(db, namespace))
     gone = sum(day.counts[reason] for day in ahead for reason in ENDS)
     recalled, freed = sum(day.recalled for day in ahead), sum(day.freed for day in ahead)
     held = sum(day.held for day in ahead)

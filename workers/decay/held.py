@@ -36,13 +36,11 @@ def listed(context: Context, asked: ListHeld) -> HeldFacts:
     """Return a page of a namespace's held facts, by the time when they ended."""
     behind = cursors.place(asked.cursor, HeldCursor)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        if tenant is None:
-            return HeldFacts(held=[], total=0, next=None)
-        found = limits.held_page(db, tenant.id, asked.limit + 1, behind)
+        tenant = namespaces.id_of(db, asked.namespace)
+        found = limits.held_page(db, tenant, asked.limit + 1, behind)
         shown = found[: asked.limit]
-        reasons = _reasons(context, db, activity.read(db, tenant.id, [one.id for one in shown]))
-        total = limits.count_held(db, tenant.id)
+        reasons = _reasons(context, db, activity.read(db, tenant, [one.id for one in shown]))
+        total = limits.count_held(db, tenant)
     rest = HeldCursor(shown[-1].ended_at, shown[-1].id) if len(found) > len(shown) else None
     facts = [HeldFact(**asdict(one), reason=reasons.get(one.id)) for one in shown]
     return HeldFacts(held=facts, total=total, next=cursors.following(rest))
@@ -64,16 +62,14 @@ def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: date
     if ids is None:
         return _decide(context, namespace, None, until, lambda db, rows: _keep(context, db, rows, now))
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return Decided([], 0)
-        activity.lock(db, tenant.id, ids)
-        rows = activity.read_live(db, tenant.id, ids)
-        rows = rows.among(set(rows.ids) - activity.ended(db, tenant.id, rows.ids, now))
+        tenant = namespaces.id_of(db, namespace)
+        activity.lock(db, tenant, ids)
+        rows = activity.read_live(db, tenant, ids)
+        rows = rows.among(set(rows.ids) - activity.ended(db, tenant, rows.ids, now))
         if rows.ids:
             _keep(context, db, rows, now)
-        limits.settle_held(db, tenant.id)
-        return Decided(rows.ids, limits.count_held(db, tenant.id))
+        limits.settle_held(db, tenant)
+        return Decided(rows.ids, limits.count_held(db, tenant))
 
 
 def _decide(
@@ -87,15 +83,13 @@ def _decide(
     left = 0
     while True:
         with transaction(context.database_url) as db:
-            tenant = namespaces.find(db, namespace)
-            if tenant is None:
-                return Decided([], 0)
-            rows = activity.lock(db, tenant.id, limits.held_among(db, tenant.id, ids, BATCH))
+            tenant = namespaces.id_of(db, namespace)
+            rows = activity.lock(db, tenant, limits.held_among(db, tenant, ids, BATCH))
             rows = rows.only(rows.held)
             if rows.ids:
                 decide(db, rows)
-            limits.settle_held(db, tenant.id)
-            left = limits.count_held(db, tenant.id)
+            limits.settle_held(db, tenant)
+            left = limits.count_held(db, tenant)
         done += rows.ids
         if not rows.ids or time.monotonic() >= until:
             return Decided(done, left)

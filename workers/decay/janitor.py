@@ -48,17 +48,14 @@ def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Jani
     """Write and return the report of a run whose parts are done, including passes since the last run. Idempotent."""
     passes.finish(context, run)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is not None:
-            janitors.write(db, tenant.id, run, now, MOST_IDS)
+        janitors.write(db, namespaces.id_of(db, namespace), run, now, MOST_IDS)
     return last(context, namespace)
 
 
 def last(context: Context, namespace: str) -> Janitor:
     """Return the report of the last run, with no runs if there was none."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        found = None if tenant is None else janitors.read(db, tenant.id)
+        found = janitors.read(db, namespaces.id_of(db, namespace))
     return found or Janitor(namespace=namespace, totalRuns=0)
 
 

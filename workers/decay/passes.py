@@ -77,10 +77,9 @@ def plan(
         forget_limit.check_for_gap(context, everywhere=namespace is None)
     with transaction(context.database_url) as db:
         lost = runs.open_parts(db, LOST_AFTER_SECONDS)
-        owner = None if namespace is None else namespaces.find(db, namespace)
-        if namespace is not None and owner is None:
+        tenant = namespaces.id_within(db, namespace)
+        if tenant == namespaces.UNKNOWN:
             return lost
-        tenant = None if owner is None else owner.id
         begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant)
         if not begun:
             runs.check_own(db, run, work, tenant)

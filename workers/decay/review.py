@@ -96,13 +96,11 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
     if not context.settings.prune_by_llm or threshold == 0 or idempotency.is_llm_paused(context.redis):
         return None
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None or visible.count(db, tenant.id, KIND, now) < threshold:
+        tenant = namespaces.id_of(db, namespace)
+        if visible.count(db, tenant, KIND, now) < threshold or not _left_today(context, db, tenant, now):
             return None
-        if not _left_today(context, db, tenant.id, now):
-            return None
-        runs.record(db, run, now, "review", tenant.id)
-        return tenant.id
+        runs.record(db, run, now, "review", tenant)
+        return tenant
 
 
 def _left_today(context: Context, db: Connection, tenant: int, now: datetime) -> int:

@@ -34,8 +34,7 @@ ALONE_SECONDS = 29.0
 def known(context: Context, asked: ListDocuments) -> Documents:
     """Return the indexed files of a folder."""
     with transaction(context.read_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        found = [] if tenant is None else documents.known(db, tenant.id, asked.name)
+        found = documents.known(db, namespaces.id_of(db, asked.namespace), asked.name)
     return Documents(
         documents=[Document(path=one.path, folder=one.folder, digest=one.digest and one.digest.hex()) for one in found]
     )
@@ -73,12 +72,10 @@ def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
 def remove(context: Context, asked: Unindex) -> Unindexed:
     """Erase all chunks of files that no longer exist; return their number."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        if tenant is None:
-            return Unindexed(removed=0)
-        gone = documents.chunks(db, tenant.id, asked.paths)
-        activity.lock(db, tenant.id, gone)
-        return Unindexed(removed=documents.drop(db, tenant.id, gone, asked.paths))
+        tenant = namespaces.id_of(db, asked.namespace)
+        gone = documents.chunks(db, tenant, asked.paths)
+        activity.lock(db, tenant, gone)
+        return Unindexed(removed=documents.drop(db, tenant, gone, asked.paths))
 
 
 def _own_chunks(asked: Index, max_text: int) -> list[FilePart]:

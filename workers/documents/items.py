@@ -160,12 +160,8 @@ def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> t
 def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now: datetime) -> list[Row]:
     most = asked.offset + asked.limit
     with transaction(context.read_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return []
-        found = documents.items_below(
-            db, tenant.id, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key
-        )
+        tenant = namespaces.id_of(db, namespace)
+        found = documents.items_below(db, tenant, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key)
         return list(islice((item for item in found if _wanted(item, asked)), most))
 
 
@@ -207,8 +203,8 @@ def _shown(item: Row, score: float | None) -> Item:
 def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
     """Return every path of a namespace that has items."""
     with transaction(context.read_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        found = [] if tenant is None else documents.item_paths(db, tenant.id, now)
+        tenant = namespaces.id_of(db, asked.namespace)
+        found = documents.item_paths(db, tenant, now)
     return ItemPaths(paths=[labels(path) for path in found])
 
 
@@ -216,8 +212,8 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     """Forget the item under a path and key; return whether there was one."""
     digest = item_digest(item_path(asked.path), asked.key)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        item = None if tenant is None else documents.item_at(db, tenant.id, digest)
+        tenant = namespaces.id_of(db, asked.namespace)
+        item = documents.item_at(db, tenant, digest)
     if item is not None:
         forgetting.forget(context, asked.namespace, [item.id], now)
     return Dropped(dropped=item is not None)
@@ -226,11 +222,9 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
 def _standing(context: Context, namespace: str, path: str, key: str, id_: UUID) -> tuple[Row | None, bool]:
     """Return the item currently at the place, and whether this document was stored there before."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return None, False
-        before = documents.item_at(db, tenant.id, item_digest(path, key))
-        return before, bool(facts.known_by_id(db, tenant.id, [id_]))
+        tenant = namespaces.id_of(db, namespace)
+        before = documents.item_at(db, tenant, item_digest(path, key))
+        return before, bool(facts.known_by_id(db, tenant, [id_]))
 
 
 def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:

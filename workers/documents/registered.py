@@ -75,15 +75,15 @@ def register(context: Context, asked: RegisterFolder) -> RegisteredFolder:
 def unregister(context: Context, asked: UnregisterFolder) -> UnregisteredFolder:
     """Stop keeping a folder indexed; what was indexed stays."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        return UnregisteredFolder(removed=tenant is not None and documents.unregister(db, tenant.id, asked.name))
+        tenant = namespaces.id_of(db, asked.namespace)
+        return UnregisteredFolder(removed=documents.unregister(db, tenant, asked.name))
 
 
 def listed(context: Context, asked: ListFolders) -> RegisteredFolders:
     """Return the registered folders of a namespace."""
     with transaction(context.read_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        return RegisteredFolders(folders=[] if tenant is None else documents.registered(db, tenant.id))
+        tenant = namespaces.id_of(db, asked.namespace)
+        return RegisteredFolders(folders=documents.registered(db, tenant))
 
 
 def everywhere(context: Context) -> Sequence[tuple[str, str]]:
@@ -104,9 +104,9 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
         UnavailableError: the database does not answer, or another caller is indexing one of its files; try again.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        found = documents.registered(db, tenant.id, name) if tenant else []
-    if tenant is None or not found:
+        tenant = namespaces.id_of(db, namespace)
+        found = documents.registered(db, tenant, name)
+    if not found:
         return True
     try:
         done = _sync(context, namespace, found[0], until)
@@ -118,7 +118,7 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
     else:
         whole = True
     with transaction(context.database_url) as db:
-        documents.note_reading(db, tenant.id, name, context.now(), _error(done), whole=whole)
+        documents.note_reading(db, tenant, name, context.now(), _error(done), whole=whole)
     return True
 
 

@@ -145,12 +145,12 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
         NotFoundError: the namespace has no such fact, or it was purged.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        rows = None if tenant is None else activity.read(db, tenant.id, [id_])
-        if tenant is None or rows is None or not len(rows):
+        tenant = namespaces.id_of(db, namespace)
+        rows = activity.read(db, tenant, [id_])
+        if not len(rows):
             raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
         rules = rules_for(context, db, rows.namespaces)
-        intervals = activity.decay_intervals_of(db, tenant.id, id_)
+        intervals = activity.decay_intervals_of(db, tenant, id_)
     facts, instant = rows.anchors, now.timestamp()
     ends_at, reason = (column[0] for column in ends(facts, rules))
     since = float(facts.last_seen_at[0])

@@ -34,13 +34,13 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     if not context.settings.regeneration_enabled:
         return []
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        texts = facts.texts(db, tenant.id, _less_than_full(db, tenant.id, ids)) if tenant else {}
-    if tenant is None or not texts:
+        tenant = namespaces.id_of(db, namespace)
+        texts = facts.texts(db, tenant, _less_than_full(db, tenant, ids))
+    if not texts:
         return []
     embedded = context.embedder.embed(list(texts.values()), retry=False)
     with transaction(context.database_url) as db:
-        restored = restore_vectors(context, db, tenant.id, list(texts), embedded, now)
+        restored = restore_vectors(context, db, tenant, list(texts), embedded, now)
     for id_ in restored:
         log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
     return restored
@@ -136,8 +136,7 @@ def waiting(context: Context) -> int:
 def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[UUID]:
     """Return the facts among these that have no vector yet."""
     with context.at(namespace), transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return vectors.pending_among(db, tenant.id, ids) if tenant else set()
+        return vectors.pending_among(db, namespaces.id_of(db, namespace), ids)
 
 
 def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:

@@ -72,13 +72,11 @@ def estimate_again(context: Context, namespace: str, now: datetime) -> int:
     Each batch is one transaction. It is recorded as done at the start, so that it is not started twice.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return 0
-        words.record_estimated(db, tenant.id)
+        tenant = namespaces.id_of(db, namespace)
+        words.record_estimated(db, tenant)
     after: UUID | None = None
     count, seen = 0, set[str]()
-    while ids := _estimate_batch(context, tenant.id, after, seen, now):
+    while ids := _estimate_batch(context, tenant, after, seen, now):
         count, after = count + len(ids), ids[-1]
     return count
 

@@ -72,16 +72,16 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     """
     own = uuid5(ids[0], "\n".join(map(str, ids)))
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        shown = [] if tenant is None else turns.read_turns(db, tenant.id, ids, BEFORE)
+        tenant = namespaces.id_of(db, namespace)
+        shown = turns.read_turns(db, tenant, ids, BEFORE)
     wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
-    if tenant is None or not wanted:
+    if not wanted:
         return 0
     kept = idempotency.kept_answer(context.redis, str(own))
     if kept is None:
         found = _drawn(context, wanted, shown)
         with transaction(context.database_url) as db:
-            kept = idempotency.keep_answer(context.redis, str(own), _planned(db, tenant.id, found))
+            kept = idempotency.keep_answer(context.redis, str(own), _planned(db, tenant, found))
     return _store(context, namespace, kept, now, own)
 
 
@@ -158,9 +158,9 @@ def _store(context: Context, namespace: str, planned: dict[str, Any], now: datet
 def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], now: datetime) -> None:
     ids = sorted({id_ for pair in pairs for id_ in pair})
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        there = set() if tenant is None else links.linkable(db, tenant.id, ids)
+        tenant = namespaces.id_of(db, namespace)
+        there = links.linkable(db, tenant, ids)
         kept = sorted({(one, two) for one, two in pairs if one != two and {one, two} <= there})
-        if tenant is not None and kept:
-            links.add(db, tenant.id, kept, LINK, [1.0] * len(kept), now)
-            activity.update_worth(db, tenant.id, sorted({id_ for pair in kept for id_ in pair}))
+        if kept:
+            links.add(db, tenant, kept, LINK, [1.0] * len(kept), now)
+            activity.update_worth(db, tenant, sorted({id_ for pair in kept for id_ in pair}))

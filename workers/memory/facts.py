@@ -75,8 +75,8 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
     if asked.ids is not None and scope.selects:
         raise InvalidInputError("ids: these facts alone are shown; leave out the filters, or the ids.")
     with transaction(context.read_url) as db:
-        tenant = tenants.find(db, asked.namespace)
-        found = asked.ids if asked.ids is not None else _page(db, tenant.id, asked, scope) if tenant else []
+        tenant = tenants.id_of(db, asked.namespace)
+        found = _page(db, tenant, asked, scope) if asked.ids is None else asked.ids
         ids = found if asked.ids is not None else found[: asked.limit]
         rows = exports.shown(db, asked.namespace, ids, now)
     rest = Cursor(ids[-1]) if len(found) > len(ids) else None
@@ -186,8 +186,7 @@ def forgotten(
 ) -> Forgotten:
     """Return a page of the selected tombstones with the end of their restorability, None if unlimited."""
     with reading(context.read_url) as db:
-        tenant = tenants.find(db, namespace)
-        found = [] if tenant is None else tombstones.found(db, tenant.id, selection, limit + 1, behind)
+        found = tombstones.found(db, tenants.id_of(db, namespace), selection, limit + 1, behind)
     shown = found[:limit]
     rest = ForgottenCursor(shown[-1].forgotten_at, shown[-1].id) if len(found) > limit else None
     return Forgotten(facts=[_forgotten(context, one) for one in shown], next=cursors.following(rest))

@@ -48,11 +48,9 @@ def forget(
     a restore.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return [Outcome(id=id_, action="unknown") for id_ in ids]
-        going = [*ids, *turns.drawn_from(db, tenant.id, ids)]
-        outcomes = _forget(db, tenant.id, going, now, purge=purge, run=run)
+        tenant = namespaces.id_of(db, namespace)
+        going = [*ids, *turns.drawn_from(db, tenant, ids)]
+        outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
     return [outcomes[id_] for id_ in ids]
 
@@ -184,22 +182,22 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     """Yield batches of matching facts as texts by id, each fact once."""
     about = {name: one for name, one in asked.subject.items() if name != "query"}
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
+        tenant = namespaces.id_of(db, asked.namespace)
         wanted = None if asked.query is None else subjects.stems(db, asked.query)
     if wanted == []:
         raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
     after: UUID | None = None
-    while tenant is not None:
+    while True:
         with transaction(context.database_url) as db:
-            found = subjects.matching(db, tenant.id, about, wanted, now, after, BATCH, erasing=asked.purge)
+            found = subjects.matching(db, tenant, about, wanted, now, after, BATCH, erasing=asked.purge)
         if not found:
             break
         yield found
         after = max(found)
-    after, more = None, tenant is not None
-    while tenant is not None and more:
+    after, more = None, True
+    while more:
         with transaction(context.database_url) as db:
-            found, after = subjects.matching_deep(db, tenant.id, about, wanted, after, BATCH)
+            found, after = subjects.matching_deep(db, tenant, about, wanted, after, BATCH)
         if found:
             yield found
         more = after is not None

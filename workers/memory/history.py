@@ -12,13 +12,12 @@ from ebb.contract.retention import Event, History, ShowHistory
 from workers.context import Context
 from workers.errors import NotFoundError
 from workers.memory.edit import EDITED
-from workers.memory.lifetime import NEVER, Ending, endings
-from workers.memory.namespace_settings import hygiene, rules_of
+from workers.memory.lifetime import NEVER, endings
+from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, deep, events, links, namespaces, supersession
-from workers.storage.connection import Connection, reading, transaction
+from workers.storage.connection import reading, transaction
 from workers.storage.events import Account
 from workers.storage.links import Link
-from workers.storage.namespaces import Namespace
 from workers.validation import cursors
 
 
@@ -38,15 +37,15 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
     """
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is not None:
-            deep.promote(db, tenant.id, [id_])
+        tenant = namespaces.id_of(db, namespace)
+        deep.promote(db, tenant, [id_])
     with reading(context.database_url) as db:
-        account = None if tenant is None else events.account(db, tenant.id, id_, now)
-        ends = {} if tenant is None else _endings(context, db, tenant, id_)
-        noted = [] if tenant is None else events.of(db, tenant.id, id_)
-        linked = [] if tenant is None or not asked.links else links.of(db, tenant.id, id_)
-        updates = [] if tenant is None or not asked.links else supersession.updates_of(db, tenant.id, id_)
+        account = events.account(db, tenant, id_, now)
+        rows = activity.read_live(db, tenant, [id_])
+        ends = endings(rows, rules_for(context, db, rows.namespaces))
+        noted = events.of(db, tenant, id_)
+        linked = links.of(db, tenant, id_) if asked.links else []
+        updates = supersession.updates_of(db, tenant, id_) if asked.links else []
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     whole = [*_columns(account, _before(noted)), *(_event(*one) for one in noted)]
@@ -65,11 +64,6 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         events=page,
         next=cursors.following(rest),
     )
-
-
-def _endings(context: Context, db: Connection, tenant: Namespace, id_: UUID) -> dict[UUID, Ending]:
-    rules = rules_of(context, hygiene(context, tenant.settings))
-    return endings(activity.read_live(db, tenant.id, [id_]), rules)
 
 
 def _page(whole: list[Event], limit: int | None, place: Cursor | None) -> tuple[list[Event], Cursor | None]:

@@ -46,8 +46,8 @@ def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
 def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:
     """Pin a fact until an instant (epoch seconds); return whether it changed, and whether its vector is reduced."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        found = None if tenant is None else _reached(db, tenant.id, id_, now)
+        tenant = namespaces.id_of(db, namespace)
+        found = _reached(db, tenant, id_, now)
         changed = found is not None and until != max(float(found.rows.anchors.pinned_until[0]), now.timestamp())
         if found is None or not (changed or found.live.ids):
             raise NotFoundError(

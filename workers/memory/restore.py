@@ -113,8 +113,7 @@ def restore_next(
 def selected(context: Context, namespace: str, selection: Selection) -> int:
     """Return the number of selected tombstones."""
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        return 0 if tenant is None else tombstones.count_found(db, tenant.id, selection)
+        return tombstones.count_found(db, namespaces.id_of(db, namespace), selection)
 
 
 def restore_ended_within(

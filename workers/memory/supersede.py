@@ -131,11 +131,9 @@ def contradicting(context: Context, asked: ListContradictions, now: datetime) ->
     """Return a page of live facts that contradict each other, those found last first."""
     behind = cursors.place(asked.cursor, ContradictionCursor)
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        if tenant is None:
-            return Contradictions(contradictions=[], total=0, next=None)
-        found = supersession.contradictions(db, tenant.id, now, asked.limit + 1, behind)
-        total = supersession.count_contradictions(db, tenant.id, now)
+        tenant = namespaces.id_of(db, asked.namespace)
+        found = supersession.contradictions(db, tenant, now, asked.limit + 1, behind)
+        total = supersession.count_contradictions(db, tenant, now)
     shown = found[: asked.limit]
     rest = ContradictionCursor(shown[-1].found_at, *sorted(shown[-1].ids)) if len(found) > len(shown) else None
     return Contradictions(
@@ -181,10 +179,10 @@ def accept(context: Context, namespace: str, one: UUID, two: UUID, now: datetime
 
 
 def _tenant(db: Connection, namespace: str) -> int:
-    tenant = namespaces.find(db, namespace)
-    if tenant is None:
+    tenant = namespaces.id_of(db, namespace)
+    if not tenant:
         raise InvalidInputError(f"namespace: nothing was ever stored in {namespace!r}; check its name.")
-    return tenant.id
+    return tenant
 
 
 def _superseded_by(id_: UUID, state: Standing | None) -> bool:

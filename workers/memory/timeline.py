@@ -31,13 +31,11 @@ def timeline(context: Context, asked: ShowTimeline, now: datetime) -> Timeline:
     place = cursors.place(asked.cursor, Cursor)
     deep.promote_matching(context, asked.namespace, Question(f"{asked.entity} {asked.key}", deep=True), now)
     with reading(context.database_url) as db:
-        tenant = namespaces.find(db, asked.namespace)
-        if tenant is None:
-            return Timeline(statements=[], next=None)
+        tenant = namespaces.id_of(db, asked.namespace)
         named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]
-        ids = entities.of_entity_with_past(db, tenant.id, asked.entity, asked.key, named)
+        ids = entities.of_entity_with_past(db, tenant, asked.entity, asked.key, named)
         after = None if place is None else (place.valid_from, place.id)
-        found = entities.stated(db, tenant.id, ids, now, asked.limit + 1, after)
+        found = entities.stated(db, tenant, ids, now, asked.limit + 1, after)
     shown = found[: asked.limit]
     rest = Cursor(shown[-1].valid_from, shown[-1].id) if len(found) > asked.limit else None
     return Timeline(statements=shown, next=cursors.following(rest))

@@ -113,8 +113,7 @@ def touch(
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
-        tenant = namespaces.find(db, namespace)
-        return Touched([], []) if tenant is None else touch_within(context, db, tenant.id, ids, at, use, question)
+        return touch_within(context, db, namespaces.id_of(db, namespace), ids, at, use, question)
 
 
 def reinforce(
@@ -126,19 +125,19 @@ def reinforce(
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
-        tenant = namespaces.find(db, namespace)
-        found = None if tenant is None else reach(db, tenant.id, [id_], at)
-        if tenant is None or found is None or not found.rows.ids:
+        tenant = namespaces.id_of(db, namespace)
+        found = reach(db, tenant, [id_], at)
+        if not found.rows.ids:
             return None
         rows = found.live
-        if activity.claim_use(db, tenant.id, use or uuid4()):
+        if activity.claim_use(db, tenant, use or uuid4()):
             anchors = strengthened(found.rows.anchors, at, boost, coactivations=0)
             anchors = confirmed(anchors, found.rows, at, always=True)
-            rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
-            activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
-            events.add_use(db, tenant.id, rows.ids, at, "reinforced", {"boost": boost})
+            rows = _write(context, db, tenant, found, anchors, at, recalls=0)
+            activity.confirm(db, tenant, rows.ids, [1] * len(rows))
+            events.add_use(db, tenant, rows.ids, at, "reinforced", {"boost": boost})
             log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
-        anchors = activity.read(db, tenant.id, rows.ids).anchors
+        anchors = activity.read(db, tenant, rows.ids).anchors
         return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
 
 
@@ -149,17 +148,17 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
     """
     with transaction(context.database_url) as db:
         keep_plans(db)
-        tenant = namespaces.find(db, asked.namespace)
-        found = None if tenant is None else reach(db, tenant.id, asked.ids, at)
-        if tenant is None or found is None or not found.rows.ids:
+        tenant = namespaces.id_of(db, asked.namespace)
+        found = reach(db, tenant, asked.ids, at)
+        if not found.rows.ids:
             return Used(used=[], unknown=asked.ids), []
         rows = found.live
-        if activity.claim_use(db, tenant.id, use or uuid4()):
+        if activity.claim_use(db, tenant, use or uuid4()):
             anchors = strengthened(found.rows.anchors, at, QUERY_BOOST, coactivations=1)
             anchors = confirmed(anchors, found.rows, at, always=True)
-            rows = _write(context, db, tenant.id, found, anchors, at, recalls=0)
-            activity.confirm(db, tenant.id, rows.ids, [1] * len(rows))
-            events.add_use(db, tenant.id, rows.ids, at, "used", {})
+            rows = _write(context, db, tenant, found, anchors, at, recalls=0)
+            activity.confirm(db, tenant, rows.ids, [1] * len(rows))
+            events.add_use(db, tenant, rows.ids, at, "used", {})
     there, ids = set(rows.ids), dict.fromkeys(asked.ids)
     answer = Used(used=[id_ for id_ in ids if id_ in there], unknown=[id_ for id_ in ids if id_ not in there])
     return answer, rows.only(_faded(rows.anchors)).ids

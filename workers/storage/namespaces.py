@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workers.storage import shards
-from workers.storage.connection import Connection, lift_limits
+from workers.storage.connection import Connection, lift_limits, number
 
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
 # overestimates how soon a scan finds a row and would read the whole namespace. How many facts the database
@@ -30,6 +30,8 @@ FIND = """
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
+
+ID = "select id from namespaces where name = %(name)s"
 
 ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
 
@@ -101,6 +103,20 @@ def ask_for(db: Connection, name: str) -> psycopg.Cursor[Namespace]:
 def find(db: Connection, name: str) -> Namespace | None:
     """Return the namespace with that name; none before its first fact."""
     return ask_for(db, name).fetchone()
+
+
+UNKNOWN = 0
+"""Stands for the id of a namespace before its first fact; no row has it, so a statement finds and changes nothing."""
+
+
+def id_of(db: Connection, name: str) -> int:
+    """Return the id of a namespace, or `UNKNOWN`."""
+    return number(db, ID, {"name": name})
+
+
+def id_within(db: Connection, name: str | None) -> int | None:
+    """Return the id of a namespace as `id_of` does, or None, for all, without a name."""
+    return None if name is None else id_of(db, name)
 
 
 def find_or_add(db: Connection, name: str) -> Namespace:
