@@ -79,7 +79,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "worker_soft_shutdown_timeout": 8.0,
         "worker_max_memory_per_child": 400_000 if settings.embedder in {None, "static", "hashing"} else 4_000_000,
         "worker_send_task_events": True,
-        "worker_consumer": "workers.events:Consumer",
+        "worker_consumer": "workers.programs:Consumer",
         "worker_hijack_root_logger": False,
         "result_backend_always_retry": True,
         "result_backend_max_retries": 200,
@@ -149,11 +149,11 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
     @cached_property
     def Beat(self) -> Any:  # noqa: N802 - Celery's name
-        return self.subclass_with_self("workers.shutdown:Beat")
+        return self.subclass_with_self("workers.programs:Beat")
 
     @cached_property
     def Worker(self) -> Any:  # noqa: N802 - Celery's name
-        return self.subclass_with_self("workers.shutdown:Worker")
+        return self.subclass_with_self("workers.programs:Worker")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Send a task with redacted argument texts for monitors, a deadline by Redis' clock, and the sender's shard."""

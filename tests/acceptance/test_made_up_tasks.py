@@ -16,7 +16,7 @@ from live_system import FOLDER, ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
 from workers.memory import facts as show
-from workers.memory import history, timeline
+from workers.memory import history
 from workers.memory.recall import lookups
 from workers.storage import limits, relations, supersession
 from workers.storage.tombstones import Cursor
@@ -208,7 +208,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
 PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.history": (history.Cursor, {"id": ONE}),
     "memory.lookup": (lookups.Cursor, {"entity": "Mira"}),
-    "memory.timeline": (timeline.Cursor, {"entity": "Mira", "key": "home"}),
+    "memory.timeline": (history.TimelineCursor, {"entity": "Mira", "key": "home"}),
     "memory.contradictions": (supersession.ContradictionCursor, {}),
     "memory.relations": (relations.Cursor, {}),
     "memory.facts": (show.Cursor, {}),

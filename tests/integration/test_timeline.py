@@ -3,7 +3,7 @@
 from ebb.contract.reports import ShowTimeline, Statement
 from memory import Memory, day
 
-from workers.memory.timeline import timeline
+from workers.memory.history import timeline
 
 CITY = {"entity": "Mira", "key": "city"}
 

@@ -12,12 +12,12 @@ from made_up import JSON, NUMBERS, examples, spoilt
 from pydantic import ValidationError
 
 from workers.core.intent import ADD, Action
+from workers.decay.review import _Review
 from workers.embedding.openai import OpenAIEmbedder
 from workers.errors import EmbeddingError, UnusableJudgementError
 from workers.llm import Statement
 from workers.llm.chat import Chat
-from workers.llm.classification import Case, _intent, _Verdict, _Verdicts
-from workers.llm.review import _Review
+from workers.memory.classify import Case, _intent, _Verdict, _Verdicts
 from workers.settings import Settings
 
 HERE = "http://127.0.0.1:9/v1"

@@ -9,7 +9,7 @@ WORKER = """
 import threading
 from celery.bootsteps import StartStopStep
 from celery.worker.consumer import Consumer
-from workers import shutdown
+from workers import programs
 from workers.celery import app
 
 class Stuck(StartStopStep):
@@ -24,7 +24,7 @@ class Broken(Consumer):
     def start(self):
         raise AttributeError("'NoneType' object has no attribute 'hostname'")
 
-shutdown.SECONDS_TO_STOP = 0.1
+programs.SECONDS_TO_STOP = 0.1
 app.conf.imports = ()
 app.steps["worker"].add(Stuck)
 app.conf.worker_consumer = Broken

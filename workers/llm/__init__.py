@@ -1,4 +1,4 @@
-"""Optional questions to an LLM, one module each; answers are validated, and Ebb works without them."""
+"""An optional LLM, which some verbs ask; answers are validated, and Ebb works without it."""
 
 import importlib.util
 from dataclasses import dataclass

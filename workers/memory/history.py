@@ -1,4 +1,4 @@
-"""History: the events of a fact, oldest first, and its state."""
+"""History: the events of a fact and its state; what a property of an entity was, from when to when."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from ebb.contract.reports import ShowTimeline, Timeline
 from ebb.contract.retention import Event, History, ShowHistory
 
 from workers.context import Context
@@ -14,7 +15,9 @@ from workers.errors import NotFoundError
 from workers.memory.edit import EDITED
 from workers.memory.lifetime import NEVER, endings
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, deep, events, links, namespaces, supersession
+from workers.memory.recall.deep import promote_matching
+from workers.memory.recall.question import Question
+from workers.storage import activity, deep, entities, events, links, namespaces, supersession, words
 from workers.storage.connection import reading, transaction
 from workers.storage.events import Account
 from workers.storage.links import Link
@@ -118,3 +121,30 @@ def _stated(account: Account, before: Mapping[str, Any]) -> dict[str, Any]:
     stated: dict[str, Any] = {"source": account.source, "role": account.role}
     stated = {name: before.get(name, value) for name, value in stated.items()} | {"content_salience": salience}
     return {name: value for name, value in stated.items() if value not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineCursor:
+    """Where a timeline continues: after a fact, by when it became true."""
+
+    valid_from: datetime
+    id: UUID
+
+
+def timeline(context: Context, asked: ShowTimeline, now: datetime) -> Timeline:
+    """Return what facts state of a property, in the order in which it became true, deep memory included.
+
+    Raises:
+        InvalidInputError: the cursor is not one of this listing.
+    """
+    place = cursors.place(asked.cursor, TimelineCursor)
+    promote_matching(context, asked.namespace, Question(f"{asked.entity} {asked.key}", deep=True), now)
+    with reading(context.database_url) as db:
+        tenant = namespaces.id_of(db, asked.namespace)
+        named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]
+        ids = entities.of_entity_with_past(db, tenant, asked.entity, asked.key, named)
+        after = None if place is None else (place.valid_from, place.id)
+        found = entities.stated(db, tenant, ids, now, asked.limit + 1, after)
+    shown = found[: asked.limit]
+    rest = TimelineCursor(shown[-1].valid_from, shown[-1].id) if len(found) > asked.limit else None
+    return Timeline(statements=shown, next=cursors.following(rest))

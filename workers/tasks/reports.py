@@ -12,8 +12,7 @@ from workers.decay import forecast as forecasting
 from workers.errors import InvalidInputError
 from workers.memory import curve as curves
 from workers.memory import facts as showing
-from workers.memory import supersede
-from workers.memory import timeline as timelines
+from workers.memory import history, supersede
 from workers.tasks import answers
 from workers.tasks.operation import task_of
 from workers.tasks.task import OnceTask, context, write_instant
@@ -81,7 +80,7 @@ def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
 @task_of(contract.TIMELINE, contract.ShowTimeline)
 def timeline(_: Task, asked: contract.ShowTimeline) -> contract.Timeline:
     """Return what a property of an entity was, from when to when, and who said so."""
-    return timelines.timeline(context, asked, asked.now or context.now())
+    return history.timeline(context, asked, asked.now or context.now())
 
 
 @task_of(contract.CONTRADICTIONS, contract.ListContradictions)

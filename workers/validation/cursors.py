@@ -55,5 +55,5 @@ def _read(given: Any, kind: type[Place]) -> Place:
 
 
 def _listing(kind: type[Any]) -> str:
-    """Return the name of the listing that has these places: that of its module."""
-    return kind.__module__.rpartition(".")[2]
+    """Return the name of the listing that has these places: those of its module and class."""
+    return f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}"
