@@ -77,7 +77,7 @@ def _scrub(home: Path | None) -> list[str]:
 
     context = _context(home)
     with output.spinner("tables and logs are rewritten …"):
-        return scrubbing.scrub(context, context.now()).left
+        return scrubbing.scrub(context, context.now())
 
 
 def branch(

@@ -21,7 +21,7 @@ from workers.memory import estimate
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors
 from workers.memory.namespace_settings import rules_for
-from workers.memory.restore import restore_ended_within
+from workers.memory.restore import restore_within
 from workers.memory.store import embed
 from workers.storage import activity, due, facts, imports, namespaces, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
@@ -115,7 +115,7 @@ def _restored(
         return outcomes
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, namespace)
-        restored, faded = restore_ended_within(context, db, owner, ids, now, by="import")
+        restored, faded = restore_within(context, db, owner, ids, now, by="import")
     return [
         _outcome(one.id, restored[one.id], faded=one.id in faded) if is_there else outcome
         for one, outcome, is_there in zip(given, outcomes, there, strict=True)
@@ -188,9 +188,9 @@ def _write(
     if having and not vectors.is_embedder(db, context.embedder.name):
         having = {}
     states = [_activity(one, now, context.settings.segments, embedded=one.id in having) for one in those]
-    imports.add_activity(db, tenant, states)
+    imports.add(db, imports.ADD_ACTIVITY, tenant, states)
     imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one in those))
-    imports.add_events(db, tenant, [event for one in those for event in _events(one)])
+    imports.add(db, imports.ADD_EVENTS, tenant, [event for one in those for event in _events(one)])
     _write_vectors(db, tenant, [one for one in those if one.id in having], having)
     rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
     due.write_faded(
@@ -241,11 +241,11 @@ def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[I
     ]
 
 
-def _adding(add: Callable[[Connection, int, Sequence[dict[str, Any]]], object], outcome: str) -> Writer:
+def _adding(statement: str, outcome: str) -> Writer:
     """Return a function that adds records unchanged, all with the same outcome."""
 
     def write(db: Connection, tenant: int, given: Sequence[Any]) -> list[Imported]:
-        add(db, tenant, [one.model_dump(mode="json") for one in given])
+        imports.add(db, statement, tenant, [one.model_dump(mode="json") for one in given])
         return [outcome] * len(given)
 
     return write
@@ -261,7 +261,7 @@ def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> lis
 def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Imported]:
     """Restore deletion requests: by digest, or where that has another salt, by the tombstone."""
     usable = [one for one in given if imports.take_salt(db, tenant, one.salt)]
-    imports.add_deletion_requests(db, tenant, [one.model_dump(mode="json") for one in usable])
+    imports.add(db, imports.ADD_DELETION_REQUESTS, tenant, [one.model_dump(mode="json") for one in usable])
     statements.add_forgotten(db, [tenant] * len(given), [one.fact for one in given])
     kept = imports.deletion_requests_of(db, tenant, [one.fact for one in given])
     foreign = "wish: fact {} is purged, and its digest has another salt than this namespace; import into an empty one."
@@ -271,9 +271,9 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
 WRITERS: tuple[tuple[type[Any], Writer], ...] = (
     (ArchivedNamespace, _own),
     (ArchivedLink, _links),
-    (ArchivedContradiction, _adding(imports.add_contradictions, "contradicting")),
-    (ArchivedLikeness, _adding(imports.add_near_duplicates, "alike")),
-    (ArchivedDocument, _adding(imports.add_documents, "documented")),
-    (ArchivedRelation, _adding(imports.add_relations, "related")),
+    (ArchivedContradiction, _adding(imports.ADD_CONTRADICTIONS, "contradicting")),
+    (ArchivedLikeness, _adding(imports.ADD_LIKENESSES, "alike")),
+    (ArchivedDocument, _adding(imports.ADD_DOCUMENTS, "documented")),
+    (ArchivedRelation, _adding(imports.ADD_RELATIONS, "related")),
     (ArchivedWish, _wishes),
 )

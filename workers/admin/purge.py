@@ -105,13 +105,6 @@ OUT_OF_REACH = "exports, backups, replicas, archived logs, and what Flower has s
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Scrubbed:
-    """Descriptions of what a scrub could not reach."""
-
-    left: list[str]
-
-
 def clean(context: Context, now: datetime) -> bool:
     """Remove erased facts from tables, indexes, stored answers and Redis' file; return whether that was done.
 
@@ -137,10 +130,10 @@ def clean(context: Context, now: datetime) -> bool:
     return True
 
 
-def scrub(context: Context, now: datetime) -> Scrubbed:
+def scrub(context: Context, now: datetime) -> list[str]:
     """Rewrite tables, indexes and Redis' file, and drop PostgreSQL's log; readers and writers of tables are blocked.
 
-    Results that were not fetched are dropped.
+    Results that were not fetched are dropped. Return descriptions of what was not reached.
 
     Raises:
         UnavailableError: a server does not answer, or a table is in use for too long.
@@ -148,7 +141,7 @@ def scrub(context: Context, now: datetime) -> Scrubbed:
     left: list[str] = []
     for _ in context.each_shard():
         left += _scrub(context, now)
-    return Scrubbed([*dict.fromkeys(left), OUT_OF_REACH])
+    return [*dict.fromkeys(left), OUT_OF_REACH]
 
 
 def _scrub(context: Context, now: datetime) -> list[str]:

@@ -98,18 +98,26 @@ def _interval_salience_at(interval: DecayInterval, at: float) -> float:
 
 
 def _interval_tiers(interval: DecayInterval, over: float) -> Iterator[tuple[str, float, float]]:
-    breaks = [interval.begins, *_tier_changes(interval), over]
-    for tier in Tier:
-        begins, until = max(breaks[tier], interval.begins), min(breaks[tier + 1], over)
-        if until > begins:
-            yield tier.name.lower(), begins, until
+    return _tiers(interval.begins, *_tier_changes(interval), over)
 
 
 def _tier_changes(interval: DecayInterval) -> tuple[float, float]:
-    """Return when a fact leaves the hot tier, and when it enters the cold tier."""
-    bends, seen = _interval_curve(interval), interval.fades_from
+    return _changes_of_tier(_interval_curve(interval), interval.fades_from, interval.begins)
+
+
+def _changes_of_tier(bends: tiers.Curve, seen: float, begins: float) -> tuple[float, float]:
+    """Return when a fact leaves the hot tier, at once if it is not in it, and when it enters the cold tier."""
     hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
-    return seen + hot_days * DAY if hot_days else interval.begins, seen + cold_days * DAY
+    return seen + hot_days * DAY if hot_days else begins, seen + cold_days * DAY
+
+
+def _tiers(since: float, hot_until: float, cold_from: float, until: float) -> Iterator[tuple[str, float, float]]:
+    """Yield (tier, begin, end) within a period."""
+    breaks = [since, hot_until, cold_from, until]
+    for tier in Tier:
+        begins, over = max(breaks[tier], since), min(breaks[tier + 1], until)
+        if over > begins:
+            yield tier.name.lower(), begins, over
 
 
 def _interval_curve(interval: DecayInterval) -> tiers.Curve:
@@ -158,7 +166,8 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
     before = past(intervals, since, float(_strength(facts)[0]))
     after = _instants(facts, since, until, instant)
     at = np.concatenate([before.at, after])
-    bands = merged_bands([*before.tiers, *_tiers(facts, since, until)])
+    changes = _changes_of_tier(_retention_curve(facts), _seen_at(facts), since)
+    bands = merged_bands([*before.tiers, *_tiers(since, *changes, until)])
     return {
         "now": instant,
         "from": float(at[0]),
@@ -232,17 +241,6 @@ def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float
     """Return the confidence since the last confirmation, and None before it, where it is not known."""
     known = at >= float(facts.confirmed_at[0]) - 1
     return [value if is_known else None for value, is_known in zip(believed.tolist(), known.tolist(), strict=True)]
-
-
-def _tiers(facts: Anchors, since: float, until: float) -> Iterator[tuple[str, float, float]]:
-    """Yield (tier, begin, end) within the drawn curve."""
-    bends, seen = _retention_curve(facts), _seen_at(facts)
-    hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
-    breaks = [since, seen + hot_days * DAY if hot_days else since, seen + cold_days * DAY, until]
-    for tier in Tier:
-        begins, over = max(breaks[tier], since), min(breaks[tier + 1], until)
-        if over > begins:
-            yield tier.name.lower(), begins, over
 
 
 def _changes(facts: Anchors, since: float, until: float, rules: FadingRules) -> Iterator[Change]:

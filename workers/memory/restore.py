@@ -86,7 +86,7 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Restored([_not_there(id_, namespace) for id_ in ids])
-        outcomes, faded = _restore(context, db, tenant, ids, now)
+        outcomes, faded = restore_within(context, db, tenant, ids, now)
     return Restored([outcomes[id_] for id_ in ids], faded)
 
 
@@ -105,7 +105,7 @@ def restore_next(
         chosen = tombstones.found(db, tenant.id, selection, AT_ONCE, behind)
         if not chosen:
             return Batch()
-        outcomes, faded = _restore(context, db, tenant, [one.id for one in chosen], now)
+        outcomes, faded = restore_within(context, db, tenant, [one.id for one in chosen], now)
     last = Cursor(chosen[-1].forgotten_at, chosen[-1].id) if len(chosen) == AT_ONCE else None
     return Batch(outcomes, faded, last)
 
@@ -114,16 +114,6 @@ def selected(context: Context, namespace: str, selection: Selection) -> int:
     """Return the number of selected tombstones."""
     with transaction(context.database_url) as db:
         return tombstones.count_found(db, namespaces.id_of(db, namespace), selection)
-
-
-def restore_ended_within(
-    context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str
-) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
-    """Restore the facts that were forgotten without a request, in an open transaction; leave the others unchanged.
-
-    Returns the outcomes, and the facts with less than the full vector. `by` names the operation in their history.
-    """
-    return _restore(context, db, tenant, ids, now, by=by)
 
 
 def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> tuple[list[UUID], list[UUID]]:
@@ -136,14 +126,18 @@ def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) 
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return [], []
-        _, faded = _restore(context, db, tenant, ids, at, by="recall")
+        _, faded = restore_within(context, db, tenant, ids, at, by="recall")
         restored = events.restored_at(db, tenant.id, ids, at)
     return [id_ for id_ in ids if id_ in restored], faded
 
 
-def _restore(
+def restore_within(
     context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
+    """Restore facts in an open transaction; return the outcomes, and the facts with less than the full vector.
+
+    With `by`, which names the operation in their history, only those that were forgotten without a request.
+    """
     deep.promote(db, tenant.id, ids)
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids, now)

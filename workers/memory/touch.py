@@ -132,9 +132,7 @@ def reinforce(
         rows = found.live
         if activity.claim_use(db, tenant, use or uuid4()):
             anchors = strengthened(found.rows.anchors, at, boost, coactivations=0)
-            anchors = confirmed(anchors, found.rows, at, always=True)
-            rows = _write(context, db, tenant, found, anchors, at, recalls=0)
-            activity.confirm(db, tenant, rows.ids, [1] * len(rows))
+            rows = _confirm(context, db, tenant, found, anchors, at)
             events.add_use(db, tenant, rows.ids, at, "reinforced", {"boost": boost})
             log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
         anchors = activity.read(db, tenant, rows.ids).anchors
@@ -155,13 +153,18 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
         rows = found.live
         if activity.claim_use(db, tenant, use or uuid4()):
             anchors = strengthened(found.rows.anchors, at, QUERY_BOOST, coactivations=1)
-            anchors = confirmed(anchors, found.rows, at, always=True)
-            rows = _write(context, db, tenant, found, anchors, at, recalls=0)
-            activity.confirm(db, tenant, rows.ids, [1] * len(rows))
+            rows = _confirm(context, db, tenant, found, anchors, at)
             events.add_use(db, tenant, rows.ids, at, "used", {})
     there, ids = set(rows.ids), dict.fromkeys(asked.ids)
     answer = Used(used=[id_ for id_ in ids if id_ in there], unknown=[id_ for id_ in ids if id_ not in there])
     return answer, rows.only(_faded(rows.anchors)).ids
+
+
+def _confirm(context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, at: datetime) -> Activity:
+    """Write anchors as confirmed, and count that; return the facts that are live or revived by it."""
+    rows = _write(context, db, tenant, found, confirmed(anchors, found.rows, at, always=True), at, recalls=0)
+    activity.confirm(db, tenant, rows.ids, [1] * len(rows))
+    return rows
 
 
 def touch_within(

@@ -275,15 +275,15 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
         return 0
     rows = [Deep(*one[:-1]).rows() for one in taken]
     imports.add_facts(db, namespace, [fact for fact, _, _ in rows])
-    imports.add_activity(db, namespace, [state for _, state, _ in rows])
+    imports.add(db, imports.ADD_ACTIVITY, namespace, [state for _, state, _ in rows])
     given = {"namespace": namespace, "ids": [one[1] for one in taken], "signatures": [one[-1] for one in taken]}
     db.execute(SIGN, given)
     events = [{"fact": fact["id"], **event} for fact, _, beside in rows for event in beside["events"]]
-    imports.add_events(db, namespace, events)
+    imports.add(db, imports.ADD_EVENTS, namespace, events)
     _hand_over(db, namespace, rows)
     imports.add_links(db, namespace, _beside(rows, "links"))
-    imports.add_contradictions(db, namespace, _beside(rows, "contradictions"))
-    imports.add_near_duplicates(db, namespace, _beside(rows, "likenesses"))
+    imports.add(db, imports.ADD_CONTRADICTIONS, namespace, _beside(rows, "contradictions"))
+    imports.add(db, imports.ADD_LIKENESSES, namespace, _beside(rows, "likenesses"))
     return len(rows)
 
 

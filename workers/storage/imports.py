@@ -135,14 +135,9 @@ def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) ->
     return {id_ for (id_,) in db.execute(ADD_FACTS, {"namespace": namespace, "rows": Jsonb(list(rows))})}
 
 
-def add_activity(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows of `activity`."""
-    db.execute(ADD_ACTIVITY, {"namespace": namespace, "rows": Jsonb(list(rows))})
-
-
-def add_events(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows of `events`."""
-    db.execute(ADD_EVENTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
+def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows of another table by `ADD_ACTIVITY` or one of the statements after it."""
+    db.execute(statement, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def add_links(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[tuple[UUID, UUID, str]]:
@@ -155,36 +150,11 @@ def linked(db: Connection, namespace: int, sources: Sequence[UUID]) -> set[tuple
     return set(db.execute(LINKED, {"namespace": namespace, "sources": list(sources)}).fetchall())
 
 
-def add_contradictions(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write contradictions between existing facts."""
-    db.execute(ADD_CONTRADICTIONS, {"namespace": namespace, "rows": Jsonb(list(rows))})
-
-
-def add_near_duplicates(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write near-duplicates between existing facts."""
-    db.execute(ADD_LIKENESSES, {"namespace": namespace, "rows": Jsonb(list(rows))})
-
-
-def add_documents(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write indexed files."""
-    db.execute(ADD_DOCUMENTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
-
-
-def add_relations(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> int:
-    """Write relations that do not exist yet; return how many."""
-    return db.execute(ADD_RELATIONS, {"namespace": namespace, "rows": Jsonb(list(rows))}).rowcount
-
-
 def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
     """Set a namespace's salt if it has no digests yet; return whether it has that salt now."""
     db.execute(TAKE_SALT, {"namespace": namespace, "salt": salt})
     row = db.execute(SALT, {"namespace": namespace}).fetchone()
     return row is not None and row[0] == salt
-
-
-def add_deletion_requests(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write deletion requests, whose digests are made with the namespace's salt."""
-    db.execute(ADD_DELETION_REQUESTS, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
 def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:

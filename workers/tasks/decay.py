@@ -131,12 +131,10 @@ def held(_: Task, asked: contract.ListHeld) -> contract.HeldFacts:
     return holding.listed(context, asked)
 
 
-@task_of(contract.LET_GO, contract.LetGo, base=OnceTask)
+@task_of(contract.LET_GO, contract.LetGo, base=OnceTask, grows=True)
 def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
     """Forget the given held facts, or with `everything` all; return how many, and how many are left."""
-    done = _decide(self, asked, holding.let_go)
-    signals.mark_grown(context.redis, asked.namespace)
-    return done
+    return _decide(self, asked, holding.let_go)
 
 
 @task_of(contract.KEEP, contract.Keep, base=OnceTask)

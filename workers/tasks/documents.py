@@ -34,28 +34,22 @@ def documents(_: Task, asked: contract.ListDocuments) -> Answer:
     return files.known(context, asked)
 
 
-@task_of(contract.INDEX, contract.Index, base=OnceTask, soft_time_limit=25, time_limit=28)
+@task_of(contract.INDEX, contract.Index, base=OnceTask, grows=True, soft_time_limit=25, time_limit=28)
 def index(self: Task, asked: contract.Index) -> Answer:
     """Replace the chunks of a file by those read at `now`; return how many were added and removed."""
-    done = files.index(context, asked, write_instant(self, asked.now))
-    signals.mark_grown(context.redis, asked.namespace)
-    return done
+    return files.index(context, asked, write_instant(self, asked.now))
 
 
-@task_of(contract.UPLOAD, contract.Upload, base=OnceTask, soft_time_limit=25, time_limit=28)
+@task_of(contract.UPLOAD, contract.Upload, base=OnceTask, grows=True, soft_time_limit=25, time_limit=28)
 def upload(self: Task, asked: contract.Upload) -> Answer:
     """Keep a Markdown text as a file, in place of what was kept of its path; return how many chunks came and went."""
-    done = files.upload(context, asked, write_instant(self, asked.now))
-    signals.mark_grown(context.redis, asked.namespace)
-    return done
+    return files.upload(context, asked, write_instant(self, asked.now))
 
 
-@task_of(contract.UNINDEX, contract.Unindex, base=OnceTask)
+@task_of(contract.UNINDEX, contract.Unindex, base=OnceTask, grows=True)
 def unindex(_: Task, asked: contract.Unindex) -> Answer:
     """Erase the chunks of removed files; return how many."""
-    removed = files.remove(context, asked)
-    signals.mark_grown(context.redis, asked.namespace)
-    return removed
+    return files.remove(context, asked)
 
 
 @task_of(contract.REGISTER_FOLDER, contract.RegisterFolder, base=OnceTask)
@@ -100,14 +94,14 @@ def read_folder(_: Task, asked: FolderPart) -> None:
         read_folder.apply_async(kwargs={"name": asked.name, "namespace": asked.namespace})
 
 
-@task_of(contract.PUT_ITEM, contract.PutItem, base=OnceTask)
+@task_of(contract.PUT_ITEM, contract.PutItem, base=OnceTask, grows=True)
 def put_item(self: Task, asked: contract.PutItem) -> Answer:
     """Store an item under a path and key, replacing an existing one; return its fact's id."""
     at = write_instant(self, asked.now)
     return contract.Put(id=_put(self, asked.namespace, [asked], at)[0])
 
 
-@task_of(contract.PUT_ITEMS, contract.PutItems, base=OnceTask)
+@task_of(contract.PUT_ITEMS, contract.PutItems, base=OnceTask, grows=True)
 def put_items(self: Task, asked: contract.PutItems) -> Answer:
     """Store items under their paths and keys, replacing existing ones; return their facts' ids."""
     return contract.PutMany(ids=_put(self, asked.namespace, asked.items, write_instant(self, asked.now)))
@@ -117,7 +111,6 @@ def _put(task: Task, namespace: str, given: Sequence[contract.NewItem], at: date
     own_id = uuid_of(task.request.id or "")
     ids = [kept.item_id(own_id, place) for place in range(len(given))]
     kept.put(context, namespace, given, ids, at)
-    signals.mark_grown(context.redis, namespace)
     return ids
 
 
@@ -142,12 +135,10 @@ def _find(namespace: str, asked: contract.ItemQuery, at: datetime) -> contract.I
     return page
 
 
-@task_of(contract.DROP_ITEM, contract.DropItem, base=OnceTask)
+@task_of(contract.DROP_ITEM, contract.DropItem, base=OnceTask, grows=True)
 def drop_item(self: Task, asked: contract.DropItem) -> Answer:
     """Forget the item under a path and key; return whether there was one."""
-    dropped = kept.drop(context, asked, write_instant(self, asked.now))
-    signals.mark_grown(context.redis, asked.namespace)
-    return dropped
+    return kept.drop(context, asked, write_instant(self, asked.now))
 
 
 @task_of(contract.ITEM_PATHS, contract.ListItemPaths, from_replica=True)

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from celery import Task
 from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
-from ebb.contract.operation import SHARED, Answer, Operation, Params, Reaching, parameters
+from ebb.contract.operation import SHARED, Answer, Operation, Params, Reaching, Scoped, parameters
 from ebb.contract.values import FactIds, Instant, Namespace
 from pydantic import Field, ValidationError
 
 from workers.celery import app, settings
+from workers.coordination import signals
 from workers.errors import InvalidInputError
 from workers.queues import LSN
 from workers.storage import replicas, routing
@@ -47,15 +48,17 @@ def task_of(
     *,
     base: type[Task] = EbbTask,
     from_replica: bool = False,
+    grows: bool = False,
     **options: Any,
 ) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function the task of an operation.
 
     The function gets the task and its parameters. `params` is the operation's class, or a subclass with fields for
-    successors. A task that reads `from_replica` may run a second time, on the primary.
+    successors. A task that reads `from_replica` may run a second time, on the primary. After one that `grows` the words
+    of the namespace are counted again.
     """
     run = _on_replica if from_replica else _writing if operation.writes else _directly
-    return _declared(operation.name, params, operation.parameters, run, base=base, **options)
+    return _declared(operation.name, params, operation.parameters, run, grows=grows, base=base, **options)
 
 
 def internal(name: str, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:
@@ -77,7 +80,13 @@ def _on_replica(task: Task, act: Callable[[], Done]) -> Done:
 
 
 def _declared(
-    name: str, params: type[P], first: Sequence[str], act: Callable[[Task, Callable[[], Done]], Done], **options: Any
+    name: str,
+    params: type[P],
+    first: Sequence[str],
+    act: Callable[[Task, Callable[[], Done]], Done],
+    *,
+    grows: bool = False,
+    **options: Any,
 ) -> Callable[[Body[P]], Any]:
     own = [one for one in first if one not in SHARED]
     names = tuple(dict.fromkeys([*own, *parameters(params)]))
@@ -89,6 +98,8 @@ def _declared(
 
             def done() -> Done:
                 answer = body(self, asked)
+                if grows and isinstance(asked, Scoped):
+                    signals.mark_grown(context.redis, asked.namespace)
                 return plain(answer) if isinstance(answer, Answer) else answer
 
             with routing.at(_place(self, asked), settings.shards):

@@ -123,12 +123,10 @@ def pin(self: Task, asked: contract.Pin) -> contract.Pinned:
     return done
 
 
-@task_of(facts.EDIT, facts.Edit, base=OnceTask)
+@task_of(facts.EDIT, facts.Edit, base=OnceTask, grows=True)
 def edit(self: Task, asked: facts.Edit) -> facts.Edited:
     """Change the fields of a fact other than its text; return the changed fields and its lifetime."""
-    done = editing.edit(context, asked, write_instant(self, asked.now))
-    signals.mark_grown(context.redis, asked.namespace)
-    return done
+    return editing.edit(context, asked, write_instant(self, asked.now))
 
 
 @task_of(contract.HISTORY, contract.ShowHistory)
