@@ -118,7 +118,7 @@ def generate(context: Context, layout: Layout) -> None:
         _each(processes, _count_words, [(context.settings, share.tolist()) for share in shares if len(share)])
         _each(processes, _statement, [(url, f"vacuum (analyze) {table}") for table in (*TABLES, "lexemes")])
     with session(context) as db:
-        tallies.recount(db)
+        tallies.audit(db, None, mend=True)
         db.execute("vacuum (analyze) namespaces, tallies")
         db.execute("checkpoint")
 

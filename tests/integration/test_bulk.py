@@ -54,7 +54,7 @@ def test_each_worker_keeps_a_child_only_while_callers_wait(redis: Redis) -> None
     bulk.note_slots(redis, "one", 3, 1, NOW)
     bulk.note_slots(redis, "two", 1, 0, NOW)
     bulk.note_slots(redis, "gone", 8, 0, NOW - 60)
-    bulk.note_interactive(redis)
+    redis.set(bulk.ASKED, 1, px=bulk.ASKED_MS)
     assert len(bulk.claim(redis, NOW)) == 3
     redis.delete(bulk.ASKED)
     assert len(bulk.claim(redis, NOW)) == 1
@@ -106,7 +106,7 @@ def test_the_answers_of_slices_done_together_are_those_of_each_in_order(redis: R
 def test_a_worker_with_one_child_does_interactive_work_and_slices_in_turn(redis: Redis) -> None:
     joined(redis, "a", "mira")
     bulk.note_slots(redis, "one", 1, 1, NOW)
-    bulk.note_interactive(redis)
+    redis.set(bulk.ASKED, 1, px=bulk.ASKED_MS)
     assert bulk.claim(redis, NOW) == [Claimed("mira", "a", 0)]
 
 

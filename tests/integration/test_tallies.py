@@ -168,16 +168,6 @@ def test_readers_never_see_a_fact_come_or_go_while_others_touch_and_settle(memor
     assert_counted(memory)
 
 
-def test_tallies_that_a_write_bypassed_are_counted_again(memory: Memory) -> None:
-    memory.store(*TEXTS)
-    memory.forget(memory.add("Nuts are forbidden."), at=1)
-    before = memory.rows(TALLIED)
-    memory.rows("truncate tallies, tally_changes")
-    with transaction(memory.context.database_url) as db:
-        tallies.recount(db)
-    assert sorted(memory.rows(TALLIED), key=str) == sorted(before, key=str)
-
-
 def test_a_pinned_fact_is_counted_until_its_pin_ends(memory: Memory) -> None:
     for_good, for_days = memory.add("Tea at four."), memory.add("Cake on Sunday.")
     memory.pin(for_good, at=0)

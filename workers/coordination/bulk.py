@@ -281,11 +281,6 @@ def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) ->
     redis.hset(SLOTS, node, f"{children} {kept} {now}")
 
 
-def note_interactive(redis: Redis) -> None:
-    """Record that a caller waits for interactive work."""
-    redis.set(ASKED, 1, px=ASKED_MS)
-
-
 def waiting(redis: Redis) -> Mapping[str, int]:
     """Return the number of batches in the lane and their bytes."""
     with redis.pipeline(transaction=False) as pipeline:

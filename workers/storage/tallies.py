@@ -66,23 +66,6 @@ SETTLE = """
     select count(*), array_agg(distinct namespace) from taken
 """
 
-# Writers are blocked, as their changes would be counted twice or not at all.
-RECOUNT = """
-    lock table facts, activity, deep in share row exclusive mode;
-
-    truncate tallies, tally_changes;
-
-    insert into tallies (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, facts)
-    select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, count(*)
-    from activity where not retired group by 1, 2, 3, 4, 5, 6, 7, 8;
-
-    insert into tallies (namespace, forgotten_reason, facts)
-    select namespace, forgotten_reason, count(*)
-    from facts where forgotten_reason is not null and superseded_at is null group by 1, 2
-    union all
-    select namespace, deep_reason(body), count(*) from deep group by 1, 2
-"""
-
 # One statement, so that facts and counts are of one snapshot. Corrections are inserted as changes, which blocks no
 # writer.
 AUDIT = """
@@ -192,8 +175,3 @@ def audit(db: Connection, own: int | None, *, mend: bool) -> int:
         db.execute(WAIT_TO_AUDIT, {"key": AUDITING_LOCK})
     row = db.execute(AUDIT, {"own": own, "mend": mend}).fetchone()
     return max(row) if row else 0
-
-
-def recount(db: Connection) -> None:
-    """Count all facts of all namespaces again, for rows that were written without the triggers."""
-    db.execute(RECOUNT)
