@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,8 +12,8 @@ from workers.coordination import signals
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
-from workers.storage import branches, limits, namespaces, supersession, tallies, time_series
-from workers.storage.connection import Connection, transaction
+from workers.storage import branches, limits, namespaces, supersession, tallies, time_series, turns
+from workers.storage.connection import transaction
 from workers.storage.tallies import Tally
 
 UNCLASSED = "none"
@@ -24,63 +23,51 @@ BATCH = 50_000
 """Changes added to the totals in one transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """The tallies of a namespace, and its counts at an instant."""
-
-    counted: Sequence[Tally] = ()
-    due: int = 0
-    ended: int = 0
-    pinned: int = 0
-    contradictions: int = 0
-    gap: Gap | None = None
-
-
 def stats(context: Context, namespace: str, now: datetime) -> Stats:
     """Return a namespace's counts as of its last pass; ended and due facts are as of `now`.
 
     Its cost depends on the number of due facts and of distinct counts, not on the size of the namespace.
     """
     with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        state = State() if tenant is None else _state(db, tenant.id, now)
-        own = branches.find(db, namespace)
-    live = [one for one in state.counted if one.forgotten_reason is None]
-    forgotten = _sums([one for one in state.counted if one.forgotten_reason], lambda one: one.reason)
-    tiers = _sums(live, lambda one: Tier(one.tier or 0).name.lower())
-    kept = _sums(live, lambda one: fidelity.name(one.fidelity or 0))
-    durabilities = _sums(live, lambda one: durability(one.branch or 0))
-    sources = _sums(live, lambda one: one.decay_class_source)
+        tenant, own = namespaces.id_of(db, namespace), branches.find(db, namespace)
+        counted, gap = tallies.read(db, tenant), limits.gaps(db, [tenant]).get(tenant)
+        due, ended = tallies.due(db, tenant, now)
+        pinned, stored_turns = tallies.pinned(db, tenant, now), turns.count_turns(db, tenant)
+        contradictions = supersession.count_contradictions(db, tenant, now)
+    forgotten = _sums([one for one in counted if one.forgotten_reason], lambda one: one.reason)
     return Stats(
-        facts=tiers.total(),
-        tiers={tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
-        fidelity={name: kept[name] for name in FIDELITIES},
-        decay_classes=dict(sorted(_sums(live, lambda one: one.decay_class).items())),
-        decay_class_sources={source: sources[source] for source in SOURCES},
-        expired_pending=state.ended,
+        **_of_live([one for one in counted if one.forgotten_reason is None]),
+        expired_pending=ended,
         forgotten=forgotten.total(),
         forgotten_by_reason=dict(sorted(forgotten.items())),
-        pending_embeddings=kept["pending"],
-        due=state.due,
-        held=sum(one.facts for one in live if one.held),
-        contradictions=state.contradictions,
-        pinned=state.pinned,
-        turns=tenant.turns if tenant else 0,
-        episodes={name: durabilities[name] for name in DURABILITIES}
-        | {"stale": sum(one.facts for one in live if one.stale)},
-        deep=sum(one.facts for one in state.counted if one.deep),
+        due=due,
+        contradictions=contradictions,
+        pinned=pinned,
+        turns=stored_turns,
+        deep=sum(one.facts for one in counted if one.deep),
         regretted=signals.counted(context.redis, signals.REGRETS).get(namespace, 0),
-        gap=state.gap,
+        gap=None if gap is None else Gap(**{"from": gap.began, "until": gap.ended}),
         branch_of=own.original if own else None,
     )
 
 
-def _state(db: Connection, tenant: int, now: datetime) -> State:
-    due, ended = tallies.due(db, tenant, now)
-    contradictions = supersession.count_contradictions(db, tenant, now)
-    gap = limits.gaps(db, [tenant]).get(tenant)
-    shown = None if gap is None else Gap(**{"from": gap.began, "until": gap.ended})
-    return State(tallies.read(db, tenant), due, ended, tallies.pinned(db, tenant, now), contradictions, shown)
+def _of_live(live: Sequence[Tally]) -> dict[str, Any]:
+    """Return the counts of live facts, by the names of `Stats`."""
+    tiers = _sums(live, lambda one: Tier(one.tier or 0).name.lower())
+    kept = _sums(live, lambda one: fidelity.name(one.fidelity or 0))
+    durabilities = _sums(live, lambda one: durability(one.branch or 0))
+    sources = _sums(live, lambda one: one.decay_class_source)
+    stale = sum(one.facts for one in live if one.stale)
+    return {
+        "facts": tiers.total(),
+        "tiers": {tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
+        "fidelity": {name: kept[name] for name in FIDELITIES},
+        "decay_classes": dict(sorted(_sums(live, lambda one: one.decay_class).items())),
+        "decay_class_sources": {source: sources[source] for source in SOURCES},
+        "pending_embeddings": kept["pending"],
+        "held": sum(one.facts for one in live if one.held),
+        "episodes": {name: durabilities[name] for name in DURABILITIES} | {"stale": stale},
+    }
 
 
 def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Counter[str]:
