@@ -14,13 +14,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from workers.context import Context
 from workers.coordination import idempotency
 from workers.decay.forget_limit import take_allowance
 from workers.errors import JudgementError, UnusableJudgementError
-from workers.llm import Statement
+from workers.llm import Statement, StrictAnswer
 from workers.memory.forget import forget_within
 from workers.storage import activity, events, limits, namespaces, runs, signatures, visible
 from workers.storage.activity import PERMANENT
@@ -84,17 +82,13 @@ class Because:
     why: str
 
 
-class _Needless(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Needless(StrictAnswer):
     id: str
     because_of: str
     why: Literal["repeats", "contradicts"]
 
 
-class _Review(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Review(StrictAnswer):
     forget: list[_Needless]
 
 

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from pydantic import BaseModel, ConfigDict
+
 from workers.errors import SettingsError
 from workers.settings import Settings
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
 
-__all__ = ["Statement", "make_chat"]
+__all__ = ["Statement", "StrictAnswer", "make_chat"]
 
 PACKAGES = ("httpx2", "tenacity")
 """Packages of the extra `openai`."""
@@ -33,6 +35,12 @@ def make_chat(settings: Settings) -> "Chat":
     from workers.llm.chat import Chat  # noqa: PLC0415 - imported only where an LLM is used
 
     return Chat(settings)
+
+
+class StrictAnswer(BaseModel):
+    """An answer whose fields are all required and no others allowed: servers enforce such schemas only."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from workers.endpoint import Endpoint, Service
 from workers.errors import JudgementError, UnusableJudgementError
+from workers.llm import StrictAnswer
 from workers.settings import Settings
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -25,7 +26,7 @@ CHAT = Service(
     },
 )
 
-Answer = TypeVar("Answer", bound=BaseModel)
+Answer = TypeVar("Answer", bound=StrictAnswer)
 
 
 class _Message(BaseModel):
@@ -50,8 +51,6 @@ class Chat:
 
     def ask(self, instructions: str, question: Any, answer: type[Answer], seconds: float) -> Answer:
         """Return the answer to a question (JSON) within `seconds`.
-
-        All fields of the answer must be required and no others allowed: servers enforce such schemas only.
 
         Raises:
             JudgementError: the server does not answer in time, or refuses.

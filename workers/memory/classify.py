@@ -16,7 +16,6 @@ from uuid import UUID
 import numpy as np
 from ebb.contract.facts import NewFact
 from ebb.contract.values import MOST_TAGS
-from pydantic import BaseModel, ConfigDict
 
 from workers.context import Context
 from workers.coordination import idempotency
@@ -24,7 +23,7 @@ from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.intent import ADD, Action, Intent
 from workers.errors import JudgementError, UnusableJudgementError
-from workers.llm import Statement
+from workers.llm import Statement, StrictAnswer
 from workers.memory.recall import text_arm
 from workers.storage import documents, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
@@ -85,17 +84,13 @@ class Case:
     stay: Collection[UUID] = ()
 
 
-class _Verdict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Verdict(StrictAnswer):
     number: int
     action: Literal["ADD", "UPDATE", "DELETE", "NOOP"]
     id: str | None
 
 
-class _Verdicts(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Verdicts(StrictAnswer):
     verdicts: list[_Verdict]
 
 

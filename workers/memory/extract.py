@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 from ebb.contract.facts import NewFact
-from pydantic import BaseModel, ConfigDict
 
 from workers.context import Context
 from workers.coordination import idempotency
 from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
 from workers.errors import InvalidInputError, JudgementError, UnusableJudgementError
+from workers.llm import StrictAnswer
 from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.storage import activity, links, namespaces, turns
@@ -61,9 +61,7 @@ facts.
 """
 
 
-class _Fact(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Fact(StrictAnswer):
     number: int
     quote: str
     entity: str
@@ -72,9 +70,7 @@ class _Fact(BaseModel):
     single: bool
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Facts(StrictAnswer):
     facts: list[_Fact]
 
 

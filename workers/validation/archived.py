@@ -63,10 +63,14 @@ def _is_within(value: Any, most: float) -> bool:
 ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
 
 
-class State(BaseModel):
-    """The anchor of a fact and its counters; derived values are not part of it."""
+class Strict(BaseModel):
+    """A part of an archive that has no other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class State(Strict):
+    """The anchor of a fact and its counters; derived values are not part of it."""
 
     base: Share
     coactivations: ManyTimes = 0
@@ -92,10 +96,8 @@ class State(BaseModel):
     outrun_at: KeptInstant | Never | None = None
 
 
-class Event(BaseModel):
+class Event(Strict):
     """An event in the history of a fact."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     at: Instant
     what: Annotated[Text, Field(max_length=128)]
@@ -148,10 +150,8 @@ class ArchivedFact:
     past: Validity
 
 
-class ArchivedLink(BaseModel):
+class ArchivedLink(Strict):
     """A link between two facts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: UUID
     target: UUID
@@ -160,10 +160,8 @@ class ArchivedLink(BaseModel):
     created_at: Instant
 
 
-class ArchivedContradiction(BaseModel):
+class ArchivedContradiction(Strict):
     """Two contradicting facts, and when both were accepted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     fact: UUID
     other: UUID
@@ -171,10 +169,8 @@ class ArchivedContradiction(BaseModel):
     accepted_at: Instant | None = None
 
 
-class ArchivedLikeness(BaseModel):
+class ArchivedLikeness(Strict):
     """Two near-duplicates, and since when they are known to differ in meaning."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     fact: UUID
     other: UUID
@@ -183,10 +179,8 @@ class ArchivedLikeness(BaseModel):
     apart_at: Instant | None = None
 
 
-class ArchivedDocument(BaseModel):
+class ArchivedDocument(Strict):
     """An indexed Markdown file, as it was when last read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: Text
     folder: Text
@@ -194,10 +188,8 @@ class ArchivedDocument(BaseModel):
     read_at: Instant
 
 
-class ArchivedRelation(BaseModel):
+class ArchivedRelation(Strict):
     """A relation between two entities, as last observed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: Name
     target: Name
@@ -208,10 +200,8 @@ class ArchivedRelation(BaseModel):
     created_at: Instant
 
 
-class ArchivedWish(BaseModel):
+class ArchivedWish(Strict):
     """The salted digest of a fact that must stay forgotten, with the salt of its namespace."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     salt: UUID
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -220,10 +210,8 @@ class ArchivedWish(BaseModel):
     reason: Reason
 
 
-class ArchivedNamespace(BaseModel):
+class ArchivedNamespace(Strict):
     """A namespace's own settings and counters."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     salt: UUID
     turns: Big = 0
