@@ -1,5 +1,6 @@
 """Write `workers/storage/catalogue.json` from the result of `schema.sql`: `python -m tests.write_catalogue`."""
 
+import json
 import signal
 import tempfile
 from pathlib import Path
@@ -23,7 +24,8 @@ def main() -> None:
             connect(servers.ensure_database(server, "snapshot")) as db,
         ):
             db.execute(schema.snapshot().encode())
-            TARGET.write_text(schema.catalogue_json(schema.live_catalogue(db)), encoding="utf-8")
+            lines = json.dumps(schema.live_catalogue(db), indent=1, sort_keys=True, ensure_ascii=False)
+            TARGET.write_text(f"{lines}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

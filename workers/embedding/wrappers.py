@@ -1,14 +1,11 @@
 """Wrappers of an embedder: a circuit breaker, and a cache for the vectors of recent queries."""
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from workers.core.arrays import Vectors
 from workers.embedding import Embedder
 from workers.errors import EmbedderAwayError
-
-log = logging.getLogger(__name__)
 
 QUERY_SECONDS = 5.0
 """Time for a query that tries the embedder again after a pause."""

@@ -301,11 +301,6 @@ def expected_catalogue() -> dict[str, Any]:
     return dict(json.loads(file.read_text("utf-8")))
 
 
-def catalogue_json(catalogue: Mapping[str, Any]) -> str:
-    """Return a catalogue in the format of `catalogue.json`, one object a line."""
-    return json.dumps(catalogue, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
 def catalogue_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Return sentences about missing and changed objects.
 

@@ -1,6 +1,5 @@
 """Tasks of the bulk lane: a large batch is processed in slices, and the last slice answers."""
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,8 +30,6 @@ SLICE = 200
 
 SMALL = 20
 """Batches up to this size are processed at once."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

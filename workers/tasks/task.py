@@ -25,8 +25,6 @@ from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import LSN, SENT_AT
 from workers.storage import replicas
 
-MOST_FACTS = 10_000
-MOST_RESULTS = 1_000
 WORK_SECONDS = 30.0
 """Time after which a long task hands over to a successor."""
 
