@@ -11,7 +11,10 @@ from workers.storage import deep
 from workers.storage.connection import Connection, number
 from workers.storage.deep import Deep
 
-ROWS = """
+NAMED = "(%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)"
+"""One namespace or all, without the rows that a move to another shard left."""
+
+ROWS = f"""
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
         facts.entity, facts.key, facts.value, facts.source, facts.metadata, facts.tags, facts.importance, facts.session,
         facts.turn, facts.role, facts.content_salience, facts.source_date, facts.created_at,
@@ -34,7 +37,7 @@ ROWS = """
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
         and (%(ids)s::uuid[] is null or facts.id = any(%(ids)s))
         and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not has_ended(
             row(activity.*)::activity, (select outlook_of(id, %(seen_at)s) from namespaces where name = %(namespace)s),
@@ -45,10 +48,10 @@ ROWS = """
 
 DEEP_ROWS = deep.UNPACKED + ROWS
 
-WITHOUT_ACTIVITY = """
+WITHOUT_ACTIVITY = f"""
     select count(*) from facts
     join namespaces on namespaces.id = facts.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
         and not exists (select from activity where activity.namespace = facts.namespace and activity.fact = facts.id)
 """
 
@@ -94,55 +97,55 @@ def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) ->
         return {row["id"]: row for row in rows}
 
 
-LINKS = """
+LINKS = f"""
     select namespaces.name as namespace, source, target, type, strength, links.created_at
     from links join namespaces on namespaces.id = links.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
     order by links.namespace, source, target, type
 """
 
-CONTRADICTIONS = """
+CONTRADICTIONS = f"""
     select namespaces.name as namespace, fact, other, found_at, accepted_at
     from contradictions join namespaces on namespaces.id = contradictions.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
     order by contradictions.namespace, fact, other
 """
 
-LIKENESSES = """
+LIKENESSES = f"""
     select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
     from likenesses join namespaces on namespaces.id = likenesses.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
     order by likenesses.namespace, fact, other
 """
 
-DOCUMENTS = """
+DOCUMENTS = f"""
     select namespaces.name as namespace, path, folder, digest::text as digest, read_at
     from documents join namespaces on namespaces.id = documents.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
     order by documents.namespace, path
 """
 
-RELATIONS = """
+RELATIONS = f"""
     select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
         relations.created_at
     from relations join namespaces on namespaces.id = relations.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
     order by relations.namespace, source, target, type
 """
 
-DELETION_REQUESTS = """
+DELETION_REQUESTS = f"""
     select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
     from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
-    where (%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)
+    where {NAMED}
     order by forgotten_hashes.namespace, digest
 """
 
 # Only namespaces with settings, turns or deletion requests.
-OWN = """
+OWN = f"""
     select name as namespace, salt, turns, settings from namespaces
-    where (%(namespace)s::text is null and position(' ' in name) = 0 or name = %(namespace)s)
+    where {NAMED}
         and (
-            settings <> '{}'
+            settings <> '{{}}'
             or turns > 0
             or exists (select from forgotten_hashes where forgotten_hashes.namespace = namespaces.id)
         )
