@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from api.up import servers
-from api.up.privileges import grant_access, launched, system_user
+from api.up.processes import grant_access, launched, system_user
 
 PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin:/usr/local/sbin")
 CONFIGURATION = """

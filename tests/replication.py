@@ -11,7 +11,7 @@ import psycopg
 from databases import UNSYNCED
 
 from api.up import servers
-from api.up.privileges import grant_access, launched, system_user
+from api.up.processes import grant_access, launched, system_user
 from workers.storage import replicas, schema
 from workers.storage.connection import close_pools
 

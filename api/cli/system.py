@@ -14,9 +14,9 @@ from api.cli.operations import NamespaceName, client, configured, located
 from workers.errors import EbbError
 
 if TYPE_CHECKING:
-    from api.processes import Process
     from api.up.home import Home
-    from api.up.starting import System
+    from api.up.processes import Process
+    from api.up.supervision import System
     from workers.settings import Settings
 
 SAMPLE = Path(__file__).parents[1] / "sample" / "year.jsonl"
@@ -83,11 +83,7 @@ def up(
 
 def _stay(system: "System") -> None:
     """Report events until Ctrl-C, or until the system is stopped."""
-    from api.up import (  # noqa: PLC0415
-        starting,
-        stopping,
-        watching,
-    )
+    from api.up import starting, stopping, supervision  # noqa: PLC0415
 
     screen = output.console(stderr=True)
 
@@ -96,7 +92,7 @@ def _stay(system: "System") -> None:
         screen.print(text, markup=False)
 
     try:
-        watching.watch(system, report)
+        supervision.watch(system, report)
     except KeyboardInterrupt:
         screen.print("\nStopping …")
         starting.stop(system)
@@ -174,7 +170,7 @@ def _home(folder: Path | None) -> tuple["Settings", "Home"]:
     from api.up.home import Home  # noqa: PLC0415
 
     settings = configured(folder)
-    return settings, Home.at(settings.home)
+    return settings, Home(settings.home)
 
 
 def _print_guide(system: "System", *, moved: bool) -> None:
@@ -227,7 +223,7 @@ def worker(
     home: output.HomeFolder = None,
 ) -> None:
     """Start another worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
-    from api import processes  # noqa: PLC0415
+    from api.up import processes  # noqa: PLC0415
 
     _become(processes.worker(queues, concurrency or cores(), name or f"worker-{os.getpid()}"), located(home))
 
@@ -239,13 +235,13 @@ def beat(
     home: output.HomeFolder = None,
 ) -> None:
     """Start beat, which sends scheduled tasks; run exactly one per system."""
-    from api import processes  # noqa: PLC0415
+    from api.up import processes  # noqa: PLC0415
     from api.up.home import Home  # noqa: PLC0415
     from workers.storage import schema  # noqa: PLC0415
 
     settings = located(home)
     schema.verify_at(settings.database_url, settings.shards)
-    file = schedule or Home.at(settings.home).beat / "schedule"
+    file = schedule or Home(settings.home).beat / "schedule"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _become(processes.beat(file), settings)
 
@@ -259,7 +255,7 @@ def flower(
 
     FLOWER_BASIC_AUTH_FILE may name a file that contains this.
     """
-    from api import processes  # noqa: PLC0415
+    from api.up import processes  # noqa: PLC0415
 
     settings = configured(home)  # Flower only needs Redis
     login = os.environ.get("FLOWER_BASIC_AUTH_FILE")
@@ -274,7 +270,7 @@ def api(
     home: output.HomeFolder = None,
 ) -> None:
     """Start the HTTP API, with the dashboard and MCP."""
-    from api import processes  # noqa: PLC0415
+    from api.up import processes  # noqa: PLC0415
 
     settings = located(home)
     _become(processes.api(host or settings.host, port or settings.port), settings)

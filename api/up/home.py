@@ -14,22 +14,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from api.up.privileges import write_private
+from api.up.processes import write_private
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
 
 LONGEST_HOME = 103 - len("/run/postgres/.s.PGSQL.5432")  # macOS binds sockets at up to 103 bytes, Linux 107
 FLOWER_USER = "ebb"
-UNSAFE = (
-    "\n",
-    "\r",
-    "\0",
-    " ;",
-    " #",
-    "%",
-    "\\",
-    '"',
-)  # what supervisord's configuration cannot carry in a path
+UNSAFE = ("\n", "\r", "\0", " ;", " #", "%", "\\", '"')  # what supervisord's configuration cannot carry in a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,59 +39,19 @@ class State:
         return f"{FLOWER_USER}:{self.flower_password}"
 
 
-@dataclass(frozen=True, slots=True)
 class Home:
-    """The folder with all data, logs and sockets of one system."""
+    """The folder with all data, logs and sockets of one system; it may be relative or start with `~`."""
 
-    folder: Path
-
-    @classmethod
-    def at(cls, folder: Path) -> "Home":
-        """Return the home at a folder, which may be relative or start with `~`."""
-        return cls(Path(os.path.abspath(folder.expanduser())))  # noqa: PTH100  keeps symbolic links as given
-
-    @property
-    def postgres(self) -> Path:
-        """Return the data folder of the embedded PostgreSQL."""
-        return self.folder / "postgres"
-
-    @property
-    def redis(self) -> Path:
-        """Return the data folder of the embedded Redis."""
-        return self.folder / "redis"
-
-    @property
-    def logs(self) -> Path:
-        """Return the folder of the logs, one file per process."""
-        return self.folder / "logs"
-
-    @property
-    def beat(self) -> Path:
-        """Return the folder of beat's schedule file."""
-        return self.folder / "beat"
-
-    @property
-    def run(self) -> Path:
-        """Return the folder of the sockets, which is outside the home if its path is too long for them."""
-        if len(os.fsencode(self.folder)) <= LONGEST_HOME:
-            return self.folder / "run"
-        name = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
-        return Path("/tmp") / f"ebb-{os.geteuid()}-{name}"  # noqa: S108  made with mode 0700, owner checked
-
-    @property
-    def control(self) -> Path:
-        """Return supervisord's control socket."""
-        return self.run / "control"
-
-    @property
-    def configuration(self) -> Path:
-        """Return supervisord's configuration."""
-        return self.folder / "supervisord.conf"
-
-    @property
-    def state_file(self) -> Path:
-        """Return the file with the addresses of the running servers."""
-        return self.folder / "state.json"
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(os.path.abspath(folder.expanduser()))  # noqa: PTH100  keeps symbolic links as given
+        self.postgres = self.folder / "postgres"
+        self.redis = self.folder / "redis"
+        self.logs = self.folder / "logs"
+        self.beat = self.folder / "beat"
+        self.run = _sockets(self.folder)
+        self.control = self.run / "control"
+        self.configuration = self.folder / "supervisord.conf"
+        self.state_file = self.folder / "state.json"
 
     def prepare(self) -> None:
         """Create the folders, accessible only to their owner.
@@ -167,6 +118,14 @@ class Home:
             ) from None
 
 
+def _sockets(home: Path) -> Path:
+    """Return the folder of the sockets, which is outside the home if its path is too long for them."""
+    if len(os.fsencode(home)) <= LONGEST_HOME:
+        return home / "run"
+    name = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path("/tmp") / f"ebb-{os.geteuid()}-{name}"  # noqa: S108  made with mode 0700, owner checked
+
+
 def _check_owner(folder: Path) -> None:
     """Refuse a folder, or a symbolic link to one, that belongs to another user."""
     owner = folder.lstat().st_uid
@@ -192,7 +151,7 @@ def locate(settings: Settings) -> Settings:
     """
     if settings.database_url and settings.redis_url:
         return settings
-    home = Home.at(settings.home)
+    home = Home(settings.home)
     state = home.running()
     if state is None:
         raise UnavailableError(

@@ -23,7 +23,7 @@ from redis import RedisError
 
 from api.up import redis_programs
 from api.up.home import explain_full
-from api.up.privileges import grant_access, launched, system_user, write_private
+from api.up.processes import grant_access, launched, system_user, write_private
 from workers.coordination.redis import open_redis
 from workers.errors import SystemStateError, UnavailableError
 

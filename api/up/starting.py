@@ -4,52 +4,27 @@ import http.client
 import os
 import secrets
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from celery import Celery
 
-from api import processes
 from api.client import Client
-from api.up import redis_programs, servers, stopping, supervision
+from api.up import processes, redis_programs, servers, stopping, supervision
 from api.up.home import KNOWN_HOME_MIB, NEW_HOME_MIB, Home, State, explain_full, refuse_full
+from api.up.supervision import System
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
 from workers.storage import schema
 
 DATABASE = "ebb"
 READY_SECONDS = 120.0
-LAST_WORDS = "ebb: "  # prefix of messages with which our programs refuse to start
 FAILED = ("backoff", "exited", "fatal")
 
 Report = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """A system started by this process: its home, addresses and supervisord."""
-
-    home: Home
-    state: State
-    process: subprocess.Popen[bytes]
-    supervisor: supervision.Supervisor
-    log_sizes: Mapping[str, int]
-    ready: list[supervision.Process] = field(default_factory=list)
-
-    def said(self, name: str) -> str:
-        """Return what a program reported when it gave up: its last message, else the end of its log."""
-        log = self.home.logs / f"{name}.log"
-        if not log.exists():
-            return "nothing"
-        with log.open("rb") as file:
-            file.seek(self.log_sizes.get(name, 0))
-            lines = file.read().decode(errors="replace").splitlines()
-        own = [line.removeprefix(LAST_WORDS) for line in lines if line.startswith(LAST_WORDS)]
-        return own[-1] if own else "\n".join(lines[-20:])
 
 
 def start(

@@ -1,12 +1,13 @@
-"""The programs of a running system, in starting order, and supervisord, which keeps them running."""
+"""The programs of a running system, supervisord, which keeps them running, and reports of what happens to them."""
 
 import http.client
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import SupervisorTransport
 
-from api import processes
-from api.up.home import Home
-from api.up.privileges import launched, write_private
+from api.up import processes
+from api.up.home import Home, State
+from api.up.processes import launched, write_private
 from api.up.servers import Postgres, Redis
 from workers.errors import UnavailableError
 
@@ -24,6 +25,12 @@ WORKERS = ("worker", "maintenance")
 SERVERS = ("postgres", "redis")
 OWN = (*WORKERS, "beat", "flower", "api")
 WORKER_STOP_SECONDS = 15
+INTERVAL = 0.5
+LAST_WORDS = "ebb: "  # prefix of messages with which our programs refuse to start
+# start of our log lines: date, time and level as text, or JSON
+LEVEL = re.compile(r'(\S+ \S+ |\{"at": "\S+", "level": ")(?P<level>[A-Z]+)[ "]')
+LOUD = ("WARNING", "ERROR", "CRITICAL")
+GIVING_UP = (LAST_WORDS, "Traceback ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +194,82 @@ def spawn(home: Home, environment: Mapping[str, str], *, detached: bool) -> subp
             stderr=output,
             start_new_session=True,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system started by this process: its home, addresses and supervisord."""
+
+    home: Home
+    state: State
+    process: subprocess.Popen[bytes]
+    supervisor: Supervisor
+    log_sizes: Mapping[str, int]
+    ready: list[Process] = field(default_factory=list)
+
+    def said(self, name: str) -> str:
+        """Return what a program reported when it gave up: its last message, else the end of its log."""
+        log = self.home.logs / f"{name}.log"
+        if not log.exists():
+            return "nothing"
+        with log.open("rb") as file:
+            file.seek(self.log_sizes.get(name, 0))
+            lines = file.read().decode(errors="replace").splitlines()
+        own = [line.removeprefix(LAST_WORDS) for line in lines if line.startswith(LAST_WORDS)]
+        return own[-1] if own else "\n".join(lines[-20:])
+
+
+@dataclass(slots=True)
+class Log:
+    """A log file that is read on from the last position."""
+
+    path: Path
+    offset: int = 0
+    loud: bool = field(default=False)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield new lines of warnings and errors, with their continuation lines."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            if self.path.stat().st_size < self.offset:  # rotated
+                self.offset = 0
+            file.seek(self.offset)
+            for line in file:
+                self.offset += len(line)
+                text = line.decode(errors="replace").rstrip()
+                begin = LEVEL.match(text)
+                self.loud = begin["level"] in LOUD if begin else self.loud or text.startswith(GIVING_UP)
+                if self.loud and text:
+                    yield text
+
+
+def watch(system: System, report: Callable[[str, str], None]) -> None:
+    """Report events until the supervisor ends, by `ebb down` or a signal."""
+    logs = {name: _at_end(system.home.logs / f"{name}.log") for name in OWN}
+    last = {process.name: process for process in system.ready}
+    while not _ended(system.process):
+        for name, log in logs.items():
+            for line in log.warnings():
+                report(name, line)
+        try:
+            now = {process.name: process for process in system.supervisor.processes()}
+        except UnavailableError:  # it is shutting down
+            continue
+        for name, process in now.items():
+            if process != last[name]:
+                report(name, f"is {process.state}" + (f" as pid {process.pid}" if process.pid else ""))
+        last = now
+
+
+def _at_end(path: Path) -> Log:
+    return Log(path, path.stat().st_size if path.exists() else 0)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Wait one interval for the process to end; return whether it did."""
+    try:
+        process.wait(INTERVAL)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

@@ -12,8 +12,7 @@ import psycopg
 import pytest
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api import processes
-from api.up import servers
+from api.up import processes, servers
 from workers.errors import NotFoundError
 
 pytestmark = pytest.mark.acceptance

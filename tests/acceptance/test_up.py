@@ -36,7 +36,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.home = Home.at(folder)
+        self.home = Home(folder)
         self.port = servers.free_port()
 
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:

@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 from celery import Celery
 from celery.result import ResultSet
 
-from api import processes
 from api.client import Client
-from api.up import servers, supervision
+from api.up import processes, servers, supervision
 from api.up.supervision import Program
 from tests.benchmarks import bare
 from tests.benchmarks.machine import Machine

@@ -24,7 +24,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.up import servers
-from api.up.privileges import launched
+from api.up.processes import launched
 from tests.chaos import launch
 from workers.context import Context
 from workers.coordination import bulk, outbox

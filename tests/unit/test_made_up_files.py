@@ -19,7 +19,7 @@ CONTENTS = st.one_of(st.binary(), JSON.map(lambda one: json.dumps(one).encode())
 @examples(150)
 @given(content=st.one_of(CONTENTS, spoilt(STATE, st.one_of(TEXTS, JSON)).map(lambda one: json.dumps(one).encode())))
 def test_any_state_file_is_read_or_reported_as_damaged(tmp_path: Path, content: bytes) -> None:
-    home = Home.at(tmp_path)
+    home = Home(tmp_path)
     home.state_file.write_bytes(content)
     message = ""
     try:
@@ -30,7 +30,7 @@ def test_any_state_file_is_read_or_reported_as_damaged(tmp_path: Path, content: 
 
 
 def test_written_state_is_read_back(tmp_path: Path) -> None:
-    home = Home.at(tmp_path)
+    home = Home(tmp_path)
     assert home.last_state() is None
     home.write_state(State(**STATE))
     assert home.last_state() == State(**STATE)
