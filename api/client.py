@@ -33,8 +33,7 @@ from ebb.contract.operation import Operation, operation
 from ebb.methods import JsonOperations
 from uuid_utils.compat import uuid7
 
-from api.older_workers import readable
-from api.transport import STORE_SECONDS, Answer, Sender, sealed
+from api.transport import STORE_SECONDS, Answer, Sender, readable, sealed
 
 
 class Client(Sender, JsonOperations):

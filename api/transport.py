@@ -1,6 +1,7 @@
 """The transport: sends tasks to the workers behind a Redis, and waits for their results."""
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -9,24 +10,30 @@ from typing import Any, Self, TypeAlias
 
 import redis.exceptions
 from celery import Celery
-from celery.exceptions import TaskRevokedError
+from celery.exceptions import NotRegistered, TaskRevokedError
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
-from ebb import tracing
-from ebb.contract.operation import Operation
-from ebb.position import Position
+from ebb import headers
+from ebb.contract.operation import Operation, find
+from ebb.headers import Position
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
 
-from api.older_workers import refusal
 from workers import redaction
 from workers.clock import Clock, with_deadline
 from workers.coordination import idempotency, outbox, shares, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
-from workers.errors import EbbError, LateError, TaskFailedError, UnavailableError
+from workers.errors import (
+    EbbError,
+    InvalidInputError,
+    LateError,
+    OlderWorkersError,
+    TaskFailedError,
+    UnavailableError,
+)
 from workers.queues import LSN, SENT_AT, configuration
 
 RECALL_SECONDS = 15.0
@@ -116,7 +123,9 @@ class Sender:
             arguments |= {"now": arguments["now"] or self.clock()}
         others: int = self._reach(lambda: outbox.held(self._own_keys, self.namespace))
         self.admit(task, others)
-        entry = outbox.Entry(own_id, task, arguments, self.seconds(), namespace=self.namespace, trace=tracing.headers())
+        entry = outbox.Entry(
+            own_id, task, arguments, self.seconds(), namespace=self.namespace, trace=headers.of_trace()
+        )
         self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
@@ -134,7 +143,7 @@ class Sender:
             UnavailableError: Redis does not answer.
         """
         own = {SENT_AT: self._sent_at()} | ({LSN: self.written.lsn} if self.written.lsn else {})
-        options["headers"] = own | tracing.headers() | options.get("headers", {})
+        options["headers"] = own | headers.of_trace() | options.get("headers", {})
         options |= with_deadline(options, self._clock)
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
@@ -328,3 +337,45 @@ def _stop_listening(result: AsyncResult) -> None:
     """Stop listening for a result; otherwise the garbage collector does, and its errors cannot be caught."""
     with suppress(*AWAY, RuntimeError):
         result.backend.remove_pending_result(result)
+
+
+FAULT = re.compile(r"(\w+): is no (?:argument of ([\w.]+)|field)")
+"""Message with which workers refuse an argument of a task, or a field of a fact."""
+
+COMPUTED = ("ends_at", "ends_for")
+NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
+"""Fields of an archive that the previous version does not know."""
+
+
+def refusal(error: Exception) -> OlderWorkersError | None:
+    """Return the error to raise if workers failed only because they are of an older version.
+
+    During an upgrade doors may be newer than workers. They read fields missing in answers as unknown.
+    """
+    if isinstance(error, NotRegistered):
+        return _cannot(f"they do not know the task {error}")
+    if isinstance(error, InvalidInputError):
+        unknown = [name for name, task in FAULT.findall(str(error)) if _is_known(name, task)]
+        if unknown:
+            return _cannot(f"they do not know the argument {', '.join(map(repr, unknown))}")
+    return None
+
+
+def _is_known(name: str, task: str) -> bool:
+    """Return whether the contract has this parameter of a task, or this field of a fact."""
+    operation = find(task or "memory.store")
+    return (operation is not None and name in operation.parameters) or (name, task) == ("content_salience", "")
+
+
+def _cannot(what: str) -> OlderWorkersError:
+    return OlderWorkersError(
+        f"The workers are of an older version: {what}. Nothing was done; upgrade the workers, then try again."
+    )
+
+
+def readable(record: Any) -> Any:
+    """Return a line of an archive without computed and null fields that older workers refuse."""
+    if not isinstance(record, dict):
+        return record
+    left_out = {*COMPUTED, *(name for name in NULLABLE if record.get(name) is None)}
+    return {name: value for name, value in record.items() if name not in left_out}

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from celery import Celery
 from celery.signals import after_task_publish, beat_init, celeryd_init, import_modules, setup_logging
-from ebb import tracing
+from ebb import headers
 from redis.exceptions import RedisError
 
 from workers import clock, flower, logs, redaction
@@ -157,7 +157,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Send a task with redacted argument texts for monitors, a deadline by Redis' clock, and the sender's shard."""
-        options["headers"] = tracing.headers() | routing.headers() | (options.get("headers") or {})
+        options["headers"] = headers.of_trace() | routing.headers() | (options.get("headers") or {})
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
 

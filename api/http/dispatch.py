@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID, uuid5
 
-from ebb import position
+from ebb import headers
 from ebb.contract.operation import Accepted
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
@@ -44,7 +44,7 @@ IdempotencyKey = Annotated[
 Written = Annotated[
     str | None,
     Header(
-        alias=position.HEADER,
+        alias=headers.HEADER,
         pattern=r"^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$",
         description="The same header of an answer to a write: what that wrote is read, whichever replica answers.",
     ),

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
 
-from ebb import position
+from ebb import headers
 from fastapi import APIRouter, Request, Response
 from prometheus_client import Histogram
 from pydantic import BaseModel
@@ -47,7 +47,7 @@ class Watch:
             nonlocal status
             status = message.get("status", status)
             if message["type"] == "http.response.start" and (lsn := _written(scope)) is not None:
-                message["headers"] = [*message["headers"], (position.HEADER.lower().encode(), lsn.encode())]
+                message["headers"] = [*message["headers"], (headers.HEADER.lower().encode(), lsn.encode())]
             await send(message)
 
         with _span(scope) as span:

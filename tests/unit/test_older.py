@@ -5,7 +5,7 @@ from celery.exceptions import NotRegistered
 from ebb.contract.operation import EXAMPLE_ID
 from ebb.contract.retention import Forgot
 
-from api.older_workers import readable, refusal
+from api.transport import readable, refusal
 from workers.errors import InvalidInputError
 
 

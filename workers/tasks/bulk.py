@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import uuid5
 
 from celery import Task
-from ebb import tracing
+from ebb import headers
 from ebb.contract.operation import Params, Timed
 from ebb.contract.values import Namespace
 from pydantic import Field
@@ -110,7 +110,7 @@ def _batch(task: Task, asked: Timed) -> Batch:
     items, request = SLICED[task.name].items, task.request
     arguments = asked.model_dump(mode="json", exclude={items}, exclude_unset=True)
     waits = request.get(SENT_AT), request.get(UNTIL), request.get(outbox.HEADER)
-    return Batch(request.id or "", task.name, asked.namespace, arguments, *waits, trace=tracing.headers())
+    return Batch(request.id or "", task.name, asked.namespace, arguments, *waits, trace=headers.of_trace())
 
 
 def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]:
@@ -189,7 +189,7 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
     if not task.request.id or task.request.get(LANE):
         return
     waits = task.request.get(UNTIL), None, task.request.get(LSN)
-    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, *waits, trace=tracing.headers())
+    batch = Batch(task.request.id, task.name, namespace, asked.given(), None, *waits, trace=headers.of_trace())
     with suppress(RedisError):  # then it runs without a slot
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):

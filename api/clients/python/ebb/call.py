@@ -13,10 +13,10 @@ import httpx
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from ebb import tracing
+from ebb import headers
 from ebb.contract.operation import Operation, Params
 from ebb.errors import EbbError, InvalidInputError, LateError, UnavailableError, kind_of
-from ebb.position import HEADER, Position
+from ebb.headers import HEADER, Position
 
 MARGIN_SECONDS = 10.0
 """Seconds to wait beyond the timeout that the server applies itself."""
@@ -80,7 +80,7 @@ class Call:
             "url": self.path,
             "params": self.params | own,
             "content": self.body,
-            "headers": tracing.headers() | self.server.headers() | described,
+            "headers": headers.of_trace() | self.server.headers() | described,
             "timeout": httpx.Timeout(self.seconds + MARGIN_SECONDS, connect=CONNECT_SECONDS, pool=None),
         }
 

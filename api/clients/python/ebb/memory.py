@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 import httpx
@@ -29,8 +29,8 @@ STATE_SECONDS = 15.0
 AWAY = (httpx.TransportError, UnavailableError)
 
 
-class Memory(Operations):
-    """The memory of one namespace; thread-safe.
+class Connected:
+    """The address of Ebb, the namespace, and the connections of either client.
 
     Args:
         url: the address of Ebb.
@@ -40,6 +40,8 @@ class Memory(Operations):
         retries: how often a call is repeated if the server does not answer or is busy; a write is done only once.
         connections: the maximum of open connections; further calls wait.
     """
+
+    _client: ClassVar[type[Any]]
 
     def __init__(
         self,
@@ -52,12 +54,21 @@ class Memory(Operations):
         connections: int = CONNECTIONS,
     ) -> None:
         self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
-        self._http = httpx.Client(base_url=self._server.url, limits=limits(connections))
+        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        self._http: Any = self._client(base_url=self._server.url, limits=limits)
         self._owns = True
 
     def namespace(self, name: str) -> Self:
         """Return the memory of another namespace with the same connections; closing it does not close them."""
-        return view(self, name)
+        other = copy(self)
+        other._server, other._owns = replace(self._server, namespace=name), False  # noqa: SLF001 - its own copy
+        return other
+
+
+class Memory(Connected, Operations):
+    """The memory of one namespace; thread-safe."""
+
+    _client = httpx.Client
 
     def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
         """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
@@ -98,26 +109,10 @@ class Memory(Operations):
                 time.sleep(request.pause(error))
 
 
-class AsyncMemory(AsyncOperations):
+class AsyncMemory(Connected, AsyncOperations):
     """The memory of one namespace for asyncio, with the same methods as `Memory`."""
 
-    def __init__(
-        self,
-        url: str = URL,
-        *,
-        namespace: str | None = None,
-        key: str | None = None,
-        timeout: float | None = None,
-        retries: int = 2,
-        connections: int = CONNECTIONS,
-    ) -> None:
-        self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
-        self._http = httpx.AsyncClient(base_url=self._server.url, limits=limits(connections))
-        self._owns = True
-
-    def namespace(self, name: str) -> Self:
-        """Return the memory of another namespace with the same connections; closing it does not close them."""
-        return view(self, name)
+    _client = httpx.AsyncClient
 
     async def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
         """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
@@ -156,21 +151,6 @@ class AsyncMemory(AsyncOperations):
                 return answer(await self._http.request(**request.arguments()), kind, self._server.written)
             except AWAY as error:
                 await asyncio.sleep(request.pause(error))
-
-
-Either = TypeVar("Either", bound="Memory | AsyncMemory")
-
-
-def limits(connections: int) -> httpx.Limits:
-    """Return httpx's limits for a maximum of connections."""
-    return httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-
-
-def view(memory: Either, namespace: str) -> Either:
-    """Return a copy of a memory for another namespace, which shares its connections."""
-    other = copy(memory)
-    other._server, other._owns = replace(memory._server, namespace=namespace), False  # noqa: SLF001 - its own copy
-    return other
 
 
 def fields(asked: Params) -> Mapping[str, Any]:

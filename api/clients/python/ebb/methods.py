@@ -8,18 +8,14 @@ from ebb.contract.operation import Operation, operation
 
 
 class Method:
-    """A method that runs an operation, by default that of the task `memory.NAME`.
+    """A method that runs the operation of a task.
 
     It takes the operation's parameters, and the options of its owner by name. The operation is looked up at the first
     call, so that a program imports only the part of the contract that it uses.
     """
 
-    def __init__(self, task: str = "") -> None:
+    def __init__(self, task: str) -> None:
         self._task = task
-
-    def __set_name__(self, _owner: type, name: str) -> None:
-        """Set the default name of the task."""
-        self._task = self._task or f"memory.{name}"
 
     @cached_property
     def operation(self) -> Operation:
@@ -48,70 +44,29 @@ class Operations:
         """Run an operation; return its answer or an awaitable."""
         raise NotImplementedError
 
-    store = Method()
-    store_many = Method()
-    remember = Method()
-    edit = Method()
-    recall = Method()
-    recall_many = Method()
-    lookup = Method()
-    context = Method()
-    fact = Method()
-    facts = Method()
-    history = Method()
-    used = Method()
-    reinforce = Method()
-    pin = Method()
-    forget = Method()
-    forgotten = Method()
-    restore = Method()
-    held = Method()
-    let_go = Method()
-    keep = Method()
-    contradictions = Method()
-    resolve = Method()
-    link = Method()
-    unlink = Method()
-    relate = Method()
-    unrelate = Method()
-    relations = Method()
-    decay_relations = Method("relations.decay")
-    stats = Method()
-    forecast = Method()
-    timeline = Method()
-    time_series = Method("memory.course")
-    curve = Method()
-    neighbours = Method()
-    put_item = Method()
-    put_items = Method()
-    items = Method()
-    many_items = Method()
-    drop_item = Method()
-    item_paths = Method()
-    index = Method()
-    upload = Method()
-    unindex = Method()
-    documents = Method()
-    register_folder = Method()
-    unregister_folder = Method()
-    folders = Method()
-    decay = Method("decay.plan")
-    prune = Method("decay.prune")
-    backfill = Method("decay.backfill")
-    runs = Method("decay.runs")
-    consolidate = Method()
-    janitor = Method()
-    janitor_snapshot = Method()
-    purge = Method()
-    doctor = Method()
-    branch = Method()
-    branches = Method()
-    drop_branch = Method()
-    settings = Method()
-    import_records = Method("memory.bring_back")
-    namespaces = Method()
-    system_time_series = Method("memory.system_course")
 
+NAMES = """
+    store store_many remember edit recall recall_many lookup context fact facts history used reinforce pin
+    forget forgotten restore held let_go keep contradictions resolve link unlink relate unrelate relations
+    decay_relations stats forecast timeline time_series curve neighbours put_item put_items items many_items
+    drop_item item_paths index upload unindex documents register_folder unregister_folder folders decay prune
+    backfill runs consolidate janitor janitor_snapshot purge doctor branch branches drop_branch settings
+    import_records namespaces system_time_series
+"""
+TASKS = {
+    "decay_relations": "relations.decay",
+    "time_series": "memory.course",
+    "decay": "decay.plan",
+    "prune": "decay.prune",
+    "backfill": "decay.backfill",
+    "runs": "decay.runs",
+    "import_records": "memory.bring_back",
+    "system_time_series": "memory.system_course",
+}
+"""Tasks that have other names than `memory.NAME`."""
+
+for _name in NAMES.split():
+    setattr(Operations, _name, Method(TASKS.get(_name, f"memory.{_name}")))
 
 AsyncOperations = Operations
 """The operations of asyncio clients, whose `_perform` returns awaitables."""

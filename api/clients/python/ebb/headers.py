@@ -1,5 +1,6 @@
-"""The log position of a client's latest write, which its reads send so that replicas include that write."""
+"""What a request or message carries on: the context of the trace, and the log position of the client's latest write."""
 
+import sys
 from threading import Lock
 
 HEADER = "X-Ebb-LSN"
@@ -22,3 +23,17 @@ class Position:
 
 def _place(lsn: str) -> tuple[int, ...]:
     return tuple(int(part, 16) for part in lsn.split("/"))
+
+
+def of_trace() -> dict[str, str]:
+    """Return the headers that carry the current trace on, such as `traceparent`; none without OpenTelemetry.
+
+    A process that has not loaded OpenTelemetry has no current span, so it is not loaded here either.
+    """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    from opentelemetry.propagate import inject  # noqa: PLC0415 - see above
+
+    carrier: dict[str, str] = {}
+    inject(carrier)
+    return carrier
