@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
-from ebb.contract.conversation import MOST_MESSAGES, REMEMBER
+from ebb.contract.facts import MOST_MESSAGES, REMEMBER
 
 from api.cli import output
 from api.cli.operations import Call, Everywhere, NamespaceName, client, command_of, configured, located

@@ -12,9 +12,8 @@ from fastapi import FastAPI
 
 from api.http import dashboard, dispatch, mcp, metrics, monitoring, problems, routes
 from api.http.door import Door
-from api.http.limits import BodyLimit
+from api.http.limits import THREADS, BodyLimit
 from api.http.monitoring import Watch
-from api.http.turns import THREADS
 from workers import tracing
 from workers.errors import EbbError
 from workers.settings import Settings

@@ -11,7 +11,7 @@ from fastapi import Request
 from redis import Redis
 
 from api.client import Client
-from api.http.turns import Turns
+from api.http.limits import Turns
 from api.transport import AWAY
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Found

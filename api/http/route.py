@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 
 from api.http.callers import identify
 from api.http.door import door_of
+from api.http.limits import Turns
 from api.http.problems import NO_JSON, InvalidBodyError
-from api.http.turns import Turns
 
 KEY_CHECKS = 16
 """Number of separate threads for checking keys, so that a refusal does not wait for busy threads."""

@@ -22,7 +22,7 @@ routes = APIRouter(route_class=Route)
 
 MADE = ("added", "updated")
 
-GROUPS = {"conversation": "facts", "retention": "facts", "admin": "system"}
+GROUPS = {"retention": "facts", "admin": "system"}
 """The groups of operations in the OpenAPI document, by the modules of the contract where the names differ."""
 
 OWN_GROUPS = {

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
-from ebb.contract.conversation import REMEMBER
 from ebb.contract.decay import HELD
 from ebb.contract.documents import UPLOAD
-from ebb.contract.facts import EDIT, STORE
+from ebb.contract.facts import EDIT, REMEMBER, STORE
 from ebb.contract.faults import faults, show
 from ebb.contract.graph import LINK, RELATE
 from ebb.contract.operation import Operation

@@ -15,7 +15,7 @@ import redis
 from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api.http.turns import SHARE, THREADS
+from api.http.limits import SHARE, THREADS
 from api.up import servers, supervision
 from api.up.home import Home
 from workers.coordination import outbox, signals

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from ebb.contract.conversation import Remember
+from ebb.contract.facts import Remember
 from llm import answering, question, saying
 from memory import Memory, day
 from stand_in import Reply, StandIn, failure, serving

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from api.http.turns import SHARE, SPARE, THREADS, Turns
+from api.http.limits import SHARE, SPARE, THREADS, Turns
 from workers.errors import BusyError
 
 LARGE = 1_000

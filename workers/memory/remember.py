@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
-from ebb.contract.conversation import Remember, Remembered, Turn
+from ebb.contract.facts import Remember, Remembered, Turn
 
 from workers.context import Context
 from workers.core import conversation

@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 from celery import Task
 from ebb.contract import facts as contract
 from ebb.contract.admin import IMPORT, ImportRecords
-from ebb.contract.conversation import REMEMBER, Remember, Remembered
+from ebb.contract.facts import REMEMBER, Remember, Remembered
 from ebb.contract.operation import Params
 from redis.exceptions import RedisError
 

@@ -13,7 +13,6 @@ from ebb.contract.admin import Examined
 from ebb.contract.admin import Imported
 from ebb.contract.admin import NamespaceSettings
 from ebb.contract.admin import SystemTimeSeries
-from ebb.contract.conversation import Remembered
 from ebb.contract.decay import Backfilled
 from ebb.contract.decay import Consolidated
 from ebb.contract.decay import Decayed
@@ -39,6 +38,7 @@ from ebb.contract.documents import Unindexed
 from ebb.contract.documents import UnregisteredFolder
 from ebb.contract.facts import Edited
 from ebb.contract.facts import NewFact
+from ebb.contract.facts import Remembered
 from ebb.contract.facts import Stored
 from ebb.contract.facts import StoredMany
 from ebb.contract.graph import Edge

@@ -1,4 +1,4 @@
-"""Operations that write facts: store one or many, and edit."""
+"""Operations that write facts: store one or many, the messages of a conversation, and edit."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -40,6 +40,11 @@ ValidUntil = Annotated[
     Instant | None, Field(description="when it stops being true; from then on only questions about earlier find it")
 ]
 Extra = Annotated[Metadata | None, Field(description="an object that comes back as it is, or its JSON")]
+
+MOST_MESSAGES = 1_000
+"""Maximum number of messages in one call."""
+
+MESSAGES = "as OpenAI, Anthropic and others have them: `role`, and `content` as text or in parts"
 
 
 class NewFact(Params):
@@ -107,6 +112,21 @@ class StoreMany(Statement):
     ]
 
 
+class Remember(Statement):
+    """Store the messages of a conversation as turns; known ones are not stored again.
+
+    So the whole conversation may be given each time. Tool calls and their results become turns of the role `tool`.
+    System instructions and injected contexts are left out.
+    """
+
+    model_config = examples({"messages": [{"role": "user", "content": "I moved to Leipzig."}], "session": "2026-11-22"})
+
+    messages: Annotated[list[Any], Field(min_length=1, max_length=MOST_MESSAGES, description=MESSAGES)]
+    session: Annotated[Session | None, Field(description="the conversation that they are from")] = None
+    source: Source = None
+    touch: Annotated[Flag, Field(description="whether turns that are known count as used")] = False
+
+
 class Edit(Timed):
     """Change the fields of a fact except its text; its history keeps the earlier values.
 
@@ -167,6 +187,25 @@ class StoredMany(Answer):
     results: list[Stored | Rejected]
 
 
+class Turn(Answer):
+    """The outcome of a message, or of a tool call in it: a fact with an id, or an error."""
+
+    message: Annotated[int, Field(description="the place of its message, from 0")]
+    role: str
+    turn: Annotated[int | None, Field(description="its place in the conversation; null: known or not stored")] = None
+    id: Annotated[UUID | None, Field(examples=[EXAMPLE_ID])] = None
+    action: Annotated[str | None, Field(description="as of a fact that is stored")] = None
+    error: str | None = None
+
+
+class Remembered(Answer):
+    """The outcome of each turn in order, the number of new ones, and the messages with nothing to store."""
+
+    turns: list[Turn]
+    added: int
+    left_out: Annotated[list[int], Field(description="the places of messages without words, or to the system")]
+
+
 class Edited(Lives):
     """The changed fields of a fact, and its new lifetime."""
 
@@ -177,4 +216,5 @@ class Edited(Lives):
 
 STORE = writes("memory.store", Store, Stored, "POST /memory/facts")
 STORE_MANY = writes("memory.store_many", StoreMany, StoredMany, "POST /memory/facts/batch", BATCH_SECONDS)
+REMEMBER = writes("memory.remember", Remember, Remembered, "POST /memory/remember", BATCH_SECONDS)
 EDIT = writes("memory.edit", Edit, Edited, "PATCH /memory/facts/{id}", clears=True)
