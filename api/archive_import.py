@@ -3,17 +3,17 @@
 import hashlib
 import json
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from celery.result import AsyncResult
+from ebb.contract.operation import BATCH_SECONDS
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from api.client import Client
-from api.transport import BATCH_SECONDS
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
 from workers.validation.facts import DERIVED
@@ -27,6 +27,9 @@ ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
 BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
 """Kinds of records in an archive other than facts."""
+
+COUNTED = ("added", "updated", "unchanged", "retracted", "forgotten", "restored", "kept")
+"""Actions whose facts are counted under the same name."""
 
 STATED = {"valid_from", "valid_until"}
 """Validity fields that a new fact may have."""
@@ -275,24 +278,18 @@ def _settle(
         results += zip((number for number, _ in window.given[whose]), answers, strict=True)
     refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
-    actions = [answer["action"] for _, answer in results if "action" in answer]
+    actions = Counter(answer["action"] for _, answer in results if "action" in answer)
     progress = replace(
         progress,
         offset=window.end,
         lines=window.lines,
         begun=window.begun,
-        added=progress.added + actions.count("added"),
-        updated=progress.updated + actions.count("updated"),
-        duplicates=progress.duplicates + actions.count("duplicate"),
-        unchanged=progress.unchanged + actions.count("unchanged"),
-        retracted=progress.retracted + actions.count("retracted"),
-        forgotten=progress.forgotten + actions.count("forgotten"),
-        restored=progress.restored + actions.count("restored"),
-        kept=progress.kept + actions.count("kept"),
+        duplicates=progress.duplicates + actions["duplicate"],
         beside=progress.beside + sum("id" not in answer and "action" in answer for _, answer in results),
         rejected=progress.rejected + len(bad),
         without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
         ended_at_once=progress.ended_at_once + sum("ended_at_once" in answer for _, answer in results),
+        **{action: getattr(progress, action) + actions[action] for action in COUNTED},
     )
     for one in bad:
         on_bad(one)

@@ -29,11 +29,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from celery.result import AsyncResult
-from ebb.contract.operation import Operation, operation
+from ebb.contract.operation import STORE_SECONDS, Operation, operation
 from ebb.methods import JsonOperations
 from uuid_utils.compat import uuid7
 
-from api.transport import STORE_SECONDS, Answer, Sender, readable, sealed
+from api.transport import Answer, Sender, readable, sealed
 
 
 class Client(Sender, JsonOperations):

@@ -15,7 +15,7 @@ from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
 from ebb import headers
-from ebb.contract.operation import Operation, find
+from ebb.contract.operation import STORE_SECONDS, Operation, find
 from ebb.headers import Position
 from kombu.exceptions import OperationalError
 from redis.exceptions import ResponseError
@@ -35,10 +35,6 @@ from workers.errors import (
     UnavailableError,
 )
 from workers.queues import LSN, SENT_AT, configuration
-
-RECALL_SECONDS = 15.0
-STORE_SECONDS = 45.0
-BATCH_SECONDS = 180.0
 
 UNASKED = 16
 """Results that a thread keeps until they are fetched; others are read again from Redis."""

@@ -44,7 +44,7 @@ def purge(call: Call) -> None:
     dry_run, scrub = call.given["dry_run"], call.own["scrub"] and not call.given["dry_run"]
     done = call.perform(dry_run=True)
     if not dry_run:
-        output.confirm_erasure(done["left"], yes=call.own["yes"], as_json=call.as_json)
+        output.confirm(output.ERASE, done["left"], yes=call.own["yes"], as_json=call.as_json)
         done = _erase(call)
     left = _scrub(call.home) if scrub else []
     done |= {"scrubbed": scrub, "out_of_reach": left}
@@ -103,7 +103,7 @@ def branch(
         elif drop:
             every = memory.perform(BRANCHES, {"everywhere": True})["branches"]
             meant = [one for one in every if _is_meant(one, memory.namespace, older)]
-            output.confirm_erasure(sum(one["facts"] for one in meant), yes=yes, as_json=as_json)
+            output.confirm(output.ERASE, sum(one["facts"] for one in meant), yes=yes, as_json=as_json)
             _print_answer(memory.perform(DROP_BRANCH, {"older": older}), _say_dropped, as_json=as_json)
         else:
             with output.spinner("every fact is copied …"):

@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
     from api.archive_import import BadLine, Checkpoint
 
 MOST_ERRORS = 10
-COUNTED = (
-    "lines", "added", "updated", "duplicates", "unchanged", "retracted", "forgotten", "restored", "kept", "beside",
-    "rejected", "without_vector", "ended_at_once",
-)  # fmt: skip
+PLACES = ("offset", "begun")
+"""Fields of an import's progress that are no counts."""
 
 
 def import_(
@@ -69,7 +68,8 @@ def import_(
             again=again,
             classify=classify,
         )
-    _print({name: getattr(done, name) for name in COUNTED}, errors, as_json=as_json)
+    counts = {name: count for name, count in asdict(done).items() if name not in PLACES}
+    _print(counts, errors, as_json=as_json)
 
 
 def export(

@@ -1,13 +1,16 @@
 """`ebb decay`, `prune`, `forecast`, `held`, `consolidate`, `janitor` and others: decay and hygiene."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ebb.contract.decay import BACKFILL, CONSOLIDATE, DECAY, HELD, JANITOR, JANITOR_SNAPSHOT, KEEP, LET_GO, PRUNE
-from ebb.contract.reports import CONTRADICTIONS, FORECAST
+from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE
 
 from api.cli import output
-from api.cli.operations import Call, NamespaceName, client, command, command_of
+from api.cli.operations import Call, command, command_of
+
+if TYPE_CHECKING:
+    from api.client import Client
 
 ANY_INSTANT = {"now": "With --dry-run any instant, such as a year from now."}
 COLUMNS = ("warm", "cold", "compressed", "fingerprinted", "stale", "forgotten", "held")
@@ -250,22 +253,19 @@ def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str
         output.console().print(f"Nothing in {namespace!r} contradicts anything else.")
 
 
-def resolve(
-    ids: Annotated[list[str], typer.Argument(help="The facts that shall hold no longer, or with --both the two.")],
-    keep: Annotated[str | None, typer.Option(help="The fact that takes their place.")] = None,
-    both: Annotated[bool, typer.Option("--both", help="Two facts hold, though they differ.")] = False,
-    namespace: NamespaceName = None,
-    home: output.HomeFolder = None,
-    as_json: output.Json = False,
-) -> None:
-    """Settle a contradiction: keep one fact, which supersedes the other, or accept both."""
-    if both == (keep is not None):
+def _resolved(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
+    if given.get("both", False) == ("keep" in given):
         raise typer.BadParameter("give either the id to --keep, or --both")
-    with client(home, namespace) as memory:
-        answer = memory.resolve(*ids, keep=keep, both=both)
-    if as_json:
-        output.print_json(answer)
-    elif both:
+    return memory.perform(RESOLVE, given)
+
+
+@command(
+    RESOLVE, _resolved, arguments=("ids",),
+    words={"ids": "The facts that shall hold no longer, or with --both the two."},
+)  # fmt: skip
+def resolve(answer: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
+    """Settle a contradiction: keep one fact, which supersedes the other, or accept both."""
+    if asked["both"]:
         output.console().print(f"[green]accepted[/green] {' and '.join(answer['accepted'])}")
     else:
         output.console().print(f"[green]kept[/green] {answer['kept']}, superseded {', '.join(answer['superseded'])}")

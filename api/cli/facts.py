@@ -131,7 +131,7 @@ def forget(call: Call) -> None:
         return
     call.given["ids"] = call.own["ids"]
     if call.given["purge"]:
-        output.confirm_erasure(len(set(call.given["ids"])), yes=call.own["yes"], as_json=call.as_json)
+        output.confirm(output.ERASE, len(set(call.given["ids"])), yes=call.own["yes"], as_json=call.as_json)
     show_outcomes(call.perform(), as_json=call.as_json)
 
 
@@ -145,17 +145,17 @@ def _forget_subject(call: Call) -> None:
         if call.as_json:
             output.print_json(found)
         return
-    ask = output.confirm_erasure if call.given["purge"] else output.confirm_forgetting
-    ask(found["matching"], yes=call.own["yes"], as_json=call.as_json)
+    what = output.ERASE if call.given["purge"] else output.FORGET
+    output.confirm(what, found["matching"], yes=call.own["yes"], as_json=call.as_json)
     done = [call.perform()]
     while done[-1].get("left"):
         done.append(call.perform())
     if call.as_json:
         output.print_json({"receipts": done} if len(done) > 1 else done[0])
         return
-    what = "erased" if call.given["purge"] else "forgotten"
+    done_with = "erased" if call.given["purge"] else "forgotten"
     for one in done:
-        output.console().print(f"[yellow]{one['done']} facts {what}[/yellow] at {one['at']}, run {one['run']}")
+        output.console().print(f"[yellow]{one['done']} facts {done_with}[/yellow] at {one['at']}, run {one['run']}")
 
 
 @command(USED, arguments=("ids",), fails=lambda answer: bool(answer["unknown"]))
@@ -212,7 +212,7 @@ def restore(call: Call) -> None:
         return
     answer = call.memory.restore(**selection, dry_run=True)
     if not call.given["dry_run"]:
-        output.confirm_restore(answer["matching"], yes=call.own["yes"], as_json=call.as_json)
+        output.confirm(output.RESTORE, answer["matching"], yes=call.own["yes"], as_json=call.as_json)
         with output.spinner("facts are restored …"):
             answer |= call.memory.restore(**selection)
     _show_restored(answer, as_json=call.as_json)

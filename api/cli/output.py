@@ -149,37 +149,21 @@ def warn_held(facts: int) -> None:
     )
 
 
-def confirm_restore(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Confirm on a terminal that `facts` facts are restored; see `_confirm`."""
-    otherwise = f"{facts} facts match; nothing was restored. To restore them, run the same command with --yes."
-    _confirm(f"{facts} facts will be restored. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
+ERASE = ("will be erased for good", "would be erased for good; nothing was erased. To erase them", ", or on a terminal")
+FORGET = ("will be forgotten", "would be forgotten; nothing was done. To forget them", ", or on a terminal")
+RESTORE = ("will be restored", "match; nothing was restored. To restore them", "")
+"""What happens to facts, for `confirm`: the question, and what is said without a terminal."""
 
 
-def confirm_erasure(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Confirm on a terminal that `facts` facts are erased; see `_confirm`."""
-    otherwise = (
-        f"{facts} facts would be erased for good; nothing was erased. To erase them, run the same command with --yes, "
-        "or on a terminal."
-    )
-    _confirm(f"{facts} facts will be erased for good. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
-
-
-def confirm_forgetting(facts: int, *, yes: bool, as_json: bool) -> None:
-    """Confirm on a terminal that `facts` facts are forgotten; see `_confirm`."""
-    otherwise = (
-        f"{facts} facts would be forgotten; nothing was done. To forget them, run the same command with --yes, or on a "
-        "terminal."
-    )
-    _confirm(f"{facts} facts will be forgotten. Go on?", otherwise, yes=yes or not facts, as_json=as_json)
-
-
-def _confirm(question: str, otherwise: str, *, yes: bool, as_json: bool) -> None:
+def confirm(what: tuple[str, str, str], facts: int, *, yes: bool, as_json: bool) -> None:
     """Ask on a terminal, and exit with 2 if not confirmed; without a terminal only `--yes` confirms."""
-    if yes:
+    if yes or not facts:
         return
+    asked, otherwise, place = what
     if not sys.stdin.isatty() or as_json:
-        fail(InvalidInputError(otherwise), as_json=as_json)
-    elif typer.confirm(question, err=True):
+        said = f"{facts} facts {otherwise}, run the same command with --yes{place}."
+        fail(InvalidInputError(said), as_json=as_json)
+    elif typer.confirm(f"{facts} facts {asked}. Go on?", err=True):
         return
     raise typer.Exit(2)
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID, uuid5
 
 from ebb import headers
@@ -74,6 +74,11 @@ class Session(Client):
         self._key = key
         self.task_id = str(uuid7() if key is None else uuid5(KEYED, f"{caller.namespace}\n{key}"))
         self.new_fact: str | None = None
+
+    def noted_by(self, request: Request) -> Self:
+        """Return the session, which the request's log and answer know."""
+        request.state.task, self.url, request.state.written = self.task_id, request.url, self.written
+        return self
 
     @property
     def _app(self) -> Any:
@@ -164,8 +169,7 @@ def reading(scope: Scope) -> Any:
     ) -> Session:
         own = Session(door_of(request), caller, timeout=timeout)
         own.written.note(written)
-        request.state.task, own.url, request.state.written = own.task_id, request.url, own.written
-        return own
+        return own.noted_by(request)
 
     return Depends(session)
 
@@ -180,9 +184,7 @@ def writing(scope: Scope) -> Any:
         wait: Wait = True,
         idempotency_key: IdempotencyKey = None,
     ) -> Session:
-        own = Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key)
-        request.state.task, own.url, request.state.written = own.task_id, request.url, own.written
-        return own
+        return Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key).noted_by(request)
 
     return Depends(session)
 

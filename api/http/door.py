@@ -1,7 +1,8 @@
 """The state that all requests of one API process share, above all connections to Redis."""
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import ip_address
@@ -33,6 +34,15 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+@contextmanager
+def reaching_redis() -> Iterator[None]:
+    """Raise `UnavailableError` if Redis does not answer within the block."""
+    try:
+        yield
+    except AWAY as error:
+        raise UnavailableError(explain(error)) from None
 
 
 LENGTH_SECONDS = 0.2
@@ -106,13 +116,11 @@ class Door:
 
     def look_up_here(self, digest: str | None) -> Found:
         """Return the grant of the key with a digest; if Redis has lost the keys, workers publish them again."""
-        try:
+        with reaching_redis():
             found = key_ring.look_up(self.redis, digest)
             if not found.copied:
                 self.client.call("memory.publish_keys", {}, KEYS_SECONDS)
                 found = key_ring.look_up(self.redis, digest)
-        except AWAY as error:
-            raise UnavailableError(explain(error)) from None
         return found
 
     def refuse_backlog(self, task: str) -> None:
@@ -130,10 +138,8 @@ class Door:
         now = time.monotonic()
         at, length = self.lengths.get(queue, (float("-inf"), 0))
         if now - at > LENGTH_SECONDS:
-            try:
+            with reaching_redis():
                 length = length_of(self.broker, queue)
-            except AWAY as error:
-                raise UnavailableError(explain(error)) from None
             self.lengths[queue] = (now, length)
         return length
 

@@ -1,6 +1,7 @@
 """Metrics for Prometheus: the figures of the whole system, measured or read at each scrape."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -9,12 +10,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from api.http.callers import Caller, allowed
-from api.http.door import Door, door_of
+from api.http.door import Door, door_of, reaching_redis
 from api.http.monitoring import OK, REQUESTS, UNKNOWN, checks
-from api.transport import AWAY
 from workers.coordination import bulk, embedder_pause, outbox, signals, timings, usage
-from workers.coordination.redis import condition, explain
-from workers.errors import EbbError, UnavailableError
+from workers.coordination.redis import condition
+from workers.errors import EbbError
 from workers.queues import MAINTENANCE, RECALL, STORE, age_of
 
 routes = APIRouter(tags=["health"])
@@ -33,10 +33,8 @@ def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) 
     registry.register(_System(door_of(request)))
     registry.register(REQUESTS)
     ProcessCollector(registry=registry)
-    try:
+    with reaching_redis():
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
 
 
 class _System:
@@ -46,7 +44,8 @@ class _System:
         self._door = door
 
     def collect(self) -> Iterator[Metric]:
-        yield _gauge("ebb_ok", "Whether a part of the system is well", ["part"], self._parts())
+        parts = {part: float(said == OK) for part, said in checks(self._door).items() if said != UNKNOWN}
+        yield _gauge("ebb_ok", "Whether a part of the system is well", parts, "part")
         yield from self._waiting()
         yield from self._processes()
         yield from self._pause()
@@ -59,61 +58,47 @@ class _System:
             yield from _replicas(measured.get("replicas", {}))  # workers of an earlier version measure none
 
     def _waiting(self) -> Iterator[Metric]:
-        queues = {(queue,): self._door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
-        yield _gauge("ebb_queue_tasks", "Tasks that wait", ["queue"], queues)
-        now = self._door.client.seconds()
-        ages = {(queue,): age_of(self._door.broker, queue, now) for (queue,) in queues}
-        yield _gauge("ebb_queue_seconds", "For how long the first of them has waited", ["queue"], ages)
-        yield _gauge(
-            "ebb_outbox_writes", "Writes accepted and not yet committed", [], {(): outbox.size(self._door.redis)}
-        )
-        lane = bulk.waiting(self._door.redis)
-        yield _gauge("ebb_bulk_batches", "Large batches and costly tasks in the bulk lane", [], {(): lane["batches"]})
-        yield _gauge("ebb_bulk_bytes", "Their bytes", [], {(): lane["bytes"]})
-        yield _gauge(
-            "ebb_http_waiting",
-            "Requests that wait for a thread",
-            [],
-            {(): self._door.turns.waiting},
-        )
-        limits = {(name,): float(most) for name, most in self._door.settings.limits.items()}
-        yield _gauge("ebb_limit", "What each namespace may have under way", ["setting"], limits)
-        alive = signals.live_workers(self._door.redis, now)
-        workers = {(queue,): sum(queue == own for own, _ in alive) for (queue,) in queues}
-        yield _gauge("ebb_workers", "Workers that live", ["queue"], workers)
-
-    def _parts(self) -> dict[tuple[str], float]:
-        return {(part,): float(said == OK) for part, said in checks(self._door).items() if said != UNKNOWN}
+        door, now = self._door, self._door.client.seconds()
+        queues = {queue: door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
+        yield _gauge("ebb_queue_tasks", "Tasks that wait", queues, "queue")
+        ages = {queue: age_of(door.broker, queue, now) for queue in queues}
+        yield _gauge("ebb_queue_seconds", "For how long the first of them has waited", ages, "queue")
+        yield _gauge("ebb_outbox_writes", "Writes accepted and not yet committed", outbox.size(door.redis))
+        lane = bulk.waiting(door.redis)
+        yield _gauge("ebb_bulk_batches", "Large batches and costly tasks in the bulk lane", lane["batches"])
+        yield _gauge("ebb_bulk_bytes", "Their bytes", lane["bytes"])
+        yield _gauge("ebb_http_waiting", "Requests that wait for a thread", door.turns.waiting)
+        yield _gauge("ebb_limit", "What each namespace may have under way", door.settings.limits, "setting")
+        alive = signals.live_workers(door.redis, now)
+        workers = {queue: sum(queue == own for own, _ in alive) for queue in queues}
+        yield _gauge("ebb_workers", "Workers that live", workers, "queue")
 
     def _processes(self) -> Iterator[Metric]:
         now, redis = self._door.client.seconds(), self._door.redis
         sent, found = signals.beat_sent(redis), condition(redis)
         if sent is not None:
-            yield _gauge("ebb_beat_timestamp_seconds", "When beat last sent a task", [], {(): sent})
-        yield _gauge("ebb_redis_memory_bytes", "Memory that Redis uses", [], {(): found.memory_used})
-        yield _gauge("ebb_redis_memory_limit_bytes", "Most that it may use; 0: no limit", [], {(): found.memory_limit})
+            yield _gauge("ebb_beat_timestamp_seconds", "When beat last sent a task", sent)
+        yield _gauge("ebb_redis_memory_bytes", "Memory that Redis uses", found.memory_used)
+        yield _gauge("ebb_redis_memory_limit_bytes", "Most that it may use; 0: no limit", found.memory_limit)
         used = usage.read(redis, now)
-        memory = {(name,): float(one.memory_bytes) for name, one in used.items()}
-        yield _gauge("ebb_worker_memory_bytes", "Memory of a worker with its children", ["worker"], memory)
-        cpu = {(name,): one.cpu_seconds for name, one in used.items()}
-        yield _counter("ebb_worker_cpu_seconds", "CPU time of a worker with its children", ["worker"], cpu)
+        memory = {name: one.memory_bytes for name, one in used.items()}
+        yield _gauge("ebb_worker_memory_bytes", "Memory of a worker with its children", memory, "worker")
+        cpu = {name: one.cpu_seconds for name, one in used.items()}
+        yield _counter("ebb_worker_cpu_seconds", "CPU time of a worker with its children", cpu, "worker")
 
     def _counted(self) -> Iterator[Metric]:
         regrets = sum(signals.counted(self._door.redis, signals.REGRETS).values())
-        said = "Questions whose best answer had ended by itself and lies in deep memory"
-        yield _counter("ebb_regrets", said, [], {(): regrets})
-        failures = {(task,): n for task, n in signals.counted(self._door.redis, signals.FAILURES).items()}
-        yield _counter("ebb_task_failures", "Tasks that failed for another reason than their input", ["task"], failures)
+        yield _counter(
+            "ebb_regrets", "Questions whose best answer had ended by itself and lies in deep memory", regrets
+        )
+        failures = signals.counted(self._door.redis, signals.FAILURES)
+        yield _counter("ebb_task_failures", "Tasks that failed for another reason than their input", failures, "task")
 
     def _pause(self) -> Iterator[Metric]:
         found = embedder_pause.state(self._door.redis)
-        yield _gauge(
-            "ebb_embedder_pause_seconds",
-            "For how long the embedder is not asked any more, because it did not answer; 0 while it is",
-            [],
-            {(): found.seconds},
-        )
-        yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", [], {(): found.failures})
+        said = "For how long the embedder is not asked any more, because it did not answer; 0 while it is"
+        yield _gauge("ebb_embedder_pause_seconds", said, found.seconds)
+        yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", found.failures)
 
     def _timings(self) -> Iterator[Metric]:
         recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])
@@ -148,45 +133,38 @@ class _System:
 def _facts(measured: dict[str, Any]) -> Iterator[Metric]:
     for label in ("tiers", "fidelity"):
         name = label.removesuffix("s")
-        values = {(one,): count for one, count in measured[label].items()}
-        yield _gauge(f"ebb_facts_by_{name}", f"Live facts by {name}", [name], values)
-    forgotten = {(reason,): count for reason, count in measured["forgotten"].items()}
-    yield _gauge("ebb_forgotten_facts", "Tombstones by reason", ["reason"], forgotten)
+        yield _gauge(f"ebb_facts_by_{name}", f"Live facts by {name}", measured[label], name)
+    yield _gauge("ebb_forgotten_facts", "Tombstones by reason", measured["forgotten"], "reason")
     # workers of an earlier version measure neither
-    yield _gauge("ebb_held_facts", "Facts that the forget limit keeps", [], {(): measured.get("held", 0)})
-    yield _gauge("ebb_database_bytes", "Bytes of the database", [], {(): measured.get("bytes", 0)})
-    yield _gauge("ebb_due_facts", "Facts that a pass would take now", [], {(): measured["due"]})
-    yield _gauge(
-        "ebb_oldest_due_seconds", "For how long the first of them is due", [], {(): measured["oldest_due_seconds"]}
-    )
-    yield _gauge("ebb_measured_timestamp_seconds", "When the database said all this", [], {(): measured["at"]})
+    yield _gauge("ebb_held_facts", "Facts that the forget limit keeps", measured.get("held", 0))
+    yield _gauge("ebb_database_bytes", "Bytes of the database", measured.get("bytes", 0))
+    yield _gauge("ebb_due_facts", "Facts that a pass would take now", measured["due"])
+    yield _gauge("ebb_oldest_due_seconds", "For how long the first of them is due", measured["oldest_due_seconds"])
+    yield _gauge("ebb_measured_timestamp_seconds", "When the database said all this", measured["at"])
 
 
 def _passes(measured: dict[str, Any]) -> Iterator[Metric]:
     last = measured["last_pass"]
     if last is not None:
-        yield _gauge("ebb_pass_seconds", "The last pass, from its plan to its end", [], {(): last["seconds"]})
-        yield _gauge("ebb_pass_work_seconds", "What its tasks worked together", [], {(): last["worked_ms"] / 1000})
-        yield _gauge("ebb_pass_timestamp_seconds", "When it ended", [], {(): last["at"]})
+        yield _gauge("ebb_pass_seconds", "The last pass, from its plan to its end", last["seconds"])
+        yield _gauge("ebb_pass_work_seconds", "What its tasks worked together", last["worked_ms"] / 1000)
+        yield _gauge("ebb_pass_timestamp_seconds", "When it ended", last["at"])
 
 
 def _replicas(measured: dict[str, dict[str, float]]) -> Iterator[Metric]:
     if measured:
-        lag = {(name,): one["seconds"] for name, one in measured.items()}
-        yield _gauge("ebb_replica_lag_seconds", "By how much a replica was behind at its last answer", ["replica"], lag)
-        readable = {(name,): float(one["readable"]) for name, one in measured.items()}
-        yield _gauge("ebb_replica_readable", "Whether reads go to a replica", ["replica"], readable)
+        lag = {name: one["seconds"] for name, one in measured.items()}
+        yield _gauge("ebb_replica_lag_seconds", "By how much a replica was behind at its last answer", lag, "replica")
+        readable = {name: float(one["readable"]) for name, one in measured.items()}
+        yield _gauge("ebb_replica_readable", "Whether reads go to a replica", readable, "replica")
 
 
-def _gauge(name: str, said: str, labels: list[str], values: Mapping[Any, float]) -> GaugeMetricFamily:
-    gauge = GaugeMetricFamily(name, said, labels=labels)
-    for label, value in values.items():
-        gauge.add_metric(list(label), value)
-    return gauge
+def _family(kind: Any, name: str, said: str, values: float | Mapping[str, float], label: str = "") -> Metric:
+    """Return a metric with one value, or with one for each value of a label."""
+    found: GaugeMetricFamily | CounterMetricFamily = kind(name, said, labels=[label] if label else [])
+    for own, value in values.items() if isinstance(values, Mapping) else [("", values)]:
+        found.add_metric([own] if label else [], value)
+    return found
 
 
-def _counter(name: str, said: str, labels: list[str], values: Mapping[Any, float]) -> CounterMetricFamily:
-    counter = CounterMetricFamily(name, said, labels=labels)
-    for label, value in values.items():
-        counter.add_metric(list(label), value)
-    return counter
+_gauge, _counter = partial(_family, GaugeMetricFamily), partial(_family, CounterMetricFamily)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import httpx2
 import numpy as np
+from ebb.contract.operation import BATCH_SECONDS
 
 from api.client import Client
-from api.transport import BATCH_SECONDS
 from tests.benchmarks import charts, figures, machine, texts
 from tests.benchmarks.figures import Answers, console
 from tests.soak import bloat, judging, sampling

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
+from ebb.contract.operation import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS
 from uuid_utils.compat import uuid7
 
 from api.client import Client
-from api.transport import BATCH_SECONDS, RECALL_SECONDS, STORE_SECONDS, Answer
+from api.transport import Answer
 from tests.soak.clock import Clock
 from workers.errors import InvalidInputError
 

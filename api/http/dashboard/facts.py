@@ -25,7 +25,7 @@ FILTERS = ("tag", "category", "entity", "session", "source", "role", "tier")
 def facts(
     request: Request,
     memory: Reading,
-    before: Annotated[UUID | None, Query()] = None,
+    before: UUID | None = None,
     query: Annotated[str, Query(max_length=8_000)] = "",
 ) -> HTMLResponse:
     """Show a page of live facts that match the filters or a query; this does not count as use."""
@@ -47,7 +47,7 @@ def timeline(
     memory: Reading,
     entity: Annotated[str, Query(max_length=LONGEST_FIELD)] = "",
     key: Annotated[str, Query(max_length=LONGEST_FIELD)] = "",
-    cursor: Annotated[str, Query()] = "",
+    cursor: str = "",
 ) -> HTMLResponse:
     """Show the values of a property of an entity over time."""
     asked = {"entity": entity.strip(), "key": key.strip()}

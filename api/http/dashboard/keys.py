@@ -14,16 +14,14 @@ from fastapi import Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse
 from uuid_utils.compat import uuid7
 
-from api.http.dashboard.actions import OWN_FORM, back
 from api.http.dashboard.rendering import page, router
+from api.http.dashboard.review import OWN_FORM, back
 from api.http.dashboard.visitors import Reading, start_session
 from api.http.dispatch import Session
-from api.http.door import Door, door_of
+from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
-from api.transport import AWAY
 from workers.coordination import bulk, key_ring, outbox, shares, signals
 from workers.coordination.key_ring import SCOPES
-from workers.coordination.redis import explain
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.settings import PREFIX, Settings
@@ -132,10 +130,8 @@ def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
     Raises:
         NotFoundError: the namespace has no such key.
     """
-    try:
+    with reaching_redis():
         keys = {key.id: key for key in key_ring.of_namespace(door.redis, namespace)}
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
     if id_ not in keys:
         raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}.")
     return keys[id_].scopes
@@ -167,7 +163,7 @@ def _page(
     request: Request, memory: Session, *, made: Mapping[str, Any] | None = None, first: bool = False
 ) -> HTMLResponse:
     door, scopes = door_of(request).of(memory.namespace), memory.caller.scopes
-    try:
+    with reaching_redis():
         now = door.client.seconds()
         found = key_ring.of_namespace(door.redis, memory.namespace)
         content: dict[str, Any] = {
@@ -176,8 +172,6 @@ def _page(
             "limits": _limits(door, memory.namespace, now),
             "lanes": _lanes(door) if "system" in scopes else [],
         }
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
     own = {scope: PURPOSES[scope] for scope in SCOPES if scope in scopes}
     content["expiries"] = {days: said for days, said in EXPIRIES.items() if _ends_before(memory, days)}
     return page(request, "keys.html", made=made, first=first, new_id=uuid7(), scopes=own, **content)

@@ -9,12 +9,9 @@ from fastapi.responses import HTMLResponse
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
-from api.http.door import Door, door_of
-from api.transport import AWAY
+from api.http.door import Door, door_of, reaching_redis
 from workers.coordination import outbox, signals, timings
-from workers.coordination.redis import explain
 from workers.coordination.timings import Histogram
-from workers.errors import UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 
 routes = router()
@@ -97,7 +94,7 @@ def figures(door: Door) -> dict[str, Any]:
     Raises:
         UnavailableError: Redis does not answer.
     """
-    try:
+    with reaching_redis():
         alive = signals.live_workers(door.redis, door.client.seconds())
         return {
             "queues": [
@@ -108,8 +105,6 @@ def figures(door: Door) -> dict[str, Any]:
             "lag": lag(timings.read(door.redis).get(timings.WRITE)),
             "flower_url": door.settings.flower_url,
         }
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
 
 
 def kept_up(found: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -39,15 +39,15 @@ RULES = {
 def recall(
     request: Request,
     memory: Reading,
-    query: Annotated[str, Query()] = "",
+    query: str = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 10,
-    tag: Annotated[str, Query()] = "",
-    category: Annotated[str, Query()] = "",
-    role: Annotated[str, Query()] = "",
-    as_of: Annotated[str, Query()] = "",
-    min_relevance: Annotated[str, Query()] = "",
-    deep: Annotated[str, Query()] = "",
-    why: Annotated[str, Query()] = "",
+    tag: str = "",
+    category: str = "",
+    role: str = "",
+    as_of: str = "",
+    min_relevance: str = "",
+    deep: str = "",
+    why: str = "",
 ) -> HTMLResponse:
     """Run a query that does not count as use; `why` explains the score of one fact, recalled or not."""
     texts = {"tag": tag, "category": category, "role": role, "as_of": as_of, "min_relevance": min_relevance}

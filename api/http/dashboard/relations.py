@@ -137,9 +137,9 @@ Which = Literal["all", "used", "decayed"]
 def relations(
     request: Request,
     memory: Reading,
-    show: Annotated[Which, Query()] = "all",
+    show: Which = "all",
     entity: Annotated[str, Query(max_length=1024)] = "",
-    cursor: Annotated[str | None, Query()] = None,
+    cursor: str | None = None,
 ) -> HTMLResponse:
     """Show a page of relations, strongest first: all of them, or those of one entity."""
     name = " ".join(entity.split())

@@ -1,19 +1,25 @@
-"""Pages of decisions: forgotten facts, held facts, contradictions; and last contexts."""
+"""Pages of decisions (forgotten and held facts, contradictions, last contexts), and actions on facts.
 
+Actions are handlers of forms, which need the scope `write` and the page's token.
+"""
+
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, get_args
+from http import HTTPStatus
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlencode
+from uuid import UUID
 
 from ebb.contract.values import MOST_RESULTS, Reason
-from fastapi import Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import Depends, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from api.http.dashboard.rendering import page, router
-from api.http.dashboard.visitors import Reading
-from api.http.door import door_of
-from api.transport import AWAY
+from api.http.dashboard.visitors import FORM, Reading, check_token, here
+from api.http.dispatch import Session
+from api.http.door import door_of, reaching_redis
 from workers.coordination import contexts
-from workers.coordination.redis import explain
-from workers.errors import UnavailableError
+from workers.errors import InvalidInputError
 
 routes = router()
 
@@ -25,25 +31,19 @@ REASONS = get_args(Reason)
 def forgotten(
     request: Request,
     memory: Reading,
-    reason: Annotated[str, Query()] = "",
-    cursor: Annotated[str, Query()] = "",
+    reason: str = "",
+    cursor: str = "",
 ) -> HTMLResponse:
     """Show forgotten facts, newest first; those forgotten on request only with the scope write."""
     given: dict[str, Any] = {name: one for name, one in (("reason", reason), ("cursor", cursor)) if one}
     found = memory.forgotten(limit=ROWS, asked="write" in memory.caller.scopes, **given)
     held = memory.held(limit=ROWS) if not given else {"held": [], "total": 0}
-    content: dict[str, Any] = {
-        "found": found,
-        "held": held,
-        "reason": reason,
-        "reasons": REASONS,
-        "later": bool(cursor),
-    }
-    return page(request, "forgotten.html", **content)
+    shown: dict[str, Any] = {"found": found, "held": held, "reason": reason, "reasons": REASONS, "later": bool(cursor)}
+    return page(request, "forgotten.html", **shown)
 
 
 @routes.get("/dashboard/contradictions")
-def contradictions(request: Request, memory: Reading, cursor: Annotated[str, Query()] = "") -> HTMLResponse:
+def contradictions(request: Request, memory: Reading, cursor: str = "") -> HTMLResponse:
     """Show pairs of facts with different values for one entity and key."""
     found = memory.contradictions(limit=ROWS, **({"cursor": cursor} if cursor else {}))
     return page(request, "contradictions.html", found=found, later=bool(cursor))
@@ -54,10 +54,104 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
     """Show the recent questions of agents and the facts that they got."""
     door = door_of(request)
     since = (datetime.now(UTC) - timedelta(hours=door.settings.last_contexts_hours)).timestamp()
-    try:
+    with reaching_redis():
         found = contexts.latest(door.of(memory.namespace).redis, memory.namespace, since)
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]
     texts = {one["id"]: one["text"] for one in (memory.facts(ids=ids)["facts"] if ids else ())}
     return page(request, "contexts.html", found=found, texts=texts, hours=door.settings.last_contexts_hours)
+
+
+Text = Annotated[str, Form()]
+Next = Annotated[str, Form(alias="next")]
+
+
+def writing(memory: Reading) -> Session:
+    """Return the client of a visitor who may write.
+
+    Raises:
+        RefusedError: the visitor's key lacks the scope.
+    """
+    memory.caller.check("write")
+    return memory
+
+
+Writing = Annotated[Session, Depends(writing)]
+OWN_FORM = [*FORM, Depends(check_token)]
+
+
+def _unedit(memory: Session, id_: str) -> None:
+    """Undo the last edit of a fact."""
+    events = memory.history(id_, links=False)["events"]
+    was = next((event["details"]["was"] for event in reversed(events) if event["what"] == "edited"), None)
+    if was is None:
+        raise InvalidInputError("This fact was not edited, so there is nothing to undo.")
+    memory.edit(id_, **was)
+
+
+ACTIONS: Mapping[str, Callable[[Session, str], Any]] = {
+    "forget": lambda memory, id_: memory.forget([id_]),
+    "restore": lambda memory, id_: memory.restore([id_]),
+    "pin": lambda memory, id_: memory.pin(id_),
+    "unpin": lambda memory, id_: memory.pin(id_, off=True),
+    "unedit": _unedit,
+    "keep": lambda memory, id_: memory.keep([id_]),
+    "let-go": lambda memory, id_: memory.let_go([id_]),
+}
+Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"]
+
+
+@routes.post("/dashboard/facts/{id}/{action}", dependencies=OWN_FORM)
+def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:  # noqa: A002
+    """Perform an action on a fact and redirect to the page."""
+    ACTIONS[action](memory, str(id))
+    return back(next_, action, str(id))
+
+
+@routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
+def edit(
+    memory: Writing,
+    id: UUID,  # noqa: A002 - the contract's name
+    tags: Text = "",
+    category: Text = "",
+    entity: Text = "",
+    key: Text = "",
+    value: Text = "",
+    importance: Text = "",
+    decay_class: Text = "",
+    valid_until: Text = "",
+    next_: Next = "/dashboard/facts",
+) -> RedirectResponse:
+    """Edit the fields of a fact; empty ones are removed."""
+    texts = {"category": category, "entity": entity, "key": key, "value": value, "valid_until": valid_until}
+    changes: dict[str, Any] = {name: text.strip() or None for name, text in texts.items()}
+    changes["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    if importance.strip():
+        changes["importance"] = _number(importance)
+    if decay_class:
+        changes["decay_class"] = decay_class
+    done = memory.edit(str(id), **changes)
+    return back(next_, "edit" if done["action"] == "updated" else "", str(id))
+
+
+@routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
+def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUID, Form()], both: Text = "") -> Any:
+    """Resolve a contradiction: one fact supersedes the other, or both are accepted."""
+    if both:
+        memory.resolve(str(keep), str(other), both=True)
+    else:
+        memory.resolve(str(other), keep=str(keep))
+    return back("/dashboard/contradictions", "both" if both else "resolve", str(other))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInputError(f"importance: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
+
+
+def back(path: str, action: str, id_: str) -> RedirectResponse:
+    """Redirect to a page of the dashboard, which shows what was done to a fact or a key."""
+    path = here(path)
+    said = urlencode({"done": action, "fact": id_}) if action else ""
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{said}" if said else path, HTTPStatus.SEE_OTHER)

@@ -12,11 +12,9 @@ from fastapi.security import HTTPAuthorizationCredentials
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
 from api.http.dashboard.rendering import COOKIES, SESSION, form_token, page, router
 from api.http.dispatch import Session, SessionOfTasks
-from api.http.door import Door, door_of
+from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
-from api.transport import AWAY
 from workers.coordination import key_ring, signals
-from workers.coordination.redis import explain
 from workers.errors import UnavailableError
 from workers.queues import RECALL
 from workers.validation import namespace_name
@@ -60,7 +58,6 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
     return SessionOfTasks(door, who, timeout=PAGE_SECONDS)
 
 
-Visitor = Annotated[Caller, Depends(visitor)]
 Reading = Annotated[Session, Depends(session)]
 
 
@@ -89,19 +86,15 @@ def _signed_in(request: Request) -> str | None:
     token, door = request.cookies.get(SESSION), door_of(request)
     if not token:
         return None
-    try:
+    with reaching_redis():
         digest = key_ring.session_key(door.redis, token)
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
     return (digest or ENDED) if door.look_up(digest).any_key else None
 
 
 def _check_workers(door: Door) -> None:
     """Raise `UnavailableError` at once if no worker runs."""
-    try:
+    with reaching_redis():
         queues = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
-    except AWAY as error:
-        raise UnavailableError(explain(error)) from None
     if RECALL not in queues:
         raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
 
@@ -113,7 +106,7 @@ FORM = [Depends(check_origin)]
 
 
 @routes.get("/dashboard/sign-in")
-def ask(request: Request, next: Annotated[str, Query()] = "/") -> HTMLResponse:  # noqa: A002 - the usual name
+def ask(request: Request, next: str = "/") -> HTMLResponse:  # noqa: A002 - the usual name
     """Show the form for a key."""
     return page(request, "sign_in.html", said="", next=here(next))
 
