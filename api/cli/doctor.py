@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from api.client import Client
     from workers.context import Context
     from workers.settings import Settings
+    from workers.storage.connection import Connection
 
 LATE_SECONDS = 300.0
 """Older writes in the outbox are late."""
@@ -95,13 +96,8 @@ def _schema(settings: "Settings", _: "Client") -> str:
 
 
 def _replicas(settings: "Settings", _: "Client") -> str:
-    from workers.context import Context  # noqa: PLC0415 - see _database
-
-    context = Context(settings)
-    try:
+    with _context(settings) as context:
         found = context.replicas.look() if context.replicas else []
-    finally:
-        context.close()
     said = "; ".join(map(str, found))
     if any(one.fault for one in found):
         raise UnavailableError(f"{said}. The primary answers instead.")
@@ -109,17 +105,31 @@ def _replicas(settings: "Settings", _: "Client") -> str:
 
 
 def _embedder(settings: "Settings", _: "Client") -> str:
-    from workers.context import Context  # noqa: PLC0415
     from workers.embedding import ability  # noqa: PLC0415
     from workers.memory.embed import check_embedder  # noqa: PLC0415
 
-    context = Context(settings)
-    try:
+    with _context(settings) as context:
         _check_pause(context)
         check_embedder(context)
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
-    finally:
-        context.close()
+
+
+@contextlib.contextmanager
+def _context(settings: "Settings") -> "Iterator[Context]":
+    from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
+
+    with contextlib.closing(Context(settings)) as context:
+        yield context
+
+
+def _connections(settings: "Settings") -> "Iterator[Connection]":
+    """Yield a connection to each shard."""
+    from workers.context import Context  # noqa: PLC0415
+    from workers.storage.connection import outside_pool  # noqa: PLC0415
+
+    for _ in Context(settings).each_shard():
+        with outside_pool(settings.database_url) as db:
+            yield db
 
 
 def _check_pause(context: "Context") -> None:
@@ -222,15 +232,12 @@ def _workers(_: "Settings", memory: "Client") -> str:
 
 def _clock(settings: "Settings", __: "Client") -> str:
     """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
-    from workers.context import Context  # noqa: PLC0415
     from workers.storage import limits, server  # noqa: PLC0415
-    from workers.storage.connection import outside_pool  # noqa: PLC0415
 
     waiting: list[str] = []
-    for _ in Context(settings).each_shard():
-        with outside_pool(settings.database_url) as db:
-            shown = server.now(db)
-            waiting += limits.gaps_waiting(db)
+    for db in _connections(settings):
+        shown = server.now(db)
+        waiting += limits.gaps_waiting(db)
     if waiting:
         raise UnavailableError(
             f"no pass came for long, or it jumped: what ended meanwhile is kept in {len(waiting)} namespaces "
@@ -243,14 +250,11 @@ def _clock(settings: "Settings", __: "Client") -> str:
 
 def _held(settings: "Settings", __: "Client") -> str:
     """Return how many facts wait for a decision, which is a warning and not a fault."""
-    from workers.context import Context  # noqa: PLC0415
     from workers.storage import limits  # noqa: PLC0415
-    from workers.storage.connection import outside_pool  # noqa: PLC0415
 
     waiting: dict[str, int] = {}
-    for _ in Context(settings).each_shard():
-        with outside_pool(settings.database_url) as db:
-            waiting |= limits.held_by_namespace(db)
+    for db in _connections(settings):
+        waiting |= limits.held_by_namespace(db)
     if not waiting:
         return "no fact is held by the forget limit"
     named = ", ".join(list(waiting)[:3])

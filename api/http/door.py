@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 from redis import Redis
@@ -14,11 +14,11 @@ from redis import Redis
 from api.client import Client
 from api.http.limits import Turns
 from api.transport import AWAY
-from workers.coordination import key_ring
+from workers.coordination import key_ring, signals
 from workers.coordination.key_ring import Found
 from workers.coordination.redis import explain, open_redis, own_keys
 from workers.errors import BusyError, SettingsError, UnavailableError
-from workers.queues import length_of, route
+from workers.queues import MAINTENANCE, RECALL, STORE, length_of, route
 from workers.settings import Settings
 
 if TYPE_CHECKING:
@@ -142,6 +142,14 @@ class Door:
                 length = length_of(self.broker, queue)
             self.lengths[queue] = (now, length)
         return length
+
+    def lanes(self) -> list[dict[str, Any]]:
+        """Return each queue with its name, length, and number of workers."""
+        alive = signals.live_workers(self.redis, self.client.seconds())
+        return [
+            {"name": queue, "waiting": self.waiting(queue), "workers": sum(queue == own for own, _ in alive)}
+            for queue in (RECALL, STORE, MAINTENANCE)
+        ]
 
     def check(self) -> None:
         """Refuse to listen on another address than loopback without keys.

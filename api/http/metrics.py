@@ -15,7 +15,7 @@ from api.http.monitoring import OK, REQUESTS, UNKNOWN, checks
 from workers.coordination import bulk, embedder_pause, outbox, signals, timings, usage
 from workers.coordination.redis import condition
 from workers.errors import EbbError
-from workers.queues import MAINTENANCE, RECALL, STORE, age_of
+from workers.queues import age_of
 
 routes = APIRouter(tags=["health"])
 
@@ -59,7 +59,8 @@ class _System:
 
     def _waiting(self) -> Iterator[Metric]:
         door, now = self._door, self._door.client.seconds()
-        queues = {queue: door.waiting(queue) for queue in (RECALL, STORE, MAINTENANCE)}
+        lanes = door.lanes()
+        queues = {one["name"]: one["waiting"] for one in lanes}
         yield _gauge("ebb_queue_tasks", "Tasks that wait", queues, "queue")
         ages = {queue: age_of(door.broker, queue, now) for queue in queues}
         yield _gauge("ebb_queue_seconds", "For how long the first of them has waited", ages, "queue")
@@ -69,8 +70,7 @@ class _System:
         yield _gauge("ebb_bulk_bytes", "Their bytes", lane["bytes"])
         yield _gauge("ebb_http_waiting", "Requests that wait for a thread", door.turns.waiting)
         yield _gauge("ebb_limit", "What each namespace may have under way", door.settings.limits, "setting")
-        alive = signals.live_workers(door.redis, now)
-        workers = {queue: sum(queue == own for own, _ in alive) for queue in queues}
+        workers = {one["name"]: one["workers"] for one in lanes}
         yield _gauge("ebb_workers", "Workers that live", workers, "queue")
 
     def _processes(self) -> Iterator[Metric]:

@@ -20,7 +20,7 @@ from api.http.dashboard.visitors import Reading, start_session
 from api.http.dispatch import Session
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
-from workers.coordination import bulk, key_ring, outbox, shares, signals
+from workers.coordination import bulk, key_ring, outbox, shares
 from workers.coordination.key_ring import SCOPES
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
@@ -193,9 +193,5 @@ def _limits(door: Door, namespace: str, now: float) -> list[dict[str, Any]]:
 
 def _lanes(door: Door) -> list[dict[str, Any]]:
     """Return the lanes of work: name, purpose, waiting tasks or batches, and workers."""
-    alive = signals.live_workers(door.redis, door.client.seconds())
-    queues = [
-        {"name": name, "said": said, "waiting": door.waiting(name), "workers": sum(name == own for own, _ in alive)}
-        for name, said in LANES.items()
-    ]
+    queues = [lane | {"said": LANES[lane["name"]]} for lane in door.lanes()]
     return [*queues, {"name": "bulk", "said": BULK, "waiting": bulk.waiting(door.redis)["batches"], "workers": None}]

@@ -10,9 +10,8 @@ from fastapi.responses import HTMLResponse
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 from api.http.door import Door, door_of, reaching_redis
-from workers.coordination import outbox, signals, timings
+from workers.coordination import outbox, timings
 from workers.coordination.timings import Histogram
-from workers.queues import MAINTENANCE, RECALL, STORE
 
 routes = router()
 
@@ -76,9 +75,6 @@ def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
     return _chart(TITLES[name], "", course["at"], lists, tones) | {"now": now, "tones": tones}
 
 
-QUEUES = (RECALL, STORE, MAINTENANCE)
-
-
 @dataclass(frozen=True, slots=True)
 class Lag:
     """Seconds from a write until it can be read, median and 95th percentile; None before the first write."""
@@ -95,12 +91,8 @@ def figures(door: Door) -> dict[str, Any]:
         UnavailableError: Redis does not answer.
     """
     with reaching_redis():
-        alive = signals.live_workers(door.redis, door.client.seconds())
         return {
-            "queues": [
-                {"name": queue, "waiting": door.waiting(queue), "workers": sum(queue == own for own, _ in alive)}
-                for queue in QUEUES
-            ],
+            "queues": door.lanes(),
             "outbox": outbox.size(door.redis),
             "lag": lag(timings.read(door.redis).get(timings.WRITE)),
             "flower_url": door.settings.flower_url,
