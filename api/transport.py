@@ -26,14 +26,7 @@ from workers.clock import Clock, with_deadline
 from workers.coordination import idempotency, outbox, shares, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
-from workers.errors import (
-    EbbError,
-    InvalidInputError,
-    LateError,
-    OlderWorkersError,
-    TaskFailedError,
-    UnavailableError,
-)
+from workers.errors import EbbError, InvalidInputError, LateError, OlderWorkersError, TaskFailedError, UnavailableError
 from workers.queues import LSN, SENT_AT, configuration
 
 UNASKED = 16

@@ -21,8 +21,7 @@ PATIENCE_SECONDS = 5.0
 
 def index(
     folder: Annotated[
-        Path | None,
-        typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR"),
+        Path | None, typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR")
     ] = None,
     name: Annotated[str | None, typer.Option("--as", help="What paths begin with; else the folder's own name.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and follow every change until Ctrl-C.")] = False,

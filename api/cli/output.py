@@ -116,12 +116,7 @@ def bar(unit: str) -> Iterator[Any]:
     """Yield a function that updates a progress bar on stderr, shown on terminals only."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (
-        TextColumn("{task.fields[count]} " + unit),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.fields[count]} " + unit), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, count=0)
         yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)

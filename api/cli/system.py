@@ -35,8 +35,7 @@ def up(
     detach: Annotated[bool, typer.Option("--detach", help="Return when ready; stop with `ebb down`.")] = False,
     home: output.HomeFolder = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, max=1024, help="Processes that store and recall; else one a core, at least 2."),
+        int | None, typer.Option(min=1, max=1024, help="Processes that store and recall; else one a core, at least 2.")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower.")] = 5555,
     api_port: Annotated[

@@ -138,10 +138,7 @@ def _forgotten_at(record: Record, at_last: str, now: datetime) -> str | None:
 
 
 AGENT_FILES = {"letta": letta, "cogx": cogx}
-PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {
-    "openmemory": _from_openmemory,
-    "mem0": _from_mem0,
-}
+PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {"openmemory": _from_openmemory, "mem0": _from_mem0}
 
 
 def _given(fact: Mapping[str, Any]) -> dict[str, Any]:

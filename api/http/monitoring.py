@@ -72,9 +72,7 @@ def _describe(span: "Span | None", scope: Scope, status: int) -> None:
         route = getattr(scope.get("route"), "path", "none")
         namespace = getattr(scope.get("state", {}).get("caller"), "namespace", "")
         span.update_name(f"{scope['method']} {route}")
-        span.set_attributes(
-            {"http.route": route, "http.response.status_code": status, "ebb.namespace": namespace},
-        )
+        span.set_attributes({"http.route": route, "http.response.status_code": status, "ebb.namespace": namespace})
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             tracing.fail(span, str(status))
 

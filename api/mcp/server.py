@@ -76,10 +76,7 @@ def _timeline(memory: Client, entity: str, key: str = "") -> Answer:
 
 
 RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {
-    prefix: (
-        read,
-        ResourceTemplate(uri_template=prefix + part, name=name, description=said, mime_type=MEDIA_TYPE),
-    )
+    prefix: (read, ResourceTemplate(uri_template=prefix + part, name=name, description=said, mime_type=MEDIA_TYPE))
     for prefix, part, name, said, read in (
         ("ebb://fact/", "{id}", "fact", "A fact as it is, and what happened to it.", _fact),
         ("ebb://entity/", "{name}", "profile", "What is known of a person or thing, and its relations.", _entity),

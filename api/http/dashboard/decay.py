@@ -89,10 +89,7 @@ COUNTED = {
 
 @routes.get("/dashboard/runs")
 def runs(
-    request: Request,
-    memory: Reading,
-    before: Annotated[Instant | None, Query()] = None,
-    everywhere: bool | None = None,
+    request: Request, memory: Reading, before: Annotated[Instant | None, Query()] = None, everywhere: bool | None = None
 ) -> HTMLResponse:
     """Show the latest passes; the counts of those over all namespaces need the scope `system`."""
     whole = "system" in memory.caller.scopes

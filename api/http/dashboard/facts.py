@@ -23,10 +23,7 @@ FILTERS = ("tag", "category", "entity", "session", "source", "role", "tier")
 
 @routes.get("/dashboard/facts")
 def facts(
-    request: Request,
-    memory: Reading,
-    before: UUID | None = None,
-    query: Annotated[str, Query(max_length=8_000)] = "",
+    request: Request, memory: Reading, before: UUID | None = None, query: Annotated[str, Query(max_length=8_000)] = ""
 ) -> HTMLResponse:
     """Show a page of live facts that match the filters or a query; this does not count as use."""
     asked = {name: request.query_params.get(name, "").strip() for name in FILTERS} | {"query": query.strip()}

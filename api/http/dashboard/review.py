@@ -28,12 +28,7 @@ REASONS = get_args(Reason)
 
 
 @routes.get("/dashboard/forgotten")
-def forgotten(
-    request: Request,
-    memory: Reading,
-    reason: str = "",
-    cursor: str = "",
-) -> HTMLResponse:
+def forgotten(request: Request, memory: Reading, reason: str = "", cursor: str = "") -> HTMLResponse:
     """Show forgotten facts, newest first; those forgotten on request only with the scope write."""
     given: dict[str, Any] = {name: one for name, one in (("reason", reason), ("cursor", cursor)) if one}
     found = memory.forgotten(limit=ROWS, asked="write" in memory.caller.scopes, **given)

@@ -12,12 +12,7 @@ from typing import Any
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.messages import (
-    BaseMessage,
-    convert_to_openai_messages,
-    message_to_dict,
-    messages_from_dict,
-)
+from langchain_core.messages import BaseMessage, convert_to_openai_messages, message_to_dict, messages_from_dict
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 

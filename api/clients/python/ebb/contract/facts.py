@@ -170,8 +170,7 @@ class Stored(Lives):
 
     id: Annotated[UUID, Field(examples=[EXAMPLE_ID])]
     action: Annotated[
-        str,
-        Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten"),
+        str, Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten")
     ]
     embedded: Annotated[
         bool, Field(description="whether it has its vector; without, it is found by its words until it has")

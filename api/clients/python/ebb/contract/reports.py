@@ -78,8 +78,7 @@ class ShowForecast(Timed):
         Annotated[int, Field(ge=0, le=100), Whole], Field(description="facts listed for each day and change")
     ] = 3
     set: Annotated[
-        Names | None,
-        Field(description="settings as they would be: cold_threshold=0.35, confidenceDecay.halfLife=60 …"),
+        Names | None, Field(description="settings as they would be: cold_threshold=0.35, confidenceDecay.halfLife=60 …")
     ] = None
     ending: Annotated[
         Ahead | None, Field(description="also list the facts that end within so many days, as 7 or `7d`")

@@ -174,8 +174,7 @@ class Outcome(Answer):
 
     id: UUID
     action: Annotated[
-        str,
-        Field(description="forgotten, purged, restored, unchanged, unknown, refused, or in a dry run matching"),
+        str, Field(description="forgotten, purged, restored, unchanged, unknown, refused, or in a dry run matching")
     ]
     error: Annotated[str | None, Field(description="why it was refused")] = None
     text: Annotated[str | None, Field(description="the beginning of its text, if a subject was forgotten")] = None

@@ -7,14 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BeforeValidator,
-    Field,
-    FiniteFloat,
-    WithJsonSchema,
-)
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, FiniteFloat, WithJsonSchema
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 BEYOND_CALENDAR = re.compile(r"\d{5,}-")
