@@ -96,26 +96,22 @@ def branch(
         raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
     if name is not None and namespace is not None:
         raise typer.BadParameter("give the namespace once: as NAME, or with -n")
+    say: Callable[[dict[str, Any]], None]
     with client(home, name or namespace) as memory:
         if show:
-            found = memory.perform(BRANCHES, {"everywhere": everywhere})
-            _print_answer(found, _list, as_json=as_json)
+            answer, say = memory.perform(BRANCHES, {"everywhere": everywhere}), _list
         elif drop:
             every = memory.perform(BRANCHES, {"everywhere": True})["branches"]
             meant = [one for one in every if _is_meant(one, memory.namespace, older)]
             output.confirm(output.ERASE, sum(one["facts"] for one in meant), yes=yes, as_json=as_json)
-            _print_answer(memory.perform(DROP_BRANCH, {"older": older}), _say_dropped, as_json=as_json)
+            answer, say = memory.perform(DROP_BRANCH, {"older": older}), _say_dropped
         else:
             with output.spinner("every fact is copied …"):
-                done = memory.perform(BRANCH, {"older": older})
-            _print_answer(done, _say_made, as_json=as_json)
-
-
-def _print_answer(answer: dict[str, Any], show: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
+                answer, say = memory.perform(BRANCH, {"older": older}), _say_made
     if as_json:
         output.print_json(answer)
     else:
-        show(answer)
+        say(answer)
 
 
 def _say_made(done: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from api.cli import command_line
-from api.http.app import make_app
+from api.http import make_app
 from api.mcp.tools import TOOLS
 from workers.coordination import signals, usage
 

@@ -8,7 +8,7 @@ from ebb.contract.operation import EXAMPLE_ID, Answer, Operation, operations
 from ebb.contract.retention import Forgot
 from ebb.methods import Method, Operations
 
-from api.http.app import make_app
+from api.http import make_app
 from tests.write_methods import FILE, stub
 
 

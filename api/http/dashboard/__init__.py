@@ -15,7 +15,6 @@ Errors need no code: an `EbbError` is shown as a page with its status. Styles ar
 """
 
 from api.http.dashboard import (
-    decay,
     facts,
     help_pages,
     keys,
@@ -27,5 +26,5 @@ from api.http.dashboard import (
     visitors,
 )
 
-PAGES = (overview, facts, playground, decay, relations, review, keys, visitors, help_pages, rendering)
+PAGES = (overview, facts, playground, relations, review, keys, visitors, help_pages, rendering)
 """Modules of routes; the last one answers all other addresses."""

@@ -98,16 +98,7 @@ def elapsed(run: Mapping[str, Any]) -> str:
     return DASH if began is None or ended is None else milliseconds((ended - began).total_seconds() * 1_000)
 
 
-FILTERS: dict[str, Callable[..., Any]] = {
-    "with_code": with_code,
-    "number": number,
-    "share": share,
-    "milliseconds": milliseconds,
-    "span": span,
-    "elapsed": elapsed,
-    "when": when,
-    "ago": ago,
-}
+FILTERS = (with_code, number, share, milliseconds, span, elapsed, when, ago)
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +160,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= FILTERS
+TEMPLATES.filters |= {one.__name__: one for one in FILTERS}
 
 ADVICE = {
     HTTPStatus.FORBIDDEN: "Sign in with a key that may do this, or open the dashboard at 127.0.0.1.",
