@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 import redis
-from ebb import Memory, tracing
+from ebb import Memory, headers
 from ebb.contract.facts import Store
 from live_api import serving
 from live_system import LiveSystem, eventually
@@ -146,7 +146,7 @@ def test_a_task_sent_by_name_and_what_it_sends_are_in_the_callers_trace(
 ) -> None:
     def recall() -> None:
         arguments = {"query": "Where is the spare key?", "namespace": namespace}
-        result = traced.control.send_task("memory.recall", kwargs=arguments, headers=tracing.headers())
+        result = traced.control.send_task("memory.recall", kwargs=arguments, headers=headers.of_trace())
         assert result.get()["results"]
 
     with traced.client(namespace) as client:
@@ -181,7 +181,7 @@ def test_a_write_whose_message_was_lost_is_in_the_callers_trace(
 ) -> None:
     def accept_and_lose() -> None:
         given = {"text": SECRET, "namespace": namespace}
-        entry = outbox.Entry(str(uuid4()), "memory.store", given, 0.0, namespace=namespace, trace=tracing.headers())
+        entry = outbox.Entry(str(uuid4()), "memory.store", given, 0.0, namespace=namespace, trace=headers.of_trace())
         outbox.put(traced.own_keys, entry)
 
     with tracer.start_as_current_span("caller") as caller:
@@ -223,7 +223,7 @@ def test_a_failed_task_names_its_error_and_quotes_nothing(
 ) -> None:
     def fail() -> None:
         arguments = {"text": SECRET, "tags": [SECRET * 20], "namespace": namespace}
-        result = traced.control.send_task("memory.store", kwargs=arguments, headers=tracing.headers())
+        result = traced.control.send_task("memory.store", kwargs=arguments, headers=headers.of_trace())
         with pytest.raises(Exception, match="tags"):
             result.get()
 
