@@ -118,7 +118,7 @@ def undisturbed(database_url: str, copy_of: Callable[[], str]) -> tuple[dict[str
 
 def without_startup_prune(system: LiveSystem) -> None:
     """Suppress the prune at startup, which would forget as of today while the comparison uses NOW."""
-    system.own_keys.set(signals.STARTED, "another worker")
+    system.own_keys.set(f"{signals.BEGUN}:start", "another worker")
 
 
 def processed(system: LiveSystem) -> int:

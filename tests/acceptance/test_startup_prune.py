@@ -38,7 +38,7 @@ def test_workers_that_start_together_prune_once(idle: LiveSystem) -> None:
     expired_while_nothing_ran(idle)
     answer = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get()
     assert "another worker" in answer["skipped"]
-    idle.own_keys.delete(signals.STARTED)
+    idle.own_keys.delete(f"{signals.BEGUN}:start")
     again = idle.send("decay.prune", {"soft": False, "startup": True, "everywhere": True}).get()
     assert again["expired"] + again["deleted"] == 3
 

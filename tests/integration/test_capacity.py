@@ -12,7 +12,6 @@ from workers.core.value import Standing, rank
 from workers.decay import forecast
 from workers.storage import capacity
 from workers.storage.connection import transaction
-from workers.tasks import answers
 
 LIVE = "select count(*) from facts where forgotten_at is null"
 GONE = "select id from facts where forgotten_reason = 'crowded'"
@@ -106,7 +105,7 @@ def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) 
     memory.choose({"capacity.facts": 25})
     ahead = forecast.forecast(memory.context, "default", 6, day(0))
     assert [one.counts["crowded"] for one in ahead] == [8, 6, 1, 0, 0, 0]
-    assert [one["forgotten"] for one in answers.forecast(ahead)["days"]] == [8, 6, 1, 0, 0, 0]
+    assert [one.answer.forgotten for one in ahead] == [8, 6, 1, 0, 0, 0]
     totals = forecast.totals(memory.context, "default", ahead)
     assert (totals.facts, totals.forgotten) == (25, 15)
     assert totals.bytes_freed > 15 * 500
