@@ -10,13 +10,13 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import Depends, Form, Request, Response
+from fastapi import Form, Request, Response
 from fastapi.responses import HTMLResponse
 from uuid_utils.compat import uuid7
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.review import OWN_FORM, back
-from api.http.dashboard.visitors import Reading, start_session
+from api.http.dashboard.visitors import Administering, start_session
 from api.http.dispatch import Session
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
@@ -47,19 +47,6 @@ TOKEN, BY_KEY = "access token", "use an API key with the scope admin, or `ebb ke
 EARLIER = "choose an earlier end, or ask for a key that lasts longer"
 
 Expires = Annotated[Literal["", "7", "30", "90", "365"], Form()]
-
-
-def administering(memory: Reading) -> Session:
-    """Return the client of a visitor who may manage keys.
-
-    Raises:
-        RefusedError: the visitor's key lacks the scope.
-    """
-    memory.caller.check("admin")
-    return memory
-
-
-Administering = Annotated[Session, Depends(administering)]
 
 
 @routes.get("/dashboard/keys")

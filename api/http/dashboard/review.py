@@ -15,7 +15,7 @@ from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from api.http.dashboard.rendering import page, router
-from api.http.dashboard.visitors import FORM, Reading, check_token, here
+from api.http.dashboard.visitors import FORM, Reading, Writing, check_token, here
 from api.http.dispatch import Session
 from api.http.door import door_of, reaching_redis
 from workers.coordination import contexts
@@ -60,17 +60,6 @@ Text = Annotated[str, Form()]
 Next = Annotated[str, Form(alias="next")]
 
 
-def writing(memory: Reading) -> Session:
-    """Return the client of a visitor who may write.
-
-    Raises:
-        RefusedError: the visitor's key lacks the scope.
-    """
-    memory.caller.check("write")
-    return memory
-
-
-Writing = Annotated[Session, Depends(writing)]
 OWN_FORM = [*FORM, Depends(check_token)]
 
 

@@ -15,6 +15,7 @@ from api.http.dispatch import Session, SessionOfTasks
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
 from workers.coordination import key_ring, signals
+from workers.coordination.key_ring import Scope
 from workers.errors import UnavailableError
 from workers.queues import RECALL
 from workers.validation import namespace_name
@@ -59,6 +60,20 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
 
 
 Reading = Annotated[Session, Depends(session)]
+
+
+def _with(scope: Scope) -> Any:
+    """Return the dependency that yields the client of a visitor whose key has this scope."""
+
+    def checked(memory: Reading) -> Session:
+        memory.caller.check(scope)
+        return memory
+
+    return Depends(checked)
+
+
+Writing = Annotated[Session, _with("write")]
+Administering = Annotated[Session, _with("admin")]
 
 
 def _keep_namespace(response: Response, namespace: str) -> None:
