@@ -72,15 +72,19 @@ def command_line(name: str = "") -> typer.Typer:
     )
     wanted = [one for one in COMMANDS if name in one[1].split()] or COMMANDS
     for module, names in wanted if name not in ("--help", "--version") else ():
-        found = vars(import_module(f"api.cli.{module}"))
-        groups = {one.info.name: one for one in found.values() if isinstance(one, typer.Typer)}
-        for own in names.split():
-            if own in groups:
-                app.add_typer(groups[own])
-            else:
-                function = own.replace("-", "_")
-                app.command(own)(found.get(function) or found[f"{function}_"])
+        _add(app, module, names.split())
     return app
+
+
+def _add(app: typer.Typer, module: str, names: list[str]) -> None:
+    found = vars(import_module(f"api.cli.{module}"))
+    groups = {one.info.name: one for one in found.values() if isinstance(one, typer.Typer)}
+    for name in names:
+        if name in groups:
+            app.add_typer(groups[name])
+        else:
+            function = name.replace("-", "_")
+            app.command(name)(found.get(function) or found[f"{function}_"])
 
 
 def _print_version(wanted: bool) -> None:
