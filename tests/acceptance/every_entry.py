@@ -93,6 +93,10 @@ def operate(memory: Memory) -> Iterator[tuple[Answer, list[str]]]:
         memory.doctor(),
     ):
         yield pass_, []
+    listed = memory.shards()
+    yield listed, [f"{one.schema_name} {one.number + one.namespaces + one.facts + one.bytes}" for one in listed.shards]
+    moved = memory.move_namespace(0)
+    yield moved, [f"{moved.namespace} {moved.old + moved.new + moved.rows + moved.held_ms}"]
     runs = memory.runs()
     yield runs, [f"{one.work} {one.started_at:%Y} {(one.processed or 0) + 1}" for one in runs.runs]
     held = memory.held()

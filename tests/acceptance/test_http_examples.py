@@ -80,6 +80,8 @@ WALK: dict[str, dict[str, Any]] = {
     "POST /memory/doctor": {},
     "GET /memory/time-series": {},
     "GET /namespaces": {},
+    "GET /system/shards": {},
+    "POST /memory/move": {"json": {"shard": 0}},
     "GET /system/time-series": {},
     "GET /memory/decay/runs": {},
     "POST /memory/consolidate": {},

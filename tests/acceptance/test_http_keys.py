@@ -100,6 +100,7 @@ WALK: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("GET", "/memory/branches"): ("read", "/memory/branches", None),
     ("POST", "/memory/branches"): ("admin", "/memory/branches", {"days": 365}),
     ("DELETE", "/memory/branches"): ("admin", "/memory/branches", None),
+    ("POST", "/memory/move"): ("admin", "/memory/move", {"shard": 0}),
     ("GET", "/memory/settings"): ("read", "/memory/settings", None),
     ("PATCH", "/memory/settings"): ("admin", "/memory/settings", {"set": {"hygiene.schedule": "manual"}}),
     ("GET", "/tasks/{id}"): ("read", "/tasks/{task}", None),
@@ -132,6 +133,7 @@ class Owner:
 SYSTEM = {
     ("GET", "/metrics"),
     ("GET", "/namespaces"),
+    ("GET", "/system/shards"),
     ("GET", "/system/time-series"),
     ("POST", "/memory/folders"),
     ("DELETE", "/memory/folders"),

@@ -80,6 +80,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.branch": {"namespace": NAME, "older": "30d"},
     "memory.branches": HERE | {"everywhere": False},
     "memory.drop_branch": {"namespace": NAME, "older": 30},
+    "memory.shards": {},
+    "memory.move_namespace": {"namespace": NAME, "shard": 0},
     "memory.documents": {"namespace": NAME, "name": "folder"},
     "memory.index": HERE | {"path": "folder/a.md", "chunks": [{"text": "a", "section": "b", "line": 1}],
                             "digest": "0" * 64, "folder": "/x"},

@@ -10,7 +10,7 @@ from live_system import LiveSystem, eventually
 from load import Load
 from psycopg import sql
 
-from workers.storage import schema
+from workers.storage import schema, shard_moves
 
 pytestmark = pytest.mark.acceptance
 
@@ -81,6 +81,52 @@ def test_moving_a_namespace_under_load_loses_and_doubles_nothing(system: LiveSys
     assert answered.acknowledged | accepted.acknowledged <= set(found) <= {*answered.sent, *accepted.sent}
     doctor = system.ebb("doctor", "--all")
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+
+
+def test_shards_are_listed_and_a_namespace_is_moved_over_http(system: LiveSystem) -> None:
+    for name in NAMES:
+        assert system.ebb("store", f"{name} has a red bicycle.", "-n", name).returncode == 0
+    with serving(system) as http:
+        listed = http.get("/system/shards").json()
+        assert listed == {"shards": system.ebb_json("shards", "list")["shards"]}
+        assert [(one["number"], one["namespaces"], one["facts"]) for one in listed["shards"]] == [
+            (number, 1, 1) for number in range(3)
+        ]
+        ann = {"X-Ebb-Namespace": "ann"}
+        ((old,),) = system.rows("select shard from directory where name = 'ann'")
+        new = (old + 1) % 3
+        moved = http.post("/memory/move", json={"shard": new}, headers=ann).json()
+        assert (moved["old"], moved["new"], moved["rows"] > 0) == (old, new, True)
+        assert http.post("/memory/move", json={"shard": new}, headers=ann).json()["rows"] == 0
+        found = http.post("/memory/recall", json={"query": "Who has a bicycle?"}, headers=ann).json()["results"]
+        assert [one["text"] for one in found] == ["ann has a red bicycle."]
+        refused = http.post("/memory/move", json={"shard": 3}, headers=ann)
+        assert (refused.status_code, "EBB_SHARDS=3 has 0 to 2" in refused.text) == (422, True)
+        unknown = http.post("/memory/move", json={"shard": 1}, headers={"X-Ebb-Namespace": "never"})
+        assert (unknown.status_code, "there is no 'never'" in unknown.text) == (404, True)
+
+
+def test_a_move_that_is_accepted_waits_for_another_one_and_is_done_once(system: LiveSystem) -> None:
+    assert system.ebb("store", "Ann has a red bicycle.", "-n", "ann").returncode == 0
+    ((old,),) = system.rows("select shard from directory where name = 'ann'")
+    new = (old + 1) % 3
+    ann = {"X-Ebb-Namespace": "ann", "Idempotency-Key": "a move"}
+    with serving(system) as http:
+
+        def state() -> str:
+            return str(http.get(f"/tasks/{task}", headers=ann).json()["state"])
+
+        with psycopg.connect(system.database_url) as other:
+            assert shard_moves.try_hold(other)
+            task = http.post("/memory/move?wait=false", json={"shard": new}, headers=ann).json()["task"]
+            eventually(lambda: system.ask("scheduled") and any(system.ask("scheduled").values()), "the move waits")
+            assert state() == "waiting"
+        eventually(lambda: state() == "done", "the namespace is moved")
+        done = http.get(f"/tasks/{task}", headers=ann).json()["result"]
+        assert (done["old"], done["new"]) == (old, new)
+    assert system.delivered("memory.move_namespace", {"namespace": "ann", "shard": new}, 1)[0]["rows"] == 0
+    again = system.send("memory.move_namespace", {"namespace": "ann", "shard": new}, task)
+    assert again.get() == done
 
 
 def test_doctor_names_a_shard_that_is_missing_or_differs(system: LiveSystem) -> None:

@@ -51,6 +51,10 @@ class _RefusedError(UnavailableError):
     """A move that has to be tried again, for a reason that the message gives in full."""
 
 
+class OtherMoveError(_RefusedError):
+    """A move while another one, or the deletion of what one left, is at work."""
+
+
 def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None] = lambda _: None) -> Moved:
     """Move a namespace to another shard; reads go on, and writes wait while the last changes are copied.
 
@@ -145,7 +149,7 @@ def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str],
         with db.transaction():
             _unlimited(db)
             if not shard_moves.try_hold(db):
-                raise _RefusedError(OTHER_MOVE)
+                raise OtherMoveError(OTHER_MOVE)
             home, old = shards.where(db, namespace)
             _check_shards(db, home, namespace, old, new, context.settings.shards)
             way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))

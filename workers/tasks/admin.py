@@ -1,4 +1,4 @@
-"""Tasks of administration: branches, settings of a namespace, API keys, and measures of the system."""
+"""Tasks of administration: branches, settings of a namespace, shards, API keys, and measures of the system."""
 
 import time
 from dataclasses import asdict
@@ -12,13 +12,16 @@ from ebb.contract.values import MOST_RESULTS, FactId, Flag, Instant, Name, Names
 from pydantic import Field
 
 from workers.admin import branches as branching
-from workers.admin import keys, system
+from workers.admin import keys, shard_moves, shards, system
 from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.operation import Upkeep, internal, task_of
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, write_instant
+from workers.tasks.task import HOURS, RETRY_SECONDS, WORK_SECONDS, OnceTask, context, write_instant
+
+BUSY_TRIES = 2_400
+"""How often a move is tried again while another one is at work: for two hours."""
 
 
 class BranchPart(contract.MakeBranch):
@@ -93,6 +96,21 @@ def settings(self: Task, asked: contract.ChangeSettings) -> contract.NamespaceSe
     if not asked.set and not asked.unset:
         return namespace_settings.settings_of(context, asked.namespace)
     return namespace_settings.change(context, asked, write_instant(self, asked.now))
+
+
+@task_of(contract.SHARDS, contract.ListShards)
+def list_shards(_: Task, __: contract.ListShards) -> dict[str, Any]:
+    """Return all shards with their sizes."""
+    return {"shards": [asdict(one) for one in shards.listed(context)]}
+
+
+@task_of(contract.MOVE, contract.MoveNamespace, base=OnceTask, **HOURS)
+def move_namespace(self: Task, asked: contract.MoveNamespace) -> dict[str, Any]:
+    """Move a namespace to another shard; wait while another move is at work, such as an earlier delivery's."""
+    try:
+        return asdict(shard_moves.move(context, asked.namespace, asked.shard))
+    except shard_moves.OtherMoveError as busy:
+        raise self.retry(exc=busy, countdown=RETRY_SECONDS, max_retries=BUSY_TRIES) from None
 
 
 @task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)

@@ -25,10 +25,7 @@ from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
 from workers.tasks.operation import Place, Upkeep, internal, task_of
 from workers.tasks.shards import going_on, shards_of, walk
-from workers.tasks.task import WORK_SECONDS, context, write_instant
-
-HOURS: dict[str, Any] = {"soft_time_limit": 7_000, "time_limit": 7_200}
-"""Time limits of tasks that may process a whole large database."""
+from workers.tasks.task import HOURS, WORK_SECONDS, context, write_instant
 
 CLEAN_SECONDS = 7_200.0
 """Maximum duration of a clean-up, after which another may start."""

@@ -28,6 +28,9 @@ from workers.storage import replicas
 WORK_SECONDS = 30.0
 """Time after which a long task hands over to a successor."""
 
+HOURS: dict[str, Any] = {"soft_time_limit": 7_000, "time_limit": 7_200}
+"""Time limits of tasks that may process a whole large database."""
+
 context = Context(settings)
 
 STORES = ("memory.store", "memory.store_many")

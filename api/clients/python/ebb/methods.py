@@ -51,7 +51,7 @@ NAMES = """
     decay_relations stats forecast timeline time_series curve neighbours put_item put_items items many_items
     drop_item item_paths index upload unindex documents register_folder unregister_folder folders decay prune
     backfill runs consolidate janitor janitor_snapshot purge doctor branch branches drop_branch settings
-    import_records namespaces system_time_series
+    shards move_namespace import_records namespaces system_time_series
 """
 TASKS = {
     "decay_relations": "relations.decay",

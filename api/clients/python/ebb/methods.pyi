@@ -11,7 +11,9 @@ from ebb.contract.admin import Branches
 from ebb.contract.admin import BranchesDropped
 from ebb.contract.admin import Examined
 from ebb.contract.admin import Imported
+from ebb.contract.admin import NamespaceMoved
 from ebb.contract.admin import NamespaceSettings
+from ebb.contract.admin import Shards
 from ebb.contract.admin import SystemTimeSeries
 from ebb.contract.decay import Backfilled
 from ebb.contract.decay import Consolidated
@@ -638,6 +640,15 @@ class Operations:
         The answer has the effective settings and the namespace's own.
         """
 
+    def shards(self, *, idempotency_key: str | None = None) -> Shards:
+        """Return the shards, the schemas that namespaces are spread over, with the sizes of all that is in them."""
+
+    def move_namespace(self, shard: int, *, idempotency_key: str | None = None) -> NamespaceMoved:
+        """Move the namespace to another shard while it is in use; nothing is lost if it is interrupted.
+
+        Large namespaces take minutes: do not wait, and ask for the state of the task. Moving to its own shard does nothing.
+        """
+
     def import_records(self, records: Sequence[Any], *, idempotency_key: str | None = None) -> Imported:
         """Import records of an archive: facts with their past, links and relations."""
 
@@ -1216,6 +1227,15 @@ class AsyncOperations:
         The answer has the effective settings and the namespace's own.
         """
 
+    async def shards(self, *, idempotency_key: str | None = None) -> Shards:
+        """Return the shards, the schemas that namespaces are spread over, with the sizes of all that is in them."""
+
+    async def move_namespace(self, shard: int, *, idempotency_key: str | None = None) -> NamespaceMoved:
+        """Move the namespace to another shard while it is in use; nothing is lost if it is interrupted.
+
+        Large namespaces take minutes: do not wait, and ask for the state of the task. Moving to its own shard does nothing.
+        """
+
     async def import_records(self, records: Sequence[Any], *, idempotency_key: str | None = None) -> Imported:
         """Import records of an archive: facts with their past, links and relations."""
 
@@ -1290,6 +1310,8 @@ class JsonOperations:
     branches: Callable[..., dict[str, Any]]
     drop_branch: Callable[..., dict[str, Any]]
     settings: Callable[..., dict[str, Any]]
+    shards: Callable[..., dict[str, Any]]
+    move_namespace: Callable[..., dict[str, Any]]
     import_records: Callable[..., dict[str, Any]]
     namespaces: Callable[..., dict[str, Any]]
     system_time_series: Callable[..., dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Operations for operators: doctor, branches, settings of a namespace, import, and time series of the system."""
+"""Operations for operators: doctor, branches, settings of a namespace, shards, import, and time series of the system."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from ebb.contract.operation import (
     reads,
     writes,
 )
-from ebb.contract.values import MOST_DAYS, Flag, Instant, Shallow, Whole, whole_days
+from ebb.contract.values import MOST_DAYS, Count, Flag, Instant, Shallow, Whole, whole_days
 
 Days = Annotated[int, Field(ge=1, le=366), Whole]
 Older = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=MOST_DAYS)]
@@ -71,6 +71,21 @@ class ChangeSettings(Timed):
         None
     )
     unset: Annotated[list[str] | None, Field(description="paths that shall be as elsewhere again")] = None
+
+
+class ListShards(Params):
+    """Return the shards, the schemas that namespaces are spread over, with the sizes of all that is in them."""
+
+
+class MoveNamespace(Scoped):
+    """Move the namespace to another shard while it is in use; nothing is lost if it is interrupted.
+
+    Large namespaces take minutes: do not wait, and ask for the state of the task. Moving to its own shard does nothing.
+    """
+
+    model_config = examples({"shard": 0})
+
+    shard: Annotated[Count, Field(description="the number of the shard to move to, below `EBB_SHARDS`")]
 
 
 class ShowSystemTimeSeries(Params):
@@ -160,6 +175,32 @@ class BranchesDropped(Answer):
     dropped: list[str]
 
 
+class Shard(Answer):
+    """A shard: its number and schema, and the namespaces, live facts and bytes in it."""
+
+    number: int
+    schema_name: Annotated[str, Field(alias="schema")]
+    namespaces: int
+    facts: int
+    bytes: int
+
+
+class Shards(Answer):
+    """The shards by their numbers."""
+
+    shards: list[Shard]
+
+
+class NamespaceMoved(Answer):
+    """The shards of a namespace before and after its move, the copied rows, and for how long writes waited."""
+
+    namespace: str
+    old: int
+    new: int
+    rows: int
+    held_ms: Annotated[float, Field(description="for how long writes waited, in milliseconds")]
+
+
 class NamespaceSettings(Answer):
     """The effective settings of a namespace, its own ones, and whether these changed just now."""
 
@@ -215,6 +256,8 @@ SETTINGS = Operation(
     STORE_SECONDS,
     accepted=True,
 )
+SHARDS = Operation("memory.shards", ListShards, Shards, "recall", "system", "GET /system/shards")
+MOVE = administers("memory.move_namespace", MoveNamespace, NamespaceMoved, "POST /memory/move", accepted=True)
 SYSTEM_TIME_SERIES = Operation(
     "memory.system_course", ShowSystemTimeSeries, SystemTimeSeries, "recall", "system", "GET /system/time-series"
 )
