@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 import redis
-from databases import CITUS_URL, SHARDS, UNSYNCED, database_of, distributed_schemas, new_database, wait_until_dropped
+from databases import (
+    CITUS_URL,
+    SHARDS,
+    UNSYNCED,
+    WITHOUT_FSYNC,
+    database_of,
+    distributed_schemas,
+    new_database,
+    wait_until_dropped,
+)
 from hypothesis import settings
 from made_up import examples
 
@@ -59,7 +68,7 @@ def postgres(server_folder: Path) -> Iterator[servers.Postgres]:
 
 @pytest.fixture(scope="session")
 def redis_server(server_folder: Path) -> Iterator[servers.Redis]:
-    server = servers.Redis(data=server_folder / "redis", port=servers.free_port())
+    server = servers.Redis(data=server_folder / "redis", port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     log = server_folder / "redis.log"
     with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):

@@ -32,6 +32,9 @@ FOR_TESTS = {
 }
 """Settings of the tests' PostgreSQL: safe against crashes of processes, which tests cause, but not of the machine."""
 
+WITHOUT_FSYNC = "no"
+"""`appendfsync` of the tests' Redis: with `everysec`, a killed one may lose two seconds if the disk is slow."""
+
 UNSYNCED = tuple(part for name, value in FOR_TESTS.items() for part in ("-c", f"{name}={value}"))
 
 _thread = ThreadPoolExecutor(1)

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 import redis
 import stand_in
-from databases import database_of, new_database
+from databases import WITHOUT_FSYNC, database_of, new_database
 from live_browser import FLAGS, installed_browser
 from live_system import FOLDER, LiveSystem
 from pgbouncer import pgbouncer, pooled
@@ -39,7 +39,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(scope="session")
 def redis_of_live(server_folder: Path) -> Iterator[str]:
     """Return the URL of a Redis that no test flushes, used by workers across modules."""
-    server = servers.Redis(data=server_folder / "redis-of-live", port=servers.free_port())
+    server = servers.Redis(data=server_folder / "redis-of-live", port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     log = server_folder / "redis-of-live.log"
     with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 import redis
 import trustme
+from databases import WITHOUT_FSYNC
 from live_system import LiveSystem, eventually
 from load import Load, forget_connections, stored, swept
 
@@ -55,7 +56,7 @@ class Group:
             eventually(lambda number=number: self._knows_all(f"sentinel-{number}"), "the Sentinels know each other")  # type: ignore[misc]
 
     def _server(self, name: str, *options: str) -> servers.Redis:
-        server = servers.Redis(data=self.folder / name, port=servers.free_port())
+        server = servers.Redis(data=self.folder / name, port=servers.free_port(), fsync=WITHOUT_FSYNC)
         if self.password:
             server.data.mkdir()
             (server.data / "password").write_text(self.password)
@@ -211,7 +212,7 @@ def test_messages_answers_and_own_keys_travel_by_tls(
 
 
 def test_a_cluster_is_refused_with_the_reason(tmp_path: Path) -> None:
-    server = servers.Redis(data=tmp_path / "cluster", port=servers.free_port())
+    server = servers.Redis(data=tmp_path / "cluster", port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     program = str(redis_programs.choose(server.data).path)
     command = [program, str(server.configuration), "--cluster-enabled", "yes"]

@@ -1,18 +1,16 @@
 """The whole life of facts on a Citus cluster: a schema is placed on a node, moved, and its node killed."""
 
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
+from citus import Node
 from databases import new_schema
 from live_system import LiveSystem, eventually
 from load import Load, stored, swept
@@ -153,14 +151,14 @@ def rebalance(system: LiveSystem) -> None:
 
 def kill_and_start(system: LiveSystem) -> None:
     """Kill the schema's node, and start it again."""
-    node = Node(system)
+    node = Node(system.database_url)
     node.kill()
     node.start()
 
 
 def kill_during_a_move(system: LiveSystem) -> None:
     """Kill the node that a schema is moved from: the move fails or is complete."""
-    (target,), node = system.rows(OTHER_NODE), Node(system)
+    (target,), node = system.rows(OTHER_NODE), Node(system.database_url)
 
     def move() -> None:
         with suppress(psycopg.Error):
@@ -196,42 +194,3 @@ def test_rounds_of_moves_and_killed_nodes_lose_and_double_nothing(system: LiveSy
     assert system.incomplete() == 0
     doctor = system.ebb("doctor")
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
-
-
-class Node:
-    """The node that holds the facts of a system, on this machine."""
-
-    def __init__(self, system: LiveSystem) -> None:
-        (place,) = system.rows(NODE)
-        self.url = make_conninfo(system.database_url, host=place[0], port=place[1])
-        self.data, self.programs = Path(self._shown("data_directory")), Path(self._bindir())
-        if not self.data.exists():
-            pytest.skip("the nodes are on other machines, where this test cannot kill them")
-
-    def kill(self) -> None:
-        """End it as a crash does."""
-        self._control("stop", "--mode=immediate")
-
-    def start(self) -> None:
-        """Start it, and return when it answers."""
-        self._control("start", f"--log={self.data}.log")
-        eventually(self._answers, "the node answers")
-
-    def _answers(self) -> bool:
-        with suppress(psycopg.OperationalError), psycopg.connect(self.url):
-            return True
-        time.sleep(0.1)
-        return False
-
-    def _control(self, *arguments: str) -> None:
-        command = [str(self.programs / "pg_ctl"), f"--pgdata={self.data}", "--wait", *arguments]
-        owner: dict[str, Any] = {} if os.getuid() else {"user": self.data.stat().st_uid}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", **owner)
-
-    def _shown(self, name: str) -> str:
-        with psycopg.connect(self.url) as db:
-            return str((db.execute("select current_setting(%s)", [name]).fetchone() or ("",))[0])
-
-    def _bindir(self) -> str:
-        with psycopg.connect(self.url) as db:
-            return str((db.execute("select setting from pg_config where name = 'BINDIR'").fetchone() or ("",))[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import hosts
 import pytest
-from databases import UNSYNCED
+from databases import UNSYNCED, WITHOUT_FSYNC
 from ebb import EbbError, Memory
 from hosts import FAKETIME, Network, network
 from live_system import ROOT, LiveSystem, end, eventually, node
@@ -90,7 +90,7 @@ def _postgres(net: Network, data: Path) -> Iterator[str]:
 
 @contextmanager
 def _redis(net: Network, data: Path) -> Iterator[str]:
-    server = servers.Redis(data=data, port=servers.free_port())
+    server = servers.Redis(data=data, port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     url = server.url().replace("127.0.0.1", net.address("broker"))
     command = net.on("broker", [*server.command(), "--bind", "*", "--protected-mode", "no"])

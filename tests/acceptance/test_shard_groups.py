@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from databases import WITHOUT_FSYNC
 from ebb import broker
 from live_api import serving
 from live_system import LiveSystem, eventually
@@ -54,7 +55,10 @@ class Group(LiveSystem):
 @pytest.fixture
 def groups(database_url: str, tmp_path: Path) -> Iterator[list[Group]]:
     schema.apply(database_url, count=SHARDS)
-    made = [servers.Redis(data=tmp_path / f"redis-{number}", port=servers.free_port()) for number in NAMES]
+    made = [
+        servers.Redis(data=tmp_path / f"redis-{number}", port=servers.free_port(), fsync=WITHOUT_FSYNC)
+        for number in NAMES
+    ]
     for server in made:
         servers.prepare_redis(server)
     brokers = " ".join(server.url() for server in made)

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 import redis
-from databases import RUN_OF_EACH_SHARD
+from databases import RUN_OF_EACH_SHARD, WITHOUT_FSYNC
 from live_system import LiveSystem, eventually
 
 from api import transport
@@ -632,7 +632,7 @@ def test_an_unreachable_redis_is_reported_within_seconds(ask: Callable[[Client],
 
 def test_a_client_survives_an_outage_of_redis(tmp_path: Path) -> None:
     """That no worker answers is the proof that Redis does."""
-    server = servers.Redis(data=tmp_path, port=servers.free_port())
+    server = servers.Redis(data=tmp_path, port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     client, command, log = Client(server.url()), server.command(), tmp_path / "log"
     for _ in range(2):
@@ -650,7 +650,7 @@ def test_an_outage_of_redis_between_connecting_and_the_first_message_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(transport.GIVE_UP_SOON, "max_retries", 100)
-    server = servers.Redis(data=tmp_path, port=servers.free_port())
+    server = servers.Redis(data=tmp_path, port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     client, command, log = Client(server.url()), server.command(), tmp_path / "log"
     with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):

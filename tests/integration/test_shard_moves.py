@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from citus import Node
 from memory import ON_CITUS, Memory, day
 
 from workers.admin import branches, keys, shards
@@ -229,6 +230,39 @@ def test_a_move_whose_server_ends_says_what_to_do(sharded: Memory, step: str) ->
     assert moves.move(sharded.context, "ann", new).new == new
     assert contents(sharded) == before
     assert sound(sharded)
+
+
+@pytest.mark.skipif(not ON_CITUS, reason="EBB_TEST_CITUS_URL names no cluster")
+@pytest.mark.parametrize("end", ["source", "target"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_move_whose_node_is_killed_says_what_to_do_and_can_be_repeated(sharded: Memory, step: str, end: str) -> None:
+    fill(sharded)
+    before, counted, old = contents(sharded), counts(sharded), routing_of("ann")
+    nodes = [Node(sharded.context.database_url, one.schema) for one in shards.listed(sharded.context)]
+    new = next(shard for shard in range(SHARDS) if nodes[shard].port != nodes[old].port)
+    node = nodes[old if end == "source" else new]
+
+    def meanwhile(reached: str) -> None:
+        if reached == step:
+            node.kill()
+
+    said = rf"Nothing is lost: .* run `ebb shards move ann {new}` again"
+    try:
+        with pytest.raises(UnavailableError, match=said):
+            moves.move(sharded.context, "ann", new, meanwhile)
+        with pytest.raises(UnavailableError, match=said):
+            moves.move(sharded.context, "ann", new)
+    finally:
+        node.start()
+        close_pools()
+    assert contents(sharded) == before
+    with sharded.context.at("ann"):
+        sharded.store("Ann rings.", at=70, namespace="ann")
+    assert moves.move(sharded.context, "ann", new).new == new
+    assert len(contents(sharded)) == len(before) + 1
+    assert counts(sharded)["facts"] == counted["facts"] + 1
+    assert sound(sharded)
+    assert sum(one.namespaces for one in shards.listed(sharded.context)) == SHARDS + 1
 
 
 def test_an_error_of_a_statement_is_not_called_an_interruption(sharded: Memory) -> None:

@@ -92,6 +92,9 @@ CUSTOM_PLANS = "select set_config('plan_cache_mode', 'force_custom_plan', true)"
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
 """PostgreSQL's messages for no free connection: libpq reports no SQLSTATE for errors while connecting."""
 
+NODE_ENDED = re.compile(r"could not commit transaction .* active node|server closed the connection unexpectedly")
+"""Citus' messages when a node ends, at a commit and at a statement."""
+
 SEARCH_PATH = re.compile(r"(?:-c *|--)search_path=((?:\\.|\S)+)")
 
 MAKE_ROOM = (
@@ -121,10 +124,22 @@ class _Own(psycopg.Connection[TupleRow]):
     def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
         """Begin a transaction, or a savepoint within one, as psycopg does."""
         begins = self.info.transaction_status == TransactionStatus.IDLE
-        with super().transaction(*arguments, **options) as begun:
+        with _nodes_answer(), super().transaction(*arguments, **options) as begun:
             if begins:
                 _prepare(self)
             yield begun
+
+
+@contextmanager
+def _nodes_answer() -> Iterator[None]:
+    """Raise `UnavailableError` if a Citus node ended in a transaction, which Citus may call an internal error."""
+    try:
+        yield
+    except psycopg.errors.InternalError_ as error:
+        if not NODE_ENDED.match(str(error)):
+            raise
+        said = str(error).splitlines()[0]
+        raise UnavailableError(f"A node of the Citus cluster ended ({said}). Try again when it answers.") from error
 
 
 class _TracedCursor(psycopg.Cursor[Any]):
@@ -160,7 +175,7 @@ def transaction(url: str, *, second: bool = False, wait: float = WAIT_SECONDS) -
 @contextmanager
 def _borrowed(url: str, *, second: bool, wait: float) -> Iterator[_Own]:
     try:
-        with _pool(url, second=second).connection(timeout=wait) as db:
+        with _nodes_answer(), _pool(url, second=second).connection(timeout=wait) as db:
             yield db
     except PoolTimeout:
         raise _explained(url, wait) from None

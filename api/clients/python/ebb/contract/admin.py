@@ -1,4 +1,4 @@
-"""Operations for operators: doctor, branches, settings of a namespace, shards, import, and time series of the system."""
+"""Operations for operators: doctor, branches, settings of a namespace, shards, import, and series of the system."""
 
 from typing import Annotated, Any
 from uuid import UUID
