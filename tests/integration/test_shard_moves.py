@@ -203,7 +203,9 @@ def test_writes_and_reads_go_on_during_moves(sharded: Memory) -> None:
     assert sound(sharded)
 
 
-END_SESSIONS = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = %s"
+END_SESSIONS = (
+    "select pg_terminate_backend(pid, 60000) from pg_stat_activity where pid <> pg_backend_pid() and datname = %s"
+)
 
 
 @pytest.mark.parametrize("step", STEPS)
