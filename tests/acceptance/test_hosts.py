@@ -13,7 +13,7 @@ from pathlib import Path
 
 import hosts
 import pytest
-from databases import UNSYNCED, WITHOUT_FSYNC
+from databases import SHARDS, UNSYNCED, WITHOUT_FSYNC
 from ebb import EbbError, Memory
 from hosts import FAKETIME, Network, network
 from live_system import ROOT, LiveSystem, end, eventually, node
@@ -84,7 +84,7 @@ def _postgres(net: Network, data: Path) -> Iterator[str]:
     command = net.on("db", [*server.command(), *UNSYNCED, "-c", "listen_addresses=*", "-c", f"port={PORT}"])
     fault = lambda: servers.postgres_fault(server.url("postgres"))  # noqa: E731
     with servers.running(command, data.with_name("hosts-postgres.log"), fault, signal.SIGINT):
-        schema.apply(servers.ensure_database(server, "ebb"))
+        schema.apply(servers.ensure_database(server, "ebb"), count=SHARDS)
         yield f"postgresql://postgres@{net.address('db')}:{PORT}/ebb"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
+from databases import SHARDS
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child, state_of
 
 from api.client import Client
@@ -220,7 +221,7 @@ def test_acknowledged_writes_exist_once_after_an_immediate_stop_of_postgres(
     with ThreadPoolExecutor(2) as pool:
         with run(command, log, fault, signal.SIGQUIT):
             url = servers.ensure_database(own_postgres, "ebb")
-            schema.apply(url)
+            schema.apply(url, count=SHARDS)
             system = LiveSystem(url, redis_url, tmp_path)
             system.start("worker")
             tellers = [pool.submit(store_on_and_on, who) for who in range(2)]

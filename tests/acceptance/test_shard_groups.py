@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from databases import WITHOUT_FSYNC
+from databases import ON_ONE_SHARD, WITHOUT_FSYNC
 from ebb import broker
 from live_api import serving
 from live_system import LiveSystem, eventually
@@ -18,7 +18,7 @@ from api.up import servers
 from workers.storage import schema
 from workers.storage.shards import schema_of
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, ON_ONE_SHARD]
 
 SHARDS = 4
 NAMES = {0: "ann", 1: "zoe"}

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from databases import RUN_OF_EACH_SHARD
 from live_system import LiveSystem, eventually
 
 from workers.context import Context
@@ -24,6 +25,7 @@ def expired_while_nothing_ran(system: LiveSystem) -> None:
     context.close()
 
 
+@RUN_OF_EACH_SHARD
 def test_a_starting_worker_forgets_facts_that_expired_while_the_system_was_off(idle: LiveSystem) -> None:
     expired_while_nothing_ran(idle)
     idle.start("all")
