@@ -117,7 +117,7 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
     A call for which an access token lacks the scope is refused with 403: its client then asks its user for more.
     With a key the tool's answer says so, because an agent has no other way to learn it.
 
-    The body is read here, because the session manager answers 500 to one that ends early, is too long or too slow.
+    The body is read here, because the session manager answers 500 to one that ends early.
     """
     body = await request.body()
     if (

@@ -134,6 +134,13 @@ def test_an_argument_that_no_version_knows_is_still_the_callers_mistake(memory: 
         memory.recall("Where does Mira live?", **options)
 
 
+def test_a_write_that_is_not_waited_for_stays_in_the_outbox(older: OlderSystem, memory: Client) -> None:
+    task = memory.settings(set={"hygiene.schedule": "off"}, wait=False)["task"]
+    memory.stats()
+    assert older.accepted(task)
+    assert memory.state(task) == {"state": "waiting"}
+
+
 READ = (
     ("POST", "/memory/recall", {"query": "Where does Mira live?"}),
     ("POST", "/memory/context", {"query": "Where does Mira live?"}),

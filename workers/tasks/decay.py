@@ -50,11 +50,15 @@ class PrunePlan(contract.Prune):
 
 
 class PassPart(Params):
-    """A part of a pass, by its first segment."""
+    """A part of a pass, by its first segment.
+
+    It may cover several: workers of earlier versions do only the first unless `grouped` says so.
+    """
 
     run: UUID
     segment: Count
     part: Count
+    grouped: Flag = True
 
 
 class BackfillPart(contract.Backfill):
@@ -183,7 +187,7 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     for place, some in planned:
         with context.at(place):
             for part_run, segment, part in some:
-                given = {"run": str(part_run), "segment": segment, "part": part}
+                given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
                 apply.apply_async(kwargs=given)
     report = decay.finish(context, run)
     if not report.finished and any(part_run == run for part_run, _, _ in parts):
