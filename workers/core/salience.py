@@ -71,12 +71,14 @@ FEW_FACTS = 50
 class Statement:
     """A text, the role of its speaker if known, and the preceding text of its session.
 
-    `before` is empty for the first text of a session, and None outside sessions.
+    `before` is empty for the first text of a session, and None outside sessions. `words` are those that `words` returns
+    for the text, where they are known.
     """
 
     text: str
     role: str | None = None
     before: str | None = None
+    words: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], 
     """Return (n, 21) features, in the order of `Weights`; the statements' words are added to `seen`."""
     rows: list[tuple[float, ...]] = []
     for one in statements:
-        said = words(one.text)
+        said = words(one.text) if one.words is None else one.words
         new = len(said) - len(seen.intersection(said))
         seen.update(said)
         rows.append(_features(one, _information(said, facts_by_word, facts), new))
@@ -175,7 +177,8 @@ def _information(said: Sequence[str], facts_by_word: Mapping[str, int], facts: i
 
 def _features(statement: Statement, information: float, new_words: int) -> tuple[float, ...]:
     text = statement.text
-    spoken = [word.lower() for word in WORD.findall(text)]
+    # Letters outside ASCII may get another number of characters, or depend on what follows the word.
+    spoken = WORD.findall(text.lower()) if text.isascii() else [word.lower() for word in WORD.findall(text)]
     said = frozenset(spoken)
     second_person = len([word for word in spoken if word in SECOND_PERSON])
     first_person = len([word for word in spoken if word in FIRST_PERSON])

@@ -1,7 +1,7 @@
 """Add: write new facts with their activity, vectors and signatures, without duplicates."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import estimate
 from workers.memory.embed import keep_vectors
-from workers.memory.lifetime import UNKNOWN, Life
+from workers.memory.lifetime import UNKNOWN, Ending, Life, endings_at
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, apply_within
 from workers.storage import activity, facts, statements, vectors
@@ -54,6 +54,15 @@ class Stored:
         return Answer(id=self.id, action=self.action, embedded=self.embedded, **self.life.fields, **some)
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Facts just added: their hashes, those with a vector, and the decay class and ending of each."""
+
+    hashes: dict[UUID, bytes]
+    embedded: Collection[UUID]
+    endings: dict[UUID, tuple[str | None, Ending]]
+
+
 def add_within(
     context: Context,
     db: Connection,
@@ -64,29 +73,31 @@ def add_within(
     now: datetime,
     *,
     count_turns: bool = True,
-) -> dict[UUID, bytes]:
-    """Write the new facts with their activity, vectors and signatures; return their ids and hashes."""
+) -> Added:
+    """Write the new facts with their activity, vectors and signatures."""
     tenant, own = owner.id, hygiene(context, owner.settings)
-    new = _write_new(db, tenant, rows, given)
+    new = _write_new(db, owner, rows, given)
     kept = _vectors_to_keep(context, db, {row.id: embedded.get(row.hash) for row, _ in new})
     turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
+    endings: dict[UUID, tuple[str | None, Ending]] = {}
     for fidelity in (FULL, PENDING):
         group = [(row, fact) for row, fact in new if (row.id in kept) == (fidelity == FULL)]
-        _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
+        endings |= _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
     if kept:
         keep_vectors(db, tenant, list(kept), np.stack(list(kept.values())))
     if turns.turns > own.persistent_turns and turns.grown:
         apply_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
-    return {row.id: row.hash for row, _ in new}
+    return Added({row.id: row.hash for row, _ in new}, kept.keys(), endings)
 
 
 def _write_new(
-    db: Connection, tenant: int, rows: Sequence[Fact], given: Sequence[NewFact]
+    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact]
 ) -> list[tuple[Fact, NewFact]]:
     """Write the facts with a new statement and an unused id, and return them."""
+    tenant = owner.id
     said = _stated_with_other_detail(db, tenant, [row.hash for row in rows])
     once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said).values()
-    estimated = _estimated(db, tenant, [row for row, _ in once])
+    estimated = _estimated(db, owner, [row for row, _ in once])
     added = facts.add(db, tenant, estimated)
     new = zip(estimated, [fact for _, fact in once], strict=True)
     return [(row, fact) for row, fact in new if added.get(row.id) == row.hash]
@@ -99,13 +110,12 @@ def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, V
     return found if found and vectors.is_embedder(db, context.embedder.name) else {}
 
 
-def _estimated(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Fact]:
+def _estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> list[Fact]:
     """Return facts with their content salience, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
     said = [TextInSession(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
-    found = estimate.salience_within(db, tenant, said)
-    saliences = {row.id: one for row, one in zip(wanting, found, strict=True)}
-    return [replace(row, content_salience=saliences.get(row.id, row.content_salience)) for row in rows]
+    found = iter(estimate.salience_within(db, owner.id, said, counted_facts=owner.counted_facts))
+    return [row._replace(content_salience=next(found)) if row.content_salience is None else row for row in rows]
 
 
 def _stated_with_other_detail(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
@@ -139,9 +149,10 @@ def _add_activity(
     rules: FadingRules,
     fidelity: int,
     now: datetime,
-) -> None:
+) -> dict[UUID, tuple[str | None, Ending]]:
+    """Write the activity of new facts; return their decay classes and endings."""
     if not new:
-        return
+        return {}
     classes = [fact.decay_class for _, fact in new]
     anchors = activity.anchors_for(_starts(context, new, now), classes, fidelity)
     faded = as_written(anchors, now.timestamp(), rules)
@@ -149,6 +160,7 @@ def _add_activity(
     segments = [crc32(id_.bytes) % context.settings.segments for id_ in ids]
     sources = [fact.decay_class_source for _, fact in new]
     activity.add(db, tenant, ids, segments, anchors, classes, sources, [turns.turns] * len(ids), faded)
+    return dict(zip(ids, zip(classes, endings_at(faded.ends_at, faded.end_reason), strict=True), strict=True))
 
 
 def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime) -> dict[str, Any]:
@@ -191,19 +203,19 @@ def _encoded_at(fact: NewFact, now: datetime) -> datetime:
 
 
 def answers_for(
-    db: Connection, tenant: int, rows: Sequence[Fact], added: dict[UUID, bytes]
+    db: Connection, tenant: int, rows: Sequence[Fact], added: Added
 ) -> list[Stored | InvalidInputError]:
     """Return the outcome of each given fact; of two equal ones the second is a duplicate of the first."""
-    first = _first_of_each(rows, added)
+    first = _first_of_each(rows, added.hashes)
     others = [row for row, new in zip(rows, first, strict=True) if not new]
     said = statements.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
     taken = facts.known_by_id(db, tenant, [row.id for row in others]) if others else {}
-    unembedded = vectors.pending_among(db, tenant, [*added, *said.values()])
+    unembedded = vectors.pending_among(db, tenant, list(said.values())) if said else set()
     answers: list[Stored | InvalidInputError] = []
     for row, new in zip(rows, first, strict=True):
         there = said.get(row.hash)
         if new:
-            answers.append(Stored(row.id, "added", row.id not in unembedded))
+            answers.append(Stored(row.id, "added", row.id in added.embedded))
         elif there is not None:
             answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
         else:

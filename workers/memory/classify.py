@@ -247,4 +247,4 @@ def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact
     tags = list(dict.fromkeys([*row.tags, *old.tags]))[:MOST_TAGS]
     fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance), "tags": tags})
     named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance", "tags")}
-    return replace(row, **named), fact
+    return row._replace(**named), fact

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
 from workers.context import Context
@@ -15,22 +16,32 @@ BATCH = 500
 
 
 def salience_within(
-    db: Connection, tenant: int, said: Sequence[TextInSession], seen: set[str] | None = None, *, counted: int = 0
+    db: Connection,
+    tenant: int,
+    said: Sequence[TextInSession],
+    seen: set[str] | None = None,
+    *,
+    counted: int = 0,
+    counted_facts: int | None = None,
 ) -> list[float]:
     """Return the content salience of n facts, in [0, 1], with the word counts of a namespace.
 
     `seen` are the words of older facts; by default those in more than `counted` facts, where these facts may be among
-    the counted ones. Words missing from the latest counts are treated as rare.
+    the counted ones. Words missing from the latest counts are treated as rare. `counted_facts` is the namespace's number
+    of facts by the last count, where the caller has read it.
     """
     if not said:
         return []
-    asked = dict.fromkeys(word for one in said for word in salience.words(one.text))
+    spoken = [salience.words(one.text) for one in said]
+    asked = dict.fromkeys(chain.from_iterable(spoken))
     held = words.held(db, tenant, list(asked)) if asked else {}
     statements = [
-        Statement(one.text, one.role, before) for one, before in zip(said, _before(db, tenant, said), strict=True)
+        Statement(one.text, one.role, before, own)
+        for one, before, own in zip(said, _before(db, tenant, said), spoken, strict=True)
     ]
+    counted_facts = words.counted_facts(db, tenant) if counted_facts is None else counted_facts
     known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
-    found: list[float] = salience.salience(statements, held, words.counted_facts(db, tenant), known).tolist()
+    found: list[float] = salience.salience(statements, held, counted_facts, known).tolist()
     return found
 
 

@@ -92,16 +92,34 @@ def lives(
     known = edits.classed(db, owner.id, [id_ for id_ in rows.ids if id_ not in added]) | dict(added)
     ends = endings(rows, rules_of(context, hygiene(context, owner.settings)))
     columns = zip(rows.ids, rows.decay_classes, rows.held.tolist(), strict=True)
+    is_careful = careful(context, owner.settings)
     return {
-        id_: Life(
-            decay_class or None,
-            class_reason(decay_class or None, known[id_], careful=careful(context, owner.settings)),
-            ends[id_],
-            over=not held and (at := ends[id_].at) is not None and at <= now,
-        )
+        id_: _life(decay_class or None, known[id_], ends[id_], now, held=held, careful=is_careful)
         for id_, decay_class, held in columns
         if id_ in known
     }
+
+
+def first_lives(
+    context: Context,
+    owner: Namespace,
+    added: Mapping[UUID, Classed],
+    endings: Mapping[UUID, tuple[str | None, Ending]],
+    now: datetime,
+) -> dict[UUID, Life]:
+    """Return the lives of facts just added and not changed since, from their decay classes and endings."""
+    is_careful = careful(context, owner.settings)
+    return {
+        id_: _life(decay_class, added[id_], ending, now, held=False, careful=is_careful)
+        for id_, (decay_class, ending) in endings.items()
+    }
+
+
+def _life(
+    decay_class: str | None, known: Classed, ending: Ending, now: datetime, *, held: bool, careful: bool
+) -> Life:
+    over = not held and ending.at is not None and ending.at <= now
+    return Life(decay_class, class_reason(decay_class, known, careful=careful), ending, over)
 
 
 def class_reason(decay_class: str | None, fact: Classed, *, careful: bool) -> str:

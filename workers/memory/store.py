@@ -23,7 +23,7 @@ from workers.memory.add import Stored, add_within, answers_for
 from workers.memory.classify import classified
 from workers.memory.edit import edit_within, union_of_tags
 from workers.memory.forget import forget_ended
-from workers.memory.lifetime import lives
+from workers.memory.lifetime import Ending, first_lives, lives
 from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within
@@ -127,9 +127,7 @@ def store_many(
     if context.settings.classify_before_write:
         planned = batch.rows, batch.given, batch.intents
         batch = Batch(batch.said, *classified(context, known.owner, *planned, embedded, now, until))
-    with writing(context.database_url) as db:
-        if len(batch.rows) <= FEW:
-            generic_plans(db)
+    with writing(context.database_url, few=len(batch.rows) <= FEW) as db:
         return _store_within(context, db, batch, known, embedded, now, Options(touch, count_turns, use))
 
 
@@ -168,7 +166,8 @@ def _store_within(
     if forced and not first:
         forced = set()
         deleted = deleted | _deleted(db, tenant, batch.rows, known.stated, forced)
-    done = _write(context, db, known.owner, batch.without(deleted), embedded, now, count_turns=options.count_turns)
+    wanted = batch.without(deleted) if deleted else batch
+    done, endings = _write(context, db, known.owner, wanted, embedded, now, count_turns=options.count_turns)
     answers = _merged(batch.rows, deleted, done)
     new = _new(batch.rows, answers)
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
@@ -177,7 +176,7 @@ def _store_within(
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
     find_within(db, tenant, new, now, moved)
-    answers = _with_lives(context, db, known.owner, batch, answers, now)
+    answers = _with_lives(context, db, known.owner, batch, answers, endings, now)
     return [replace(one, faded=True) if isinstance(one, Stored) and one.id in faded else one for one in answers]
 
 
@@ -217,9 +216,10 @@ def _with_lives(
     owner: Namespace,
     batch: Batch,
     answers: Sequence[Stored | InvalidInputError],
+    endings: Mapping[UUID, tuple[str | None, Ending]],
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
-    """Return the answers with the facts' lifetimes."""
+    """Return the answers with the facts' lifetimes; those of facts that nothing changed after `_write` are not read."""
     stored = {one.id: one.action for one in answers if isinstance(one, Stored) and one.action != "forgotten"}
     again = {one.id for one in answers if isinstance(one, Stored) and one.changed}
     added = {
@@ -227,7 +227,11 @@ def _with_lives(
         for row, fact in zip(batch.rows, batch.given, strict=True)
         if stored.get(row.id) in NEW and row.id not in again
     }
-    found = lives(context, db, owner, added, list(stored), now)
+    aims = any(intent.target is not None for intent in batch.intents)
+    as_added = {} if aims else {id_: endings[id_] for id_ in added if stored[id_] == "added" and id_ in endings}
+    found = first_lives(context, owner, added, as_added, now)
+    if rest := [id_ for id_ in stored if id_ not in as_added]:
+        found |= lives(context, db, owner, added, rest, now)
     return [replace(one, life=found[one.id]) if isinstance(one, Stored) and one.id in found else one for one in answers]
 
 
@@ -245,6 +249,8 @@ def _edited(
         for place, (row, one) in enumerate(zip(batch.rows, answers, strict=True))
         if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
     }
+    if not again:
+        return list(answers)
     # Locked before the tags are read, as a concurrent consolidation may be adding to them.
     known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
     stated = {place: (batch.said[place], known[one.id]) for place, one in again.items() if one.id in known}
@@ -321,7 +327,8 @@ def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
     """
     if fact.tags is not None or not classify or fact.kind == "chunk":
         return fact
-    return fact.model_copy(update={"tags": extract_tags(fact.text, fact.entity)})
+    tags = extract_tags(fact.text, fact.entity)
+    return fact.model_copy(update={"tags": tags}) if tags else fact
 
 
 def _with_classes(context: Context, given: Sequence[NewFact], owner: Namespace, *, classify: bool) -> list[NewFact]:
@@ -381,7 +388,7 @@ def _aligned(rows: Sequence[Fact]) -> list[Fact]:
         known = next((one for one in said if row.hash in less_specific(one)), None)
         if known is None:
             said.append(row.hash)
-        aligned.append(row if known is None else replace(row, hash=known))
+        aligned.append(row if known is None or known == row.hash else row._replace(hash=known))
     return aligned
 
 
@@ -401,11 +408,12 @@ def _write(
     now: datetime,
     *,
     count_turns: bool,
-) -> list[Stored | InvalidInputError]:
-    """Write facts as if each were stored separately, in order; return the outcomes."""
+) -> tuple[list[Stored | InvalidInputError], dict[UUID, tuple[str | None, Ending]]]:
+    """Write facts as if each were stored separately, in order; return the outcomes, and the endings of new facts."""
     tenant, rows, intents = owner.id, batch.rows, batch.intents
     said = _hashes_of_targets(db, tenant, intents)
     answers: dict[int, Stored | InvalidInputError] = {}
+    endings: dict[UUID, tuple[str | None, Ending]] = {}
     ids, hashes = [row.id for row in rows], [row.hash for row in rows]
     for places in independent_stretches(ids, hashes, intents, said):
         own, meant = [rows[i] for i in places], [intents[i] for i in places]
@@ -414,8 +422,9 @@ def _write(
             own, given = [rows[i] for i in adding], [batch.given[i] for i in adding]
             added = add_within(context, db, owner, own, given, embedded, now, count_turns=count_turns)
             answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
+            endings |= added.endings
         answers |= _settled(db, tenant, decisions, answers)
-    return [answers[i] for i in range(len(rows))]
+    return [answers[i] for i in range(len(rows))], endings
 
 
 def _hashes_of_targets(db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:

@@ -248,17 +248,17 @@ def add(
 
 def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of the facts that exist, locked until the commit."""
-    return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": list(ids)}))
+    return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": columns.uuids(ids)}, binary=True))
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of the facts that exist."""
-    return rows_of(db.execute(READ, {"namespace": namespace, "ids": list(ids)}))
+    return rows_of(db.execute(READ, {"namespace": namespace, "ids": columns.uuids(ids)}, binary=True))
 
 
 def read_live(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of the facts that are neither forgotten nor superseded."""
-    return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": list(ids)}))
+    return rows_of(db.execute(READ_LIVE, {"namespace": namespace, "ids": columns.uuids(ids)}, binary=True))
 
 
 def write_used(

@@ -14,11 +14,12 @@ from psycopg.pq import Format
 from workers.core.arrays import Bools, Bytes, Floats, Ints, Key, Vectors
 from workers.storage.connection import Connection
 
-BOOL, BIGINT, INTEGER, FLOAT, BIT, UUIDS = 16, 20, 23, 701, 1560, 2950
+BOOL, BYTEA, BIGINT, INTEGER, TEXT, FLOAT, BIT, UUIDS = 16, 17, 20, 23, 25, 701, 1560, 2950
 """The types of elements, as `pg_type` numbers them."""
 
 HEADER = struct.Struct(">5i")
 EMPTY = struct.Struct(">3i")
+NULL = b"\xff\xff\xff\xff"
 
 
 class Column(bytes):
@@ -53,6 +54,16 @@ def bigints(values: Ints | Sequence[int]) -> Column:
 def floats(values: Floats) -> Column:
     """Return n numbers as `float8[]`."""
     return _packed(FLOAT, [np.asarray(values, ">f8")])
+
+
+def texts(values: Sequence[str | None]) -> Column:
+    """Return n texts, or nulls, as `text[]`."""
+    return _joined(TEXT, [None if one is None else one.encode() for one in values])
+
+
+def byteas(values: Sequence[bytes]) -> Column:
+    """Return n byte strings as `bytea[]`."""
+    return _joined(BYTEA, values)
 
 
 def uuids(ids: Iterable[UUID]) -> Column:
@@ -117,6 +128,14 @@ def _packed(kind: int, groups: Sequence[NDArray[Any]]) -> Column:
     if not count:
         return Column(EMPTY.pack(0, 0, kind))
     return Column(HEADER.pack(1, 0, kind, count, 1) + b"".join(map(_sized, groups)))
+
+
+def _joined(kind: int, values: Sequence[bytes | None]) -> Column:
+    """Return an array of values that differ in size; the flag for nulls may be set where there are none."""
+    if not values:
+        return Column(EMPTY.pack(0, 0, kind))
+    sized = [NULL if one is None else len(one).to_bytes(4) + one for one in values]
+    return Column(HEADER.pack(1, 1, kind, len(values), 1) + b"".join(sized))
 
 
 def _sized(values: NDArray[Any]) -> bytes:

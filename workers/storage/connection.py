@@ -248,17 +248,17 @@ def second_reader(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def writing(url: str) -> Iterator[Connection]:
+def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
     """Yield a connection in a transaction in pipeline mode, which does not wait for each statement.
 
-    An error is raised when the next result is read, at the latest at the end of the block; `rowcount` is not known
+    With `few` rows its statements have generic plans even where they cost more. An error is raised when the next result is read, at the latest at the end of the block; `rowcount` is not known
     within it.
 
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.
     """
     with transaction(url) as db, db.pipeline():
-        keep_plans(db)
+        (generic_plans if few else keep_plans)(db)
         # The transaction is the outer block, so the commit is sent after the pipeline; within, it would have to wait.
         yield db
 

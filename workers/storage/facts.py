@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg.types.json import Json, Jsonb
 
+from workers.storage import columns as packed
 from workers.storage import deep
 from workers.storage.connection import Connection, fetch_all
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One row of `facts` as it is first written."""
+class Fact(NamedTuple):
+    """One row of `facts` as it is first written; a batch has thousands, and their columns are taken at once."""
 
     id: UUID
     kind: str
@@ -189,13 +189,21 @@ FORGET = """
 """
 
 
+TEXTUAL = ("kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "role")
+"""Columns of `Fact` that are written as texts."""
+
+
 def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, bytes]:
     """Add facts; return id and hash of the new ones. Facts with a known hash or id are left unchanged."""
-    columns = {name: [getattr(fact, name) for fact in facts] for name in Fact.__slots__}
-    columns["tags"] = [",".join(fact.tags) for fact in facts]
-    columns["metadata"] = [None if fact.metadata is None else Json(fact.metadata) for fact in facts]
-    columns["session"] = [None if fact.session is None else Jsonb(fact.session) for fact in facts]
-    return dict(db.execute(ADD, columns | {"namespace": namespace}, binary=True).fetchall())
+    columns: dict[str, Any] = dict(zip(Fact._fields, map(list, zip(*facts, strict=True)), strict=True))
+    if not columns:
+        return {}
+    columns["tags"] = [",".join(tags) for tags in columns["tags"]]
+    columns["metadata"] = [None if one is None else Json(one) for one in columns["metadata"]]
+    columns["session"] = [None if one is None else Jsonb(one) for one in columns["session"]]
+    columns |= {name: packed.texts(columns[name]) for name in TEXTUAL}
+    columns |= {"id": packed.uuids(columns["id"]), "hash": packed.byteas(columns["hash"]), "namespace": namespace}
+    return dict(db.execute(ADD, columns, binary=True).fetchall())
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
