@@ -202,9 +202,7 @@ def _encoded_at(fact: NewFact, now: datetime) -> datetime:
     return now if fact.last_seen_at is None else fact.created_at or fact.last_seen_at
 
 
-def answers_for(
-    db: Connection, tenant: int, rows: Sequence[Fact], added: Added
-) -> list[Stored | InvalidInputError]:
+def answers_for(db: Connection, tenant: int, rows: Sequence[Fact], added: Added) -> list[Stored | InvalidInputError]:
     """Return the outcome of each given fact; of two equal ones the second is a duplicate of the first."""
     first = _first_of_each(rows, added.hashes)
     others = [row for row, new in zip(rows, first, strict=True) if not new]

@@ -27,8 +27,8 @@ def salience_within(
     """Return the content salience of n facts, in [0, 1], with the word counts of a namespace.
 
     `seen` are the words of older facts; by default those in more than `counted` facts, where these facts may be among
-    the counted ones. Words missing from the latest counts are treated as rare. `counted_facts` is the namespace's number
-    of facts by the last count, where the caller has read it.
+    the counted ones. Words missing from the latest counts are treated as rare. `counted_facts` is the number of the
+    namespace's facts by the last count, where the caller has read it.
     """
     if not said:
         return []

@@ -115,9 +115,7 @@ def first_lives(
     }
 
 
-def _life(
-    decay_class: str | None, known: Classed, ending: Ending, now: datetime, *, held: bool, careful: bool
-) -> Life:
+def _life(decay_class: str | None, known: Classed, ending: Ending, now: datetime, *, held: bool, careful: bool) -> Life:
     over = not held and ending.at is not None and ending.at <= now
     return Life(decay_class, class_reason(decay_class, known, careful=careful), ending, over)
 

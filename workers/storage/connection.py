@@ -251,8 +251,8 @@ def second_reader(url: str) -> Iterator[Connection]:
 def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
     """Yield a connection in a transaction in pipeline mode, which does not wait for each statement.
 
-    With `few` rows its statements have generic plans even where they cost more. An error is raised when the next result is read, at the latest at the end of the block; `rowcount` is not known
-    within it.
+    With `few` rows its statements have generic plans even where they cost more. An error is raised when the next result
+    is read, at the latest at the end of the block; `rowcount` is not known within it.
 
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.

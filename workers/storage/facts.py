@@ -195,9 +195,9 @@ TEXTUAL = ("kind", "text", "summary", "category", "entity", "key", "value", "sou
 
 def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, bytes]:
     """Add facts; return id and hash of the new ones. Facts with a known hash or id are left unchanged."""
-    columns: dict[str, Any] = dict(zip(Fact._fields, map(list, zip(*facts, strict=True)), strict=True))
-    if not columns:
+    if not facts:
         return {}
+    columns: dict[str, Any] = dict(zip(Fact._fields, map(list, zip(*facts, strict=True)), strict=True))
     columns["tags"] = [",".join(tags) for tags in columns["tags"]]
     columns["metadata"] = [None if one is None else Json(one) for one in columns["metadata"]]
     columns["session"] = [None if one is None else Jsonb(one) for one in columns["session"]]
