@@ -36,7 +36,6 @@ SAMPLED = 400
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
     "text arm": (text_arm, "search"),
-    "— its words": (words, "ask_of_query"),
     "— its matches": (candidates, "matches"),
     "vector arm": (arms, "vector_arm"),
     "reading candidates": (candidates, "read"),
@@ -44,7 +43,7 @@ STAGES: dict[str, tuple[Any, str]] = {
     "scoring": (scoring, "score"),
     "ordering": (answer, "order"),
     "describing": (candidates, "describe"),
-    "finding the namespace": (namespaces, "ask_for"),
+    "finding the namespace and the query's words": (words, "ask"),
 }
 
 

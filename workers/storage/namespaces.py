@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
@@ -15,6 +14,7 @@ from workers.storage.connection import Connection, lift_limits, number
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
 # overestimates how soon a scan finds a row and would read the whole namespace. How many facts the database
 # has is PostgreSQL's estimate, 0 where it has none.
+# The columns are the fields of `Namespace` in their order.
 FIND = """
     select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null as held,
         embedders.name as embedder, settings, turns,
@@ -94,15 +94,14 @@ class Namespace:
         return self.counted_words / self.counted_facts if self.counted_facts else None
 
 
-def ask_for(db: Connection, name: str) -> psycopg.Cursor[Namespace]:
-    """Send the query for a namespace; its row can be fetched later."""
-    cursor = db.cursor(row_factory=class_row(Namespace))
-    return cursor.execute(FIND, {"name": name, "nearly_all": NEARLY_ALL})
+def named(name: str) -> dict[str, Any]:
+    """Return the parameters of `FIND`."""
+    return {"name": name, "nearly_all": NEARLY_ALL}
 
 
 def find(db: Connection, name: str) -> Namespace | None:
     """Return the namespace with that name; none before its first fact."""
-    return ask_for(db, name).fetchone()
+    return db.cursor(row_factory=class_row(Namespace)).execute(FIND, named(name)).fetchone()
 
 
 UNKNOWN = 0

@@ -1,14 +1,16 @@
 """Words: the language for stemming, and the document frequency of each word in a namespace."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-import psycopg
 from psycopg import sql
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection, number
+from workers.storage import namespaces
+from workers.storage.connection import Connection, Cursor, number
+from workers.storage.namespaces import Namespace
 
 LANGUAGE = "select name from languages"
 
@@ -107,6 +109,16 @@ OF_QUERY = """
     left join lexemes on lexemes.namespace = (select id from namespaces where name = %(name)s) and lexeme = word
 """
 
+# One row: each further statement of a recall costs as much as its rows.
+ASKED = f"""
+    select found.*, lexemes, frequencies, are_stems
+    from ({namespaces.FIND}) as found
+    cross join (
+        select array_agg(lexeme) as lexemes, array_agg(facts) as frequencies, array_agg(stem) as are_stems
+        from ({OF_QUERY}) as word
+    ) as of_query
+"""
+
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
 
 GROWN_TENFOLD = """
@@ -137,15 +149,23 @@ def count(db: Connection, namespace: int, now: datetime) -> int:
     return number(db, COUNT, {"namespace": namespace, "now": now})
 
 
-def ask_of_query(db: Connection, namespace: str, query: str) -> psycopg.Cursor[Term]:
-    """Send the query of `of_query`; its rows can be fetched later."""
-    cursor = db.cursor(row_factory=class_row(Term))
-    return cursor.execute(OF_QUERY, {"name": namespace, "query": query})
+def ask(db: Connection, namespace: str, query: str) -> Callable[[], tuple[Namespace, list[Term]] | None]:
+    """Send the query for a namespace and for a query's words in it; return its reader, which gives None without one."""
+    return partial(_asked, db.execute(ASKED, namespaces.named(namespace) | {"query": query}, binary=True))
+
+
+def _asked(cursor: Cursor) -> tuple[Namespace, list[Term]] | None:
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    *found, lexemes, frequencies, stems = row
+    return Namespace(*found), list(map(Term, lexemes or (), frequencies or (), stems or ()))
 
 
 def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
     """Return a query's words in a namespace, without stop words."""
-    return ask_of_query(db, namespace, query).fetchall()
+    cursor = db.cursor(row_factory=class_row(Term))
+    return cursor.execute(OF_QUERY, {"name": namespace, "query": query}).fetchall()
 
 
 def held(db: Connection, namespace: int, words: Sequence[str]) -> dict[str, int]:

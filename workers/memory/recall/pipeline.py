@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from ebb.contract.faults import show
-from psycopg import Cursor
 
 from workers.context import Context
 from workers.coordination.timings import timed
@@ -24,7 +23,7 @@ from workers.memory.recall.explain import ScoredRecall, made_comparable
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import read_and_score
 from workers.memory.recall.text_arm import TextArm
-from workers.storage import candidates, namespaces, words
+from workers.storage import candidates, words
 from workers.storage.candidates import Described, Description, Scope
 from workers.storage.connection import (
     Connection,
@@ -100,7 +99,7 @@ def _recall(
     names = question.namespaces or (namespace,)
     keep_plans(db)
     asked = [_asked_for(db, name, question) for name in names]
-    tenants = [(tenant, terms.fetchall()) for found, terms in asked if (tenant := found.fetchone())]
+    tenants = [found for read in asked if (found := read())]
     if question.namespaces and len(tenants) < len(names):
         missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
         raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
@@ -110,10 +109,12 @@ def _recall(
     return _answer(made_comparable([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
 
 
-def _asked_for(db: Connection, name: str, question: Question) -> tuple[Cursor[Namespace], Cursor[Term]]:
-    """Send the queries for a namespace and for the words of a question in it."""
+def _asked_for(
+    db: Connection, name: str, question: Question
+) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
+    """Send the query for a namespace and for the words of a question in it."""
     with on_shard_of(db, name) if question.namespaces else nullcontext():
-        return namespaces.ask_for(db, name), words.ask_of_query(db, name, question.text)
+        return words.ask(db, name, question.text)
 
 
 def _asked(
