@@ -57,7 +57,6 @@ ACROSS_TENANTS = {
     "time_series.THIN_TALLIES": "deletes old rows of all tenants",
     "time_series.DROP_OLD_TALLIES": "the same",
     "namespaces.FIND": "finds one tenant by name",
-    "words.ASKED": "the same",
     "relations.EXAMINE": "relations of all namespaces fade on schedule; the key has the namespace",
     "relations.MATERIALISE": "the same",
     "relations.PREVIEW": "the same as a preview",

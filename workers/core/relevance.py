@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -176,7 +176,7 @@ DATE = re.compile(
 """Words of dates. Facts have a date beside their text, so the absence of such a word says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """A question as seen from a namespace.
 
@@ -214,7 +214,7 @@ class Question:
         """Return how much text is missing to know the namespace, in [0, 1]."""
         return max(1 - self.text / ENOUGH_WORDS, 0.0)
 
-    @property
+    @cached_property
     def counted(self) -> Bools:
         """Return which of the k stems count, (k,): all but words of dates that occur in no fact."""
         dates = np.array([DATE.fullmatch(word) is not None for word in self.words], np.bool_)

@@ -53,9 +53,10 @@ def encode(vectors: Vectors, seed: int = SEED) -> Bytes:
     """
     matrix = projection(vectors.shape[1], seed)
     projected = vectors @ matrix.T
-    near = (np.abs(projected) < NEAR_ZERO) & vectors.any(axis=1, keepdims=True)
-    rows, bits = np.nonzero(near)
-    projected[rows, bits] = np.sum(vectors[rows].astype(np.float64) * matrix[bits], axis=1)
+    near = np.abs(projected) < NEAR_ZERO
+    if near.any():
+        rows, bits = np.nonzero(near & vectors.any(axis=1, keepdims=True))
+        projected[rows, bits] = np.sum(vectors[rows].astype(np.float64) * matrix[bits], axis=1)
     return np.packbits(projected > 0, axis=1)
 
 

@@ -45,7 +45,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)
         rows = activity.read_live(db, tenant, [id_])
-        ends = endings(rows, rules_for(context, db, rows.namespaces))
+        ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces))
         noted = events.of(db, tenant, id_)
         linked = links.of(db, tenant, id_) if asked.links else []
         updates = supersession.updates_of(db, tenant, id_) if asked.links else []

@@ -10,10 +10,9 @@ from uuid import UUID
 from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Floats, Ints
-from workers.core.fading import REASONS, FadingRules, ends
+from workers.core.fading import REASONS, Anchors, FadingRules, ends
 from workers.memory.namespace_settings import careful, hygiene, rules_of
 from workers.storage import activity, edits
-from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.edits import Classed
 from workers.storage.lenient import FIRST, LAST
@@ -34,9 +33,9 @@ class Ending:
 NEVER = Ending()
 
 
-def endings(rows: Activity, rules: FadingRules) -> dict[UUID, Ending]:
+def endings(ids: Sequence[UUID], anchors: Anchors, rules: FadingRules) -> dict[UUID, Ending]:
     """Return the endings of live facts, by id."""
-    return dict(zip(rows.ids, endings_at(*ends(rows.anchors, rules)), strict=True))
+    return dict(zip(ids, endings_at(*ends(anchors, rules)), strict=True))
 
 
 def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:
@@ -90,7 +89,7 @@ def lives(
     """Return the lives of the live facts among `ids`; `added` has the texts of new ones."""
     rows = activity.read_live(db, owner.id, ids)
     known = edits.classed(db, owner.id, [id_ for id_ in rows.ids if id_ not in added]) | dict(added)
-    ends = endings(rows, rules_of(context, hygiene(context, owner.settings)))
+    ends = endings(rows.ids, rows.anchors, rules_of(context, hygiene(context, owner.settings)))
     columns = zip(rows.ids, rows.decay_classes, rows.held.tolist(), strict=True)
     is_careful = careful(context, owner.settings)
     return {

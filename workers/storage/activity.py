@@ -46,6 +46,13 @@ KINDS: dict[str, type[np.generic]] = {
 }
 """The numpy type of each column of `anchors` that is copied as it is."""
 
+_PACKED = (*KINDS, "permanent", "last_accessed_at")
+PACKED = f"""array_send(array[
+        {", ".join(f"anchors.{name}" for name in KINDS if name != "stale")}, anchors.stale::int,
+        (anchors.decay_class = '{PERMANENT}')::int, anchors.last_accessed_at
+    ]::float8[])"""
+"""One fact's anchors from the view `anchors` as an array in binary, for `unpacked`."""
+
 ADD = """
     insert into activity (namespace, fact, segment, base, coactivations, last_seen_at, confidence,
         last_confirmed_at, expires_at, decay_class, decay_class_source, tier, fidelity, ends_at, due_at, branch,
@@ -219,6 +226,15 @@ def anchors_of(columns: Mapping[str, Sequence[Any]], silent_since: Floats) -> An
     given: dict[str, Any] = {name: np.array(columns[name], dtype=kind) for name, kind in KINDS.items()}
     permanent = np.array([name == PERMANENT for name in columns["decay_class"]], dtype=np.bool_)
     return Anchors(**given, permanent=permanent | (given["branch"] == Branch.PERMANENT), silent_since=silent_since)
+
+
+def unpacked(packed: Sequence[bytes]) -> Anchors:
+    """Return the anchors of facts from the results of `PACKED`."""
+    given = dict(zip(_PACKED, columns.floats_of(packed, len(_PACKED)).T, strict=True))
+    last_use = np.maximum.reduce([given[name] for name in ("last_seen_at", "last_accessed_at", "encoded_at")])
+    own: dict[str, Any] = {name: given[name].astype(kind) for name, kind in KINDS.items()}
+    permanent = (given["permanent"] == 1) | (own["branch"] == Branch.PERMANENT)
+    return Anchors(**own, permanent=permanent, silent_since=last_use)
 
 
 def add(

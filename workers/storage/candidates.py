@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from workers.core.arrays import Floats, Key, Vectors
+from workers.core.fading import Anchors
 from workers.core.tiers import Tier
 from workers.storage import activity, columns
-from workers.storage.activity import Activity
 from workers.storage.connection import Connection, Cursor
 from workers.storage.namespaces import Namespace
 from workers.storage.supersession import GIVEN_END
@@ -118,7 +118,7 @@ READ_AMONG = rf"""
 """
 READ = READ_AMONG.replace(FILTERED_OUT, "null")  # without filters
 
-# The columns of `Description` in their order, whether the fact is retired, and its activity (`activity.COLUMNS`).
+# The columns of `Description` in their order, and the anchors of a live fact.
 DESCRIBE = f"""
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
         role, source_date, created_at, nullif(valid_from, least(created_at, source_date)) as valid_from, valid_until,
@@ -126,7 +126,7 @@ DESCRIBE = f"""
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
         branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until)
             < coalesce(date_part('epoch', %(silent_since)s::timestamptz), '-infinity'),
-        retired, {activity.COLUMNS}
+        case when not retired then {activity.PACKED} end
     from facts
     join anchors on anchors.namespace = facts.namespace and anchors.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
@@ -250,7 +250,7 @@ Candidate: TypeAlias = np.void
 """One record of `Candidates`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one that is frozen takes ten times as long to create
 class Description:
     """The part of a fact that answers show."""
 
@@ -280,10 +280,11 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Descriptions of facts, and the activity of the live ones."""
+    """Descriptions of facts, and the ids and anchors of the live ones."""
 
     facts: dict[Key, Description]
-    live: Activity
+    live: list[UUID]
+    anchors: Anchors
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +321,7 @@ def read(
     }
     given |= scope.parameters()
     rows = db.execute(READ_AMONG if scope.selects else READ, given, binary=True).fetchall()
-    found = np.empty(len(rows), RECORD)
+    found = np.zeros(len(rows), RECORD)  # many times as fast as `empty`, which fills object by object
     if rows:
         *others, numbers = zip(*rows, strict=True)
         for name, values in zip(OTHERS, others, strict=True):
@@ -339,9 +340,13 @@ def describe(
 
 
 def _described(cursor: Cursor) -> Described:
-    rows, shown = cursor.fetchall(), len(Description.__slots__)
-    live = activity.by_column([row[shown + 1 :] for row in rows if not row[shown]])
-    return Described({row[0].bytes: Description(*row[:shown]) for row in rows}, live)
+    rows = cursor.fetchall()
+    live = [(row[0], row[-1]) for row in rows if row[-1] is not None]
+    return Described(
+        {row[0].bytes: Description(*row[:-1]) for row in rows},
+        [id_ for id_, _ in live],
+        activity.unpacked([packed for _, packed in live]),
+    )
 
 
 def matches(

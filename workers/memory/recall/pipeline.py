@@ -109,9 +109,7 @@ def _recall(
     return _answer(made_comparable([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
 
 
-def _asked_for(
-    db: Connection, name: str, question: Question
-) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
+def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
     """Send the query for a namespace and for the words of a question in it."""
     with on_shard_of(db, name) if question.namespaces else nullcontext():
         return words.ask(db, name, question.text)

@@ -66,7 +66,7 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
 
 def _withdrawn(db: Connection, tenant: Namespace, known: Question, rows: Candidates, first: Ints) -> Iterator[Pair]:
     """Yield pairs where a sentence of the newer statement withdraws what the same speaker said in the older one."""
-    own = first[np.isin(rows["role"][first], ("", "user"))]
+    own = first[[role in ("", "user") for role in rows["role"][first]]]
     texts = _texts(db, tenant.id, rows, own) if len(own) > 1 else {}
     for newer, text in texts.items():
         for sentence in updates.withdrawing(text):
