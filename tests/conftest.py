@@ -27,6 +27,17 @@ from made_up import examples
 
 from api.up import servers
 
+
+def _own_ports() -> range:
+    """Return ports that no other test process chooses; each second one, since `ebb up` also takes the port after."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    ports = servers.FREE_PORTS
+    size = len(ports) // count
+    return range(ports.start + number * size, ports.start + (number + 1) * size, 2)
+
+
+servers.FREE_PORTS = _own_ports()
 settings.register_profile("ebb", examples(100))
 settings.load_profile("ebb")
 

@@ -137,8 +137,8 @@ class Supervisor:
     """The supervisord of a home, controlled through its socket."""
 
     def __init__(self, control: Path) -> None:
-        """Set the socket; the connection is opened on first use."""
-        self._proxy = ServerProxy("http://localhost", SupervisorTransport(serverurl=f"unix://{control}"))
+        """Set the socket; each question has a connection of its own, so that none is left open."""
+        self._url = f"unix://{control}"
 
     def processes(self) -> list[Process]:
         """Return supervisord itself and its programs, in starting order."""
@@ -152,7 +152,8 @@ class Supervisor:
 
     def _ask(self, method: str, *arguments: object) -> Any:
         try:
-            return getattr(self._proxy.supervisor, method)(*arguments)
+            with ServerProxy("http://localhost", SupervisorTransport(serverurl=self._url)) as proxy:
+                return getattr(proxy.supervisor, method)(*arguments)
         except (OSError, http.client.HTTPException, Fault) as error:
             raise UnavailableError(f"supervisord does not answer ({method}: {error}).") from None
 

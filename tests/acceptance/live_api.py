@@ -44,7 +44,7 @@ def _process(system: LiveSystem, given: int | None, settings: Mapping[str, str])
             yield url
         finally:
             api.terminate()
-            api.wait(30)
+            api.wait()
 
 
 def _answers(client: httpx2.Client, api: subprocess.Popen[bytes]) -> bool:

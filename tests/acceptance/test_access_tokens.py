@@ -80,7 +80,7 @@ class Browser:
     location = ""
 
     async def open(self, url: str) -> None:
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=None) as client:
             self.location = (await client.get(url)).headers["location"]
 
     async def called_back(self) -> AuthorizationCodeResult:
@@ -202,7 +202,7 @@ def test_no_key_that_is_made_with_a_token_outlasts_it(
         return {"authorization": f"Bearer {issuer.token(audience, 'read write admin', exp=ends)}"}
 
     known = live.ebb_json("keys", "create", "--namespace", USER)["id"]
-    with httpx2.Client(base_url=api.base_url, headers=bearer(20)) as client:
+    with httpx2.Client(base_url=api.base_url, headers=bearer(20), timeout=None) as client:
         page = client.get("/dashboard/keys").text.partition("Create a key")[2]
         form = dict(re.findall(r'name="(token|id)" value="([\w-]+)"', page)) | {"scopes": "read"}
         for path, done in (("/dashboard/keys", 200), (f"/dashboard/keys/{known}/expire", 303)):

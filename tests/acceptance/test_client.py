@@ -117,7 +117,7 @@ def test_a_deadline_holds_for_every_call(live: LiveSystem) -> None:
     began = time.monotonic()
     with pytest.raises(LateError, match=r"within 0\.3 s"):
         client.stats()
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 10
     client.close()
 
 

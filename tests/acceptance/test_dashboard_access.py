@@ -27,7 +27,7 @@ def url(live: LiveSystem) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def client(url: str) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=url) as client:
+    with httpx2.Client(base_url=url, timeout=None) as client:
         yield client
 
 

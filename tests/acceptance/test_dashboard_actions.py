@@ -123,7 +123,7 @@ def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts
 
 def shown(url: str, key: str) -> str:
     """Return the page of the last contexts."""
-    return httpx2.get(f"{url}/dashboard/contexts", headers={"x-api-key": key}).text
+    return httpx2.get(f"{url}/dashboard/contexts", headers={"x-api-key": key}, timeout=None).text
 
 
 def seen(tab: Page, *, hidden: bool) -> None:
@@ -214,7 +214,7 @@ def test_a_form_needs_the_scope_and_the_token_of_its_page(
     reader = make_key(live, namespace, "read")["x-api-key"]
     forms = {f"/dashboard/facts/{id_}/forget": {}, f"/dashboard/edit/{id_}": {"tags": "a"}}
     for own in (key, reader):
-        with httpx2.Client(base_url=url) as client:
+        with httpx2.Client(base_url=url, timeout=None) as client:
             client.post("/dashboard/sign-in", data={"key": own})
             page = client.get(f"/dashboard/facts/{id_}").text
             assert ("Forget" in page) == (own == key)
@@ -230,6 +230,6 @@ def test_a_form_needs_the_scope_and_the_token_of_its_page(
 
 def test_messages_are_shown_for_known_actions_and_ids_only(url: str, key: str) -> None:
     for query in ("done=forget&fact=x", "done=<b>&fact=" + "0" * 36, "done=forget&fact=%22%3E%3Cscript%3E"):
-        answer = httpx2.get(f"{url}/dashboard/facts?{query}", headers={"x-api-key": key})
+        answer = httpx2.get(f"{url}/dashboard/facts?{query}", headers={"x-api-key": key}, timeout=None)
         assert answer.status_code == 200
         assert 'class="done"' not in answer.text

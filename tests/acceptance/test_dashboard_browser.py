@@ -202,7 +202,7 @@ def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url:
 
 @pytest.fixture(scope="module")
 def client(url: str) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=url) as client:
+    with httpx2.Client(base_url=url, timeout=None) as client:
         yield client
 
 

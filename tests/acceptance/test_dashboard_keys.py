@@ -37,7 +37,7 @@ def shown_key(tab: Page) -> str:
 
 
 def status(url: str, key: str) -> int:
-    return httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).status_code
+    return httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}, timeout=None).status_code
 
 
 def listed(live: LiveSystem, namespace: str, label: str) -> dict[str, str]:
@@ -100,7 +100,7 @@ def test_the_first_key_of_a_system_signs_its_maker_in(browser: Browser, live: Li
         tab.get_by_role("button", name="Create").press("Enter")
         key = shown_key(tab)
         assert tab.get_by_text("From now on every request needs a key").count() == 1
-        assert httpx2.get(f"{url}/memory/stats").status_code == 401
+        assert httpx2.get(f"{url}/memory/stats", timeout=None).status_code == 401
         assert status(url, key) == 200
         tab.get_by_role("link", name="Keys and limits").press("Enter")
         tab.get_by_text("yours").wait_for()
@@ -111,23 +111,23 @@ def test_keys_are_listed_without_their_secret_for_administrators(url: str, live:
     reader, admin = (make_key(live, namespace, "read", *more) for more in ((), ("admin",)))
     made = live.ebb_json("keys", "create", "--namespace", namespace, "--label", "Laptop", "--expires", "2090-01-01")
     live.ebb("keys", "revoke", made["id"], "--namespace", namespace)
-    assert httpx2.get(f"{url}/dashboard/keys", headers=reader).status_code == 403
-    shown = httpx2.get(f"{url}/dashboard/keys", headers=admin).text
+    assert httpx2.get(f"{url}/dashboard/keys", headers=reader, timeout=None).status_code == 403
+    shown = httpx2.get(f"{url}/dashboard/keys", headers=admin, timeout=None).text
     assert made["id"] in shown
     assert made["key"] not in shown
     assert all(part in shown for part in ("Laptop", ">revoked<", "2090-01-01", "EBB_MAX_REQUESTS"))
     assert ">Lanes<" not in shown
     system = make_key(live, namespace, *ALL)
-    assert ">Lanes<" in httpx2.get(f"{url}/dashboard/keys", headers=system).text
+    assert ">Lanes<" in httpx2.get(f"{url}/dashboard/keys", headers=system, timeout=None).text
     stranger = make_key(live, f"{namespace}-stranger", "read", "admin")
-    assert "Laptop" not in httpx2.get(f"{url}/dashboard/keys", headers=stranger).text
+    assert "Laptop" not in httpx2.get(f"{url}/dashboard/keys", headers=stranger, timeout=None).text
 
 
 def test_no_key_grants_or_ends_more_than_its_maker_has(url: str, live: LiveSystem, namespace: str) -> None:
     system = live.ebb_json("keys", "create", "--namespace", namespace, "--scope", "system", "--scope", "read")
     theirs = live.ebb_json("keys", "create", "--namespace", f"{namespace}-other")
     admin = make_key(live, namespace, "read", "write", "admin")
-    with httpx2.Client(base_url=url) as client:
+    with httpx2.Client(base_url=url, timeout=None) as client:
         client.post("/dashboard/sign-in", data={"key": admin["x-api-key"]})
         form = form_of(client)
         for scopes, answer in ((["system"], 403), (["read", "system"], 403), ([], 422), (["none"], 422)):
@@ -142,7 +142,7 @@ def test_no_key_grants_or_ends_more_than_its_maker_has(url: str, live: LiveSyste
 def test_no_key_outlasts_its_maker(url: str, live: LiveSystem, namespace: str) -> None:
     admin = ("--namespace", namespace, "--scope", "read", "--scope", "admin")
     made = live.ebb_json("keys", "create", *admin, "--label", "Brief", "--expires", "20d")
-    with httpx2.Client(base_url=url) as client:
+    with httpx2.Client(base_url=url, timeout=None) as client:
         client.post("/dashboard/sign-in", data={"key": made["key"]})
         form = form_of(client) | {"scopes": "read", "label": "Guest"}
         for expires, answer in (("", 403), ("30", 403), ("7", 200)):
@@ -162,7 +162,7 @@ def test_forms_of_keys_need_the_scope_and_the_token_and_make_one_key(
     url: str, live: LiveSystem, namespace: str
 ) -> None:
     admin, writer = make_key(live, namespace, "read", "write", "admin"), make_key(live, namespace, "read", "write")
-    with httpx2.Client(base_url=url) as client:
+    with httpx2.Client(base_url=url, timeout=None) as client:
         client.post("/dashboard/sign-in", data={"key": admin["x-api-key"]})
         form = form_of(client) | {"scopes": "read", "label": "Once"}
         assert client.post("/dashboard/keys", data=form | {"token": "x"}).status_code == 403

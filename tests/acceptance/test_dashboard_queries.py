@@ -119,7 +119,9 @@ def test_every_part_of_a_score_is_shown(url: str, live: LiveSystem) -> None:
         memory.store_many([{"text": "Mira keeps bees."}, {"text": "Jonas keeps hens."}])
         best = memory.recall(query, explain=True, touch=False)["results"][0]
     assert best["explain"]["named"] > 0
-    answer = httpx2.get(f"{url}/dashboard/recall", params={"query": query}, headers={"X-Ebb-Namespace": name})
+    answer = httpx2.get(
+        f"{url}/dashboard/recall", params={"query": query}, headers={"X-Ebb-Namespace": name}, timeout=None
+    )
     bar = next(line for line in answer.text.splitlines() if 'aria-label="fit' in line)
     assert sum(map(float, re.findall(r" (\d\.\d+)", bar))) == pytest.approx(best["score"], abs=0.003)
 
@@ -154,7 +156,7 @@ def test_a_query_is_narrowed_by_role_relevance_and_deep_memory(browser: Browser,
 
 
 def test_an_invalid_query_is_explained_next_to_its_field(url: str, headers: dict[str, str]) -> None:
-    with httpx2.Client(base_url=url, headers=headers) as client:
+    with httpx2.Client(base_url=url, headers=headers, timeout=None) as client:
         asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}
         answer = client.get("/dashboard/recall", params=asked)
         assert answer.status_code == 422

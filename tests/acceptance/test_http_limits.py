@@ -106,7 +106,7 @@ def test_a_recall_that_takes_too_long_is_answered_with_its_task_and_revoked(idle
     with serving(idle) as api:
         began = time.monotonic()
         answer = api.post("/memory/recall", params={"timeout": 0.3}, json={"query": "key"})
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 10
         assert "No worker answered within 0.3 s" in problem(answer, 504)
         assert api.get(f"/tasks/{answer.json()['task']}").json()["state"] == "late"
 

