@@ -10,7 +10,7 @@ DECLARED := pyproject.toml $(LIBRARY)/pyproject.toml constraints.txt
 EXTRAS := embedded,oauth,openai,otel,tokens
 INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable $(LIBRARY) --editable
 # two more than cores: for half of their time tests wait for other processes
-PYTEST = $(VENV)/bin/pytest --dist loadfile --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
+PYTEST = $(VENV)/bin/pytest --dist loadfile --no-loadscope-reorder --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
 
 # tests start hundreds of processes: compiled modules are kept, whatever the environment says
 export PYTHONDONTWRITEBYTECODE :=

@@ -1,5 +1,6 @@
 """Real servers for the tests: one PostgreSQL and one Redis for all tests, and a fresh database for each test."""
 
+import gc
 import os
 import shutil
 import signal
@@ -42,8 +43,24 @@ settings.register_profile("ebb", examples(100))
 settings.load_profile("ebb")
 
 IN_MEMORY = Path("/dev/shm")
+HERE = Path(__file__).parent
+LONGEST_FIRST = ("acceptance", "integration", "unit")
+"""The folders of tests in the order in which their files start."""
+
 LEAST_FREE = 4 * 1024**3
 """Free bytes of memory required for the servers of one test process."""
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what was imported from garbage collection: walking it took a tenth of the tests' processor time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start long files first and short ones last, so that all test processes end at about the same time."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (item.path not in long, LONGEST_FIRST.index(item.path.relative_to(HERE).parts[0])))
 
 
 @pytest.fixture(scope="session")

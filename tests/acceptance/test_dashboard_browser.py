@@ -11,7 +11,7 @@ from live_browser import LOOKS, NARROW, WIDE, check_page, check_tab_key, check_w
 from live_system import LiveSystem
 from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 PATHS = (
     "/",

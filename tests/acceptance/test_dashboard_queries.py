@@ -13,7 +13,7 @@ from live_browser import LOOKS, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 NASTY = '<script>document.title = "taken"</script> & "keys" <b>hang</b> \'here\''
 QUERY = "Where do the keys hang?"

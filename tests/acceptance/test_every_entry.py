@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import pytest
 from ebb import Memory, Rejected
 from ebb.contract.retention import Forgot
 from live_api import serving
-from live_system import ROOT, LiveSystem
+from live_system import LiveSystem
+from type_check import mypy
 
 from tests.undeclared import undeclared
 
@@ -30,11 +30,9 @@ def url(live: LiveSystem) -> Iterator[str]:
         yield str(client.base_url)
 
 
-def mypy(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """Check a program as its user would, outside of the repository."""
+def checked(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={ROOT / '.mypy_cache/programs'}", "."]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return mypy(folder)
 
 
 def test_the_contract_declares_every_field_of_entries(url: str, namespace: str) -> None:
@@ -51,14 +49,14 @@ def test_a_field_that_is_not_declared_is_found_at_any_depth() -> None:
 
 
 def test_mypy_knows_the_fields_of_every_entry(tmp_path: Path) -> None:
-    done = mypy(tmp_path, PROGRAM.read_text(encoding="utf-8"))
+    done = checked(tmp_path, PROGRAM.read_text(encoding="utf-8"))
 
     assert done.returncode == 0, done.stdout
 
 
 def test_mypy_finds_misspelt_fields(tmp_path: Path) -> None:
     program = PROGRAM.read_text(encoding="utf-8")
-    done = mypy(tmp_path, re.sub(rf"\.({'|'.join(FIELDS)})\b", r".\1_", program))
+    done = checked(tmp_path, re.sub(rf"\.({'|'.join(FIELDS)})\b", r".\1_", program))
 
     assert [field for field in FIELDS if f'has no attribute "{field}_"' not in done.stdout] == []
 

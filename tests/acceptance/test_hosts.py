@@ -24,7 +24,7 @@ from workers.storage import schema
 
 FAULT = hosts.missing()
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.skipif(FAULT is not None, reason=str(FAULT))]
+pytestmark = [pytest.mark.acceptance, pytest.mark.long, pytest.mark.skipif(FAULT is not None, reason=str(FAULT))]
 
 AWAY_SECONDS = 60.0 if os.environ.get("DEEP") else 3.0
 """How long a host is cut off."""
@@ -33,6 +33,9 @@ AHEAD = 120
 """By how many seconds the clock of the third host of workers is ahead."""
 
 WORKERS = 8 if os.environ.get("DEEP") else 4
+WRITES = 60 if os.environ.get("DEEP") else 20
+"""How many writes each state of the hosts is measured with."""
+
 PORT = 5432
 
 
@@ -131,7 +134,7 @@ class Throughput:
     def acknowledged(self) -> int:
         return sum(len(load.acknowledged) for load in self.loads)
 
-    def measure(self, what: str, writes: int = 60) -> None:
+    def measure(self, what: str, writes: int = WRITES) -> None:
         """Note the rate of the next so many writes."""
         before, began = self.acknowledged(), time.monotonic()
         eventually(lambda: self.acknowledged() >= before + writes, what)

@@ -13,7 +13,7 @@ import pytest
 from live_system import ROOT, LiveSystem, eventually
 from made_up import DEEP
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 LONG_LINE = 8 * 1_048_576
 MEBIBYTE = 1_048_576

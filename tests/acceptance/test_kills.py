@@ -26,7 +26,7 @@ from workers.storage.connection import connect
 from workers.storage.runs import Counters
 from workers.validation.facts import new_fact
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 FACTS = 2_500

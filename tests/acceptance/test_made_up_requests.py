@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from api.cli import command_line
 from workers.errors import EbbError
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 ONE = "0198c0de-0000-7000-8000-000000000001"
 USER = "made-up-user"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from live_api import serving
 from live_system import ROOT, LiveSystem, clean_environment
+from type_check import mypy
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "api" / "docs").rglob("*.md"))]
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -37,11 +38,7 @@ def test_mypy_finds_nothing_in_the_programs(tmp_path: Path) -> None:
     assert len(PROGRAMS) > 15
     for number, (_, program) in enumerate(PROGRAMS):
         (tmp_path / f"program_{number}.py").write_text(program)
-    cache = ROOT / ".mypy_cache/programs"  # what libraries define is read once, not in each run
-    command = [sys.executable, "-m", "mypy", "--strict", "--ignore-missing-imports", "--allow-untyped-decorators"]
-    done = subprocess.run(
-        [*command, f"--cache-dir={cache}", "."], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = mypy(tmp_path, "--ignore-missing-imports", "--allow-untyped-decorators")
 
     assert done.returncode == 0, done.stdout
 

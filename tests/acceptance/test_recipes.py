@@ -77,7 +77,7 @@ def test_each_user_of_a_service_has_a_memory_of_their_own(url: str, namespace: s
             known = [client.get("/known", params=asked, headers={"X-User": user}).json() for user in ("mira", "anselm")]
         finally:
             service.terminate()
-            service.wait(30)
+            service.wait()
     assert heard.json() == 1
     assert known == [["I moved to Leipzig."], []]
 

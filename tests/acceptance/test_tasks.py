@@ -21,7 +21,7 @@ from workers.coordination import outbox, signals
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import EbbError, InvalidInputError, UnavailableError
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 DIMS = 256
 FEW = ["I moved to Leipzig.", "The cat is called Minka.", "My sister works at the bank."]

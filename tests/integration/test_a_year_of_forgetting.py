@@ -20,6 +20,8 @@ from workers.errors import InvalidInputError
 from workers.memory.add import Stored
 from workers.storage.connection import transaction
 
+pytestmark = pytest.mark.long
+
 ANCHORS = """
     select id, base, coactivations, recall_count, confidence,
         ((extract(epoch from expires_at) - %s) / 86400)::float8,

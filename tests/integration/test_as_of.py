@@ -23,6 +23,8 @@ from workers.memory.add import Stored
 from workers.storage import visible
 from workers.storage.connection import transaction
 
+pytestmark = pytest.mark.long
+
 bounded = examples(20)
 
 SECOND = 1 / 86_400

@@ -15,6 +15,8 @@ from workers.decay import endings, forecast
 from workers.decay.passes import Report
 from workers.errors import InvalidInputError
 
+pytestmark = pytest.mark.long
+
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")
 EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"

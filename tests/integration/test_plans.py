@@ -42,6 +42,8 @@ from workers.storage import (
 from workers.storage.candidates import Scope
 from workers.storage.connection import close_pools, connect
 
+pytestmark = pytest.mark.long
+
 TENANTS = 20
 FACTS = 20_000
 LARGE = 10_000

@@ -23,6 +23,8 @@ from workers.storage import branches as tables
 from workers.storage import namespaces, routing, schema, shard_moves, words
 from workers.storage.connection import close_pools, transaction
 
+pytestmark = pytest.mark.long
+
 SHARDS = 3
 STEPS = ("copied", "caught up", "shown", "switched", "left")
 

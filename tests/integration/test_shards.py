@@ -21,6 +21,8 @@ from workers.memory.embed import check_embedder
 from workers.storage import routing, schema, shards
 from workers.storage.connection import close_pools, connect, transaction
 
+pytestmark = pytest.mark.long
+
 SHARDS = 3
 NAMES = ("ann", "bob", "eve", "kim", "max", "zoe")
 

@@ -71,6 +71,6 @@ print("ended after", service.scheduler.rounds)
 def test_beat_ends_though_the_exception_that_should_end_it_is_lost() -> None:
     environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0"}
     program = [sys.executable, "-c", BEAT]
-    ended = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode, ended.stdout) == (0, "ended after 1\n"), ended.stderr
     assert "Exception ignored" in ended.stderr
