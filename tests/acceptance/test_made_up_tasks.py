@@ -149,7 +149,7 @@ ASKED: dict[str, dict[str, Any]] = {
                    "everywhere": False},
     "decay.prune": {"now": AT, "hard": True, "soft": True, "dry_run": True, "scheduled": False, "startup": False,
                     "namespace": NAME, "everywhere": False},
-    "decay.apply": {"run": ONE, "segment": 1, "part": 0},
+    "decay.apply": {"run": ONE, "segment": 1, "part": 0, "grouped": True},
     "decay.runs": {"namespace": NAME, "limit": 3, "before": AT, "everything": False},
     "decay.backfill": HERE | {"dry_run": True, "prune": False, "everywhere": False},
 }  # fmt: skip
