@@ -219,6 +219,12 @@ def test_a_form_from_elsewhere_is_refused(client: httpx2.Client) -> None:
     assert "samesite=strict" in cookie
 
 
+def test_the_dashboards_own_address_shows_the_overview(client: httpx2.Client) -> None:
+    for path in ("/dashboard", "/dashboard/"):
+        answer = client.get(path, follow_redirects=True)
+        assert (answer.status_code, answer.url.path) == (200, "/")
+
+
 def test_a_page_that_is_not_there_says_so_as_a_page(client: httpx2.Client) -> None:
     answer = client.get("/dashboard/nothing")
     assert answer.status_code == 404

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from ebb.contract.values import Instant
 from fastapi import Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from api.http.dashboard.rendering import instant, page, router
 from api.http.dashboard.visitors import Reading
@@ -39,6 +39,12 @@ TITLES = {
 }
 ROWS = 40
 """Maximum rows of the table below a chart."""
+
+
+@routes.get("/dashboard")
+def first_page() -> RedirectResponse:
+    """Redirect to the overview."""
+    return RedirectResponse("/")
 
 
 @routes.get("/")
