@@ -16,7 +16,7 @@ pytestmark = pytest.mark.acceptance
 
 OPEN = {"/openapi.json", "/docs", "/health/live", "/health/ready"} | {
     "/dashboard/static/{path:path}", "/dashboard/sign-in", "/dashboard/sign-out", "/dashboard/{path:path}",
-    "/dashboard", "/help", "/help/{name:path}", "/help/images/{path:path}",
+    "/dashboard", "/dashboard/", "/help", "/help/{name:path}", "/help/images/{path:path}",
     "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp",
 }  # fmt: skip
 """Public routes, which show no memory."""

@@ -41,6 +41,7 @@ ROWS = 40
 """Maximum rows of the table below a chart."""
 
 
+@routes.get("/dashboard/")
 @routes.get("/dashboard")
 def first_page() -> RedirectResponse:
     """Redirect to the overview."""
