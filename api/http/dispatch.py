@@ -73,6 +73,7 @@ class Session(Client):
         self._waits = wait
         self._key = key
         self.task_id = str(uuid7() if key is None else uuid5(KEYED, f"{caller.namespace}\n{key}"))
+        self._is_sent = False
         self.new_fact: str | None = None
 
     def noted_by(self, request: Request) -> Self:
@@ -100,8 +101,13 @@ class Session(Client):
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
     ) -> dict[str, Any]:
-        """Send this request's task and return its result, or raise `WriteAccepted` if the caller does not wait."""
-        own_id = task_id or self.task_id
+        """Send a task and return its result, or raise `WriteAccepted` if the caller does not wait.
+
+        The first task has the request's id. Further ones have their own: with the same id, one could get the result of
+        another, which Celery keeps if it was received twice.
+        """
+        own_id = task_id or (str(uuid7()) if self._is_sent and self._key is None else self.task_id)
+        self._is_sent = True
         if self._key:
             arguments = self._reach(lambda: self._as_first(task, arguments))
             known = self._reach(lambda: idempotency.kept_answer(self._own_keys, self.task_id))
@@ -146,16 +152,6 @@ class Session(Client):
         if request != digest:
             raise InvalidInputError("Idempotency-Key: was used for another request; use a new one for each request.")
         return what | ({"now": now} if "now" in arguments else {})
-
-
-class SessionOfTasks(Session):
-    """A session that sends several tasks, each with its own id."""
-
-    def call(
-        self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None
-    ) -> dict[str, Any]:
-        """Send a task and return its result."""
-        return super().call(task, arguments, seconds, task_id=task_id or str(uuid7()))
 
 
 def reading(scope: Scope) -> Any:

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from api.contrib.foreign import namespace_of, user_of
 from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
-from api.http.dispatch import SessionOfTasks
+from api.http.dispatch import Session
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError
 from api.http.route import Route
@@ -37,7 +37,7 @@ MOST_UPDATES = 1_000
 class Target:
     """The memory of a request: its current fact, and the session for its namespace."""
 
-    memory: SessionOfTasks
+    memory: Session
     fact: Mapping[str, Any]
 
 
@@ -48,7 +48,7 @@ class Memories:
     door: Door
     caller: Caller
 
-    def of(self, user: str | None, scope: Scope) -> SessionOfTasks:
+    def of(self, user: str | None, scope: Scope) -> Session:
         """Return a session for a user's namespace, or by default the caller's.
 
         Raises:
@@ -65,9 +65,9 @@ class Memories:
                     f"for each user with `ebb keys create --namespace`, for this one with {namespace!r}.",
                 )
             who = replace(who, namespace=namespace)
-        return SessionOfTasks(self.door, who, timeout=None)
+        return Session(self.door, who, timeout=None)
 
-    def name(self, id_: str, memory: SessionOfTasks) -> str:
+    def name(self, id_: str, memory: Session) -> str:
         """Return a fact's id for clients, with the namespace if it is not the caller's."""
         name = memory.namespace.replace("/", MARK)
         return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{name}"
@@ -254,7 +254,7 @@ def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noq
     return {"ok": True}
 
 
-def _every(memory: SessionOfTasks) -> list[dict[str, Any]]:
+def _every(memory: Session) -> list[dict[str, Any]]:
     """Return the newest memories of a namespace, at most `MOST`."""
     facts: list[dict[str, Any]] = []
     last: str | None = None

@@ -8,6 +8,10 @@ import pytest
 from live_system import FOLDER, LiveSystem, eventually
 
 from api.client import Client
+from api.http.callers import Caller
+from api.http.dispatch import Session
+from api.http.door import Door
+from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
 
@@ -212,3 +216,15 @@ def read_file(namespace: str) -> dict[str, object]:
 
 def gone(namespace: str) -> dict[str, object]:
     return {"paths": ["notes/boat.md"], "namespace": namespace}
+
+
+def test_a_result_that_arrives_twice_is_not_the_answer_to_another_task_of_the_request(
+    live: LiveSystem, namespace: str
+) -> None:
+    door = Door(Settings.from_environment(live.environment()))
+    session = Session(door, Caller(namespace, frozenset({"read"})), timeout=None)
+    with door.client:
+        first = session.facts(entity="Mira")
+        late = {"status": "SUCCESS", "task_id": session.task_id, "result": first}
+        session._app.backend._pending_messages.put(session.task_id, late)
+        assert "edges" in session.relations()

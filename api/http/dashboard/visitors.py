@@ -11,7 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials
 
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
 from api.http.dashboard.rendering import COOKIES, SESSION, form_token, page, router
-from api.http.dispatch import Session, SessionOfTasks
+from api.http.dispatch import Session
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
 from workers.coordination import key_ring, signals
@@ -56,7 +56,7 @@ def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Sessi
     """
     door = door_of(request)
     _check_workers(door)
-    return SessionOfTasks(door, who, timeout=PAGE_SECONDS)
+    return Session(door, who, timeout=PAGE_SECONDS)
 
 
 Reading = Annotated[Session, Depends(session)]
