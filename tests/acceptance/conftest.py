@@ -32,6 +32,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     for system in getattr(item, "funcargs", {}).values():
         if report.failed and isinstance(system, LiveSystem):
+            system.show_stuck_workers()
             report.sections.append(("logs of the workers", system.logs()))
     return report
 

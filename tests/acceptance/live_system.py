@@ -136,6 +136,14 @@ class LiveSystem:
         ends = ((log.name, log.read_text(errors="replace")[-6000:]) for log in sorted(self.folder.glob("*.log")))
         return "\n".join(f"--- {name}\n{end}" for name, end in ends)
 
+    def show_stuck_workers(self) -> None:
+        """Make workers that do not answer write the stacks of their main process to their log."""
+        answered = self.ask("ping", seconds=2.0)
+        for name, worker in self.workers.items():
+            if node(name) not in answered and worker.poll() is None:
+                worker.send_signal(signal.SIGUSR1)
+                time.sleep(1.0)
+
     @cached_property
     def control(self) -> Celery:
         """Return a Celery app for sending tasks and inspecting workers."""
