@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (34, 'snapshot');
+insert into schema_migrations (number, name) values (35, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -626,6 +626,20 @@ return case
     )
 end;
 
+-- In which other sessions, or at which other turn, a fact was said again.
+create table occurrences (
+    namespace integer not null,
+    fact uuid not null,
+    -- of the turn, as the fact would have it
+    id uuid not null,
+    session jsonb not null check (jsonb_typeof(session) in ('string', 'number')),
+    turn integer,
+    role text check (role in ('user', 'assistant', 'system', 'tool')),
+    said_at timestamptz not null,
+    primary key (namespace, fact, session),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+);
+
 -- Pairs of near-duplicates; ignored unless both are live.
 create table likenesses (
     namespace integer not null,
@@ -813,6 +827,9 @@ create index activity_pending on activity (namespace, fact) where fidelity = 0;
 
 -- consolidation: facts with a signature that were not compared yet
 create index activity_uncompared on activity (namespace) where not compared and fidelity <> 0;
+
+-- the facts of a session, and its last turn
+create index occurrences_session on occurrences (namespace, session, turn);
 
 -- near-duplicates: foreign key of the second fact
 create index likenesses_other on likenesses (namespace, other);

@@ -25,7 +25,7 @@ IN_FLIGHT = 4
 LONGEST_LINE = 8 * 1_048_576
 ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
-BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
+BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish")
 """Kinds of records in an archive other than facts."""
 
 COUNTED = ("added", "updated", "unchanged", "retracted", "forgotten", "restored", "kept")

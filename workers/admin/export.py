@@ -12,11 +12,11 @@ from workers.storage import deep, exports
 from workers.storage.connection import Connection, snapshot
 
 BATCH = 1_000
-PAIRS = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness"}
-"""Kinds of records for the rows of tables that refer to two facts."""
+BESIDE = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness", "occurrences": "occurrence"}
+"""Kinds of records for the rows of other tables that are packed with a fact."""
 
 TYPES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
-    ("at", "created_at", "found_at", "accepted_at", "apart_at"), datetime.fromisoformat
+    ("at", "created_at", "found_at", "accepted_at", "apart_at", "said_at"), datetime.fromisoformat
 ) | {"strength": float, "similarity": float}
 """Columns of the rows beside a deep fact, which are packed as JSON, that have other types."""
 
@@ -60,7 +60,7 @@ def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> It
 
 
 def _deep(context: Context, db: Connection, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the facts in deep memory, then their links, contradictions and near-duplicates."""
+    """Yield the facts in deep memory, then their links, contradictions, near-duplicates and occurrences."""
     between: dict[tuple[Any, ...], dict[str, Any]] = {}
     rows = deep.rows(db, namespace, BATCH)
     while batch := list(islice(rows, BATCH)):
@@ -71,7 +71,7 @@ def _deep(context: Context, db: Connection, namespace: str | None, now: datetime
             yield fact | {"state": row["state"], "events": [_written(event) for event in events]}
             for table, others in beside[row["id"]].items():
                 for one in others:  # which both facts have if both are deep
-                    record = {"namespace": row["namespace"], PAIRS[table]: _written(one)}
+                    record = {"namespace": row["namespace"], BESIDE[table]: _written(one)}
                     between[row["namespace"], table, *one.values()] = record
     yield from between.values()
 

@@ -20,15 +20,16 @@ OF_MESSAGES = UUID("0c5c2a54-7f0c-5d6e-9d0b-3a0f6f2f7b11")
 def turns(context: Context, asked: Remember) -> tuple[list[Utterance], list[dict[str, Any]], list[UUID]]:
     """Return the statements of the messages, the fact of each, and the ids of the new ones.
 
-    New facts continue the session's turns. An id is derived from namespace, session and statement, so that a repeated
-    message gives the same fact.
+    New facts and new occurrences of known ones continue the session's turns. An id is derived from namespace, session
+    and statement, so that a repeated message gives the same fact or occurrence.
     """
     said = conversation.utterances(asked.messages, context.settings.max_text)
     ids = [_id(asked, one) for one in said]
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, asked.namespace)
-        known = facts.known_by_id(db, owner.id, ids)
-        following = facts.next_turn(db, owner.id, asked.session)
+        known = set(facts.known_by_id(db, owner.id, ids))
+        following, repeated = facts.next_turn(db, owner.id, asked.session, ids)
+    known |= repeated
     new = {id_: following + place for place, id_ in enumerate(dict.fromkeys(one for one in ids if one not in known))}
     return said, [_fact(asked, one, id_, new.get(id_)) for one, id_ in zip(said, ids, strict=True)], list(new)
 

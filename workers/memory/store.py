@@ -28,7 +28,7 @@ from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within
 from workers.memory.touch import touch_within
-from workers.storage import activity, edits, facts, namespaces, statements, vectors
+from workers.storage import activity, edits, facts, namespaces, occurrences, statements, vectors
 from workers.storage.connection import Connection, generic_plans, transaction, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
@@ -171,6 +171,7 @@ def _store_within(
     answers = _merged(batch.rows, deleted, done)
     new = _new(batch.rows, answers)
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
+    _record_occurrences(db, tenant, batch.rows, answers)
     faded = _touched(context, db, tenant, answers, now, options.use) if options.touch else []
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
@@ -183,6 +184,19 @@ def _store_within(
 def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> list[Fact]:
     new = {answer.id for answer in answers if isinstance(answer, Stored) and answer.action in NEW}
     return [row for row in rows if row.id in new]
+
+
+def _record_occurrences(
+    db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]
+) -> None:
+    """Note the sessions in which known facts were said again."""
+    again = [
+        (one.id, row)
+        for row, one in zip(rows, answers, strict=True)
+        if isinstance(one, Stored) and one.action == "duplicate" and row.session is not None
+    ]
+    if again:
+        occurrences.record(db, tenant, again)
 
 
 def _touched(

@@ -10,7 +10,7 @@ from psycopg import sql
 from workers.core import decay_intervals
 from workers.storage.connection import Connection, fetch_all, fetch_one
 
-OF_FACTS = ("activity", "vectors", "signatures", "events")
+OF_FACTS = ("activity", "vectors", "signatures", "events", "occurrences")
 """Tables whose rows belong to one fact."""
 
 BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}

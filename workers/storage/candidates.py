@@ -23,8 +23,14 @@ from workers.storage.supersession import GIVEN_END
 NO_FILTERS = Filters()
 WITHOUT_DOCUMENTS = Filters(documents=False)
 
+# Read once, and only if sessions are given.
+SAID_THERE = """facts.id = any(array(
+            select fact from occurrences
+            where occurrences.namespace = %(namespace)s and occurrences.session = any(%(sessions)s::jsonb[])
+        ))"""
+
 # The filters of a scope. Applied before each statement's limit, so that rare facts are not missed.
-FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
+FILTERED = f"""(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(category)s::text is null or facts.category = %(category)s)
         and (%(kind)s::text is null or facts.kind = %(kind)s)
         and (%(role)s::text is null or facts.role = %(role)s)
@@ -32,7 +38,7 @@ FILTERED = """(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
             or left(folded(facts.entity), 200) = left(folded(%(entity)s), 200)
                 and folded(facts.entity) = folded(%(entity)s))
         and (%(key)s::text is null or folded(facts.key) = folded(%(key)s))
-        and (%(sessions)s::jsonb[] is null or facts.session = any(%(sessions)s::jsonb[]))
+        and (%(sessions)s::jsonb[] is null or facts.session = any(%(sessions)s::jsonb[]) or {SAID_THERE})
         and (%(source)s::text is null or facts.source = %(source)s)
         and (%(documents)s or facts.kind <> 'chunk')
         and (%(pinned)s::boolean is null or %(pinned)s = exists (
@@ -60,14 +66,14 @@ SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
 # The rule by which a filter leaves out a candidate, that no search found.
-FILTERED_OUT = """case
+FILTERED_OUT = f"""case
             when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
             when category is distinct from coalesce(%(category)s, category) then 'other category'
             when facts.kind <> %(kind)s::text then 'other kind'
             when role is distinct from coalesce(%(role)s::text, role) then 'other role'
             when folded(entity) is distinct from folded(coalesce(%(entity)s::text, entity)) then 'other entity'
             when folded(key) is distinct from folded(coalesce(%(key)s::text, key)) then 'other key'
-            when not coalesce(session = any(%(sessions)s::jsonb[]), %(sessions)s::jsonb[] is null)
+            when not coalesce(session = any(%(sessions)s::jsonb[]), %(sessions)s::jsonb[] is null) and not {SAID_THERE}
                 then 'other session'
             when source is distinct from coalesce(%(source)s::text, source) then 'other source'
             when tier <> %(tier)s::int then 'other tier'
@@ -215,10 +221,10 @@ class Scope:
         own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "ever": self.looks_back}
         own |= {"deep": self.deep}
         tier = None if self.filters.tier is None else int(Tier[self.filters.tier.upper()])
-        return own | self.filters.filters() | {"tier": tier, "sessions": _as_stored(self.filters.session)}
+        return own | self.filters.filters() | {"tier": tier, "sessions": as_stored(self.filters.session)}
 
 
-def _as_stored(session: str | int | None) -> list[Jsonb] | None:
+def as_stored(session: str | int | None) -> list[Jsonb] | None:
     """Return the stored forms of a session: a number also as text, and numeric text also as a number."""
     if session is None:
         return None

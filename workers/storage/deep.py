@@ -66,7 +66,12 @@ READ = """
             select json_agg(json_build_object('fact', fact, 'other', other, 'similarity', similarity,
                 'found_at', found_at, 'apart_at', apart_at))
             from likenesses where likenesses.namespace = facts.namespace and facts.id in (fact, other)
-        ) as likenesses
+        ) as likenesses,
+        (
+            select json_agg(json_build_object('fact', fact, 'id', occurrences.id, 'session', occurrences.session,
+                'turn', occurrences.turn, 'role', occurrences.role, 'said_at', said_at))
+            from occurrences where occurrences.namespace = facts.namespace and fact = facts.id
+        ) as occurrences
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
     join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
@@ -280,6 +285,7 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     db.execute(SIGN, given)
     events = [{"fact": fact["id"], **event} for fact, _, beside in rows for event in beside["events"]]
     imports.add(db, imports.ADD_EVENTS, namespace, events)
+    imports.add(db, imports.ADD_OCCURRENCES, namespace, _beside(rows, "occurrences"))
     _hand_over(db, namespace, rows)
     imports.add_links(db, namespace, _beside(rows, "links"))
     imports.add(db, imports.ADD_CONTRADICTIONS, namespace, _beside(rows, "contradictions"))
@@ -320,9 +326,15 @@ def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Seque
 
 
 def following(db: Connection, namespace: int, after: UUID | None, limit: int) -> dict[UUID, packing.Columns]:
-    """Return the next facts by id, as rows of `facts`."""
+    """Return the next facts by id, as rows of `facts` with all `sessions` in which they were said."""
     rows = fetch_all(db, Deep, NEXT, {"namespace": namespace, "after": after, "limit": limit})
-    return {one.id: packing.unpack(one.body)[0] for one in rows}
+    return {one.id: _with_sessions(*packing.unpack(one.body)) for one in rows}
+
+
+def _with_sessions(
+    fact: packing.Columns, _state: packing.Columns, beside: dict[str, list[packing.Columns]]
+) -> packing.Columns:
+    return fact | {"sessions": [fact["session"], *(one["session"] for one in beside.get("occurrences", ()))]}
 
 
 def _searched_text(fact: packing.Columns) -> str:
@@ -374,7 +386,7 @@ def _packed(one: dict[str, Any]) -> bytes:
     fact = one["fact"]
     if fact["hash"] == f"\\x{_identity(fact).hex()}":
         fact["hash"] = None
-    beside = {name: one[name] for name in ("events", "links", "contradictions", "likenesses")}
+    beside = {name: one[name] for name in ("events", "occurrences", "links", "contradictions", "likenesses")}
     if beside["events"] == [_forgotten(fact)]:
         beside["events"] = None
     state = one["state"]

@@ -118,6 +118,13 @@ LIKENESSES = f"""
     order by likenesses.namespace, fact, other
 """
 
+OCCURRENCES = f"""
+    select namespaces.name as namespace, fact, occurrences.id, session, turn, role, said_at
+    from occurrences join namespaces on namespaces.id = occurrences.namespace
+    where {NAMED}
+    order by occurrences.namespace, fact, session
+"""
+
 DOCUMENTS = f"""
     select namespaces.name as namespace, path, folder, digest::text as digest, read_at
     from documents join namespaces on namespaces.id = documents.namespace
@@ -160,6 +167,7 @@ def other_records(db: Connection, namespace: str | None, batch: int) -> Iterator
         "link": LINKS,
         "contradiction": CONTRADICTIONS,
         "likeness": LIKENESSES,
+        "occurrence": OCCURRENCES,
         "document": DOCUMENTS,
         "relation": RELATIONS,
         "wish": DELETION_REQUESTS,

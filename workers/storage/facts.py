@@ -291,11 +291,21 @@ def forget(
     return db.execute(FORGET, given).rowcount
 
 
-LAST_TURN = "select max(turn) from facts where namespace = %(namespace)s and session = %(session)s"
+# The last turn, and which of the turns repeat what other facts say.
+LAST_TURN = """
+    select greatest(
+        (select max(turn) from facts where namespace = %(namespace)s and session = %(session)s),
+        (select max(turn) from occurrences where namespace = %(namespace)s and session = %(session)s)
+    ), array(
+        select id from occurrences where namespace = %(namespace)s and session = %(session)s and id = any(%(ids)s)
+    )
+"""
 
 
-def next_turn(db: Connection, namespace: int, session: str | int | None) -> int:
-    """Return the next free turn of a session."""
-    given = {"namespace": namespace, "session": None if session is None else Jsonb(session)}
-    row = db.execute(LAST_TURN, given).fetchone()
-    return 0 if row is None or row[0] is None else int(row[0]) + 1
+def next_turn(
+    db: Connection, namespace: int, session: str | int | None, ids: Sequence[UUID]
+) -> tuple[int, set[UUID]]:
+    """Return the next free turn of a session, and those of these turns that are in it as occurrences of other facts."""
+    given = {"namespace": namespace, "session": None if session is None else Jsonb(session), "ids": list(ids)}
+    last, repeated = db.execute(LAST_TURN, given).fetchone() or (None, [])
+    return 0 if last is None else int(last) + 1, set(repeated)

@@ -126,6 +126,9 @@ LEFTOVERS = """
         select events.namespace, events.fact from wanted
         join events on events.namespace = wanted.namespace and fact > after and fact <= upto
         union all
+        select occurrences.namespace, occurrences.fact from wanted
+        join occurrences on occurrences.namespace = wanted.namespace and fact > after and fact <= upto
+        union all
         select links.namespace, source from wanted
         join links on links.namespace = wanted.namespace and source > after and source <= upto
         union all
@@ -159,6 +162,9 @@ DELETE_LEFTOVERS = """
     ),
     of_events as (
         delete from events using gone where events.namespace = gone.namespace and fact = gone.id
+    ),
+    of_occurrences as (
+        delete from occurrences using gone where occurrences.namespace = gone.namespace and fact = gone.id
     ),
     of_links as (
         delete from links using gone where links.namespace = gone.namespace and gone.id in (source, target)

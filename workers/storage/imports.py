@@ -86,6 +86,16 @@ ADD_LIKENESSES = """
     on conflict do nothing
 """
 
+ADD_OCCURRENCES = """
+    insert into occurrences (namespace, fact, id, session, turn, role, said_at)
+    select %(namespace)s, new.fact, new.id, new.session, new.turn, new.role, new.said_at
+    from jsonb_populate_recordset(null::occurrences, %(rows)s) as new
+    join facts on facts.namespace = %(namespace)s and facts.id = new.fact
+    where random() >= 0
+    order by new.fact, new.session
+    on conflict do nothing
+"""
+
 ADD_DOCUMENTS = """
     insert into documents (namespace, path, folder, digest, read_at)
     select %(namespace)s, path, folder, digest, read_at

@@ -53,7 +53,7 @@ USUAL_STATE: Columns = {
 INSTANTS = {
     "source_date", "valid_from", "valid_until", "expires_at", "superseded_at", "last_seen_at", "last_confirmed_at",
     "last_accessed_at", "pinned_until", "encoded_at", "outrun_at", "at", "created_at", "found_at", "accepted_at",
-    "apart_at",
+    "apart_at", "said_at",
 }  # fmt: skip
 
 SKELETON = (

@@ -112,13 +112,15 @@ def last_pass(db: Connection) -> tuple[Any, ...] | None:
 # Without `index_cleanup`, vacuum may leave a few dead rows in the indexes.
 VACUUM = """
     vacuum (index_cleanup on)
-        facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
+        facts, activity, vectors, signatures, events, links, contradictions, likenesses, occurrences, lexemes,
+        documents, deep
 """
 
 # A plain vacuum leaves the bytes in free space, and unused words in the GIN index.
 REWRITE = """
     vacuum (full)
-        facts, activity, vectors, signatures, events, links, contradictions, likenesses, lexemes, documents, deep
+        facts, activity, vectors, signatures, events, links, contradictions, likenesses, occurrences, lexemes,
+        documents, deep
 """
 
 # Statistics contain samples of erased rows. `analyze` keeps the old statistics of an empty table, so they are cleared
@@ -131,9 +133,9 @@ CLEAR = """
     where schemaname = current_schema() and (tablename = any(%(tables)s) or starts_with(tablename, 'facts_'))
 """
 
-ANALYZE = "analyze facts, vectors, signatures, events, lexemes, documents, deep"
+ANALYZE = "analyze facts, vectors, signatures, events, occurrences, lexemes, documents, deep"
 
-SAMPLED = ["facts", "vectors", "signatures", "events", "lexemes", "documents", "deep"]
+SAMPLED = ["facts", "vectors", "signatures", "events", "occurrences", "lexemes", "documents", "deep"]
 
 VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"
 

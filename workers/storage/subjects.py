@@ -68,10 +68,16 @@ def matching_deep(
 
 
 def _fits(fact: Mapping[str, Any], subject: Mapping[str, Any]) -> bool:
-    return all(_is(fact[name if name != "tag" else "tags"], one) for name, one in subject.items())
+    return all(_fits_one(fact, name, one) for name, one in subject.items())
+
+
+def _fits_one(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:
+    if name == "tag":
+        return wanted in fact["tags"]
+    if name == "session":
+        return any(_is(one, wanted) for one in fact["sessions"])
+    return _is(fact[name], wanted)
 
 
 def _is(stored: Any, wanted: Any) -> bool:
-    if isinstance(stored, list):
-        return wanted in stored
     return stored is not None and folded(str(stored)) == folded(str(wanted))

@@ -10,12 +10,15 @@ from ebb.contract.values import (
     FIRST_INSTANT,
     MOST_TIMES,
     ClassSource,
+    Count,
     DecayClass,
     Document,
     Instant,
     KeptInstant,
     Name,
     Reason,
+    Role,
+    Session,
     Share,
     Text,
     Times,
@@ -179,6 +182,17 @@ class ArchivedLikeness(Strict):
     apart_at: Instant | None = None
 
 
+class ArchivedOccurrence(Strict):
+    """Another session in which a fact was said, or another turn of its own session."""
+
+    fact: UUID
+    id: UUID
+    session: Session
+    turn: Count | None = None
+    role: Role | None = None
+    said_at: Instant
+
+
 class ArchivedDocument(Strict):
     """An indexed Markdown file, as it was when last read."""
 
@@ -222,6 +236,7 @@ Beside = (
     ArchivedLink
     | ArchivedContradiction
     | ArchivedLikeness
+    | ArchivedOccurrence
     | ArchivedDocument
     | ArchivedRelation
     | ArchivedWish
@@ -233,6 +248,7 @@ KINDS: dict[str, type[Beside]] = {
     "link": ArchivedLink,
     "contradiction": ArchivedContradiction,
     "likeness": ArchivedLikeness,
+    "occurrence": ArchivedOccurrence,
     "document": ArchivedDocument,
     "relation": ArchivedRelation,
     "wish": ArchivedWish,
