@@ -12,7 +12,7 @@ WORKERS = Path(workers.__file__).parent
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses|deep)"
+    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses|deep|occurrences)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = re.compile(
@@ -43,6 +43,7 @@ ACROSS_TENANTS = {
     "exports.LINKS": "an operator exports one namespace by name, or all; rows have the namespace",
     "exports.CONTRADICTIONS": "the same",
     "exports.LIKENESSES": "the same",
+    "exports.OCCURRENCES": "the same",
     "exports.DOCUMENTS": "the same",
     "exports.RELATIONS": "the same",
     "exports.DELETION_REQUESTS": "the same",

@@ -140,7 +140,7 @@ def _forget_subject(call: Call) -> None:
     found = call.perform(dry_run=True)
     if not call.as_json:
         output.print_table(["id", "text"], [[one["id"], one["text"]] for one in found["results"]])
-        output.console().print(f"facts that fit: {found['matching']}")
+        output.console().print(f"facts that fit: {found['matching']}{_kept(found)}")
     if call.given["dry_run"] or not found["matching"]:
         if call.as_json:
             output.print_json(found)
@@ -155,7 +155,14 @@ def _forget_subject(call: Call) -> None:
         return
     done_with = "erased" if call.given["purge"] else "forgotten"
     for one in done:
-        output.console().print(f"[yellow]{one['done']} facts {done_with}[/yellow] at {one['at']}, run {one['run']}")
+        output.console().print(
+            f"[yellow]{one['done']} facts {done_with}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}"
+        )
+
+
+def _kept(answer: dict[str, Any]) -> str:
+    """Return how many facts only leave a session."""
+    return f", {answer['kept']} of them also said elsewhere, which stay" if answer.get("kept") else ""
 
 
 @command(USED, arguments=("ids",), fails=lambda answer: bool(answer["unknown"]))

@@ -67,7 +67,7 @@ def forgot(answer: Answer) -> Answer:
     if answer.get("matching") is None:
         return answer
     receipt = {"restore": {"run": answer["run"], "reason": "asked"}} if answer.get("done") else {}
-    counts = {name: answer.get(name) for name in ("matching", "done", "left")}
+    counts = {name: answer.get(name) for name in ("matching", "done", "kept", "left")}
     kept: Answer = whole({**counts, "facts": answer["results"][:FIRST], **receipt})
     return kept
 

@@ -26,6 +26,7 @@ KEYS = {
     "relations": ("namespace", "source", "target", "type"),
     "contradictions": ("namespace", "fact", "other"),
     "likenesses": ("namespace", "fact", "other"),
+    "occurrences": ("namespace", "fact", "session"),
     "documents": ("namespace", "path"),
     "lexemes": ("namespace", "lexeme"),
     "namespaces": ("name",),
@@ -60,6 +61,7 @@ READ = {
         select to_jsonb(t) || jsonb_build_object('similarity', round(similarity::numeric, 6)) as row
         from likenesses as t
     """,
+    "occurrences": "select to_jsonb(t) - '{turn,id,role,said_at}'::text[] as row from occurrences as t",
     "documents": "select to_jsonb(t) as row from documents as t",
     "lexemes": "select to_jsonb(t) as row from lexemes as t",
     "namespaces": """

@@ -9,7 +9,7 @@ from memory import Memory, day
 from workers.errors import InvalidInputError
 from workers.validation.archived import State, archived
 
-BESIDE = ("own", "link", "contradiction", "likeness", "document", "relation", "wish")
+BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish")
 DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired", "worth", "asked"}
 COLUMNS = "select column_name from information_schema.columns where table_name = %s"
 
@@ -28,6 +28,7 @@ def lived(memory: Memory) -> Memory:
     memory.rows("insert into documents values (1, 'notes/a.md', '/notes', 'x', now())")
     pair = sorted([tea, cake])
     memory.rows("insert into likenesses values (1, %s, %s, 0.95, now(), now())", *pair)
+    memory.store({"text": "Tea at four.", "session": "chat", "turn": 3, "role": "user"}, at=3)
     memory.touch(tea, at=4)
     memory.pin(cake, at=5)
     memory.forget(key, at=6)

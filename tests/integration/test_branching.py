@@ -39,6 +39,7 @@ def filled(memory: Memory) -> list[UUID]:
         memory.add("The spare key hangs behind the clock.", decay_class="permanent"),
         memory.add("The code is 4711."),
     ]
+    memory.store({"text": "Tea is at four.", "session": "another", "turn": 2}, at=2.5)
     memory.touch(ids[0], at=3)
     memory.touch(ids[0], at=5)
     memory.pin(ids[3], at=5)

@@ -98,6 +98,7 @@ def test_an_export_includes_deep_facts_which_are_demoted_again_after_an_import(m
 
 def test_related_rows_of_a_deep_fact_are_exported_as_those_of_other_facts(memory: Memory) -> None:
     one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="session")
+    memory.store({"text": TEXT, "session": "chat", "turn": 1})
     memory.link(one, two)
     memory.decay(2)
     before = [json_line(line, str) for line in export.export(memory.context, "default", day(3))]
@@ -105,6 +106,18 @@ def test_related_rows_of_a_deep_fact_are_exported_as_those_of_other_facts(memory
     after = [json_line(line, str) for line in export.export(memory.context, "default", day(3))]
     assert [json.loads(one).get("events") for one in after] == [json.loads(one).get("events") for one in before]
     assert after[2:] == before[2:]
+
+
+def test_the_sessions_of_a_deep_fact_come_back_with_it(memory: Memory, sunk: UUID) -> None:
+    memory.restore(sunk, at=21)
+    memory.store({"text": TEXT, "session": "monday", "turn": 1}, {"text": TEXT, "session": 7}, at=21)
+    said = memory.rows("select fact, id, session, turn, role, said_at from occurrences order by session")
+    memory.decay(40)
+    assert memory.demote(at=41) == 1
+    assert memory.value("select count(*) from occurrences") == 0
+    memory.restore(sunk, at=42)
+    assert [fact for fact, *_ in said] == [sunk, sunk]
+    assert memory.rows("select fact, id, session, turn, role, said_at from occurrences order by session") == said
 
 
 def test_demoted_facts_are_exported_byte_by_byte_as_after_an_import(memory: Memory, twin: Memory) -> None:

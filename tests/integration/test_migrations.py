@@ -107,6 +107,14 @@ def test_live_facts_of_the_first_release_are_found_by_their_words(old: Memory, n
             assert fact["id"] in map(str, old.ids(fact["text"], at=LAST_DAY, namespace=namespace, limit=20))
 
 
+def test_a_fact_of_the_first_release_is_found_under_the_session_in_which_it_is_said_again(old: Memory) -> None:
+    known = old.listed(at=LAST_DAY, limit=1)[0]
+    same = {name: known[name] for name in ("text", "kind", "entity", "key", "value", "source")}
+    (stored,) = old.store(same | {"session": "later"}, at=LAST_DAY)
+    assert getattr(stored, "action", None) == "duplicate"
+    assert [one["id"] for one in old.listed(at=LAST_DAY, session="later")] == [known["id"]]
+
+
 def test_an_export_of_the_first_release_is_imported(memory: Memory) -> None:
     done = memory.import_records(lines("default"), at=LAST_DAY)
     assert set(done[: len(facts("default"))]) <= {"added", "kept"}

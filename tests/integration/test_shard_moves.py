@@ -52,6 +52,7 @@ def fill(memory: Memory) -> None:
     with memory.context.at("ann"):
         ids = [memory.add(f"Ann has bicycle number {number}.", namespace="ann") for number in range(20)]
         memory.link(ids[0], ids[1], namespace="ann")
+        memory.store({"text": "Ann has bicycle number 7.", "session": "chat", "turn": 1}, namespace="ann")
         memory.relate("Ann", "Bob", namespace="ann")
         memory.forget(ids[2], at=1, namespace="ann")
         memory.touch(*ids[3:6], at=2, namespace="ann")

@@ -98,3 +98,42 @@ def test_a_request_names_ids_or_a_subject(stocked: Memory) -> None:
             Forget(**wrong)
     with pytest.raises(InvalidInputError, match="only words that every text has"):
         forget(stocked, at=1, query="the of and")
+
+
+def test_a_session_that_is_forgotten_keeps_what_another_one_said_too(memory: Memory) -> None:
+    for session in ("a", 7):
+        memory.store({"text": "Tea at four.", "session": session, "turn": 1})
+    memory.add("Only here.", session="a", turn=2)
+    preview = forget(memory, at=1, session="a", dry_run=True)
+    assert (preview.matching, preview.kept, preview.done) == (2, 1, None)
+    assert memory.value("select count(*) from occurrences") == 1
+    done = forget(memory, at=1, session="a", purge=True)
+    assert (done.matching, done.done, done.kept) == (2, 1, 1)
+    assert memory.rows("select text, session, turn from facts") == [("Tea at four.", 7, 1)]
+    assert memory.value("select count(*) from erasures") > 0
+    again = forget(memory, at=2, session="a", purge=True)
+    assert (again.matching, again.kept) == (0, 0)
+    last = forget(memory, at=3, session="7", purge=True)
+    assert (last.done, last.kept) == (1, 0)
+    assert memory.value("select count(*) from occurrences") == 0
+
+
+def test_a_deep_fact_leaves_a_session_and_goes_with_the_last(memory: Memory) -> None:
+    for session in ("a", "b", "c"):
+        memory.store({"text": "Tea at four.", "session": session, "decay_class": "session"}, at=0)
+    memory.decay(10)
+    assert memory.demote(at=20) == 1
+    assert forget(memory, at=21, session="b").kept == 1
+    assert memory.demote(at=22) == 1
+    assert forget(memory, at=23, session="a").kept == 1
+    assert memory.rows("select session, forgotten_reason from facts") == [("c", "expired")]
+    done = forget(memory, at=24, session="c")
+    assert (done.matching, done.done, done.kept) == (1, 1, 0)
+
+
+def test_the_same_fact_in_the_same_place_adds_no_occurrence(memory: Memory) -> None:
+    for _ in range(3):
+        memory.store({"text": "Tea at four.", "session": "a"}, "Tea at four.")
+    memory.store({"text": "Tea at four.", "session": "b", "turn": 1})
+    memory.store({"text": "Tea at four.", "session": "b", "turn": 1})
+    assert memory.rows("select session, turn from occurrences") == [("b", 1)]

@@ -59,7 +59,7 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str
         raise NotFoundError(
             f"id: no live fact {id_} is in namespace {namespace!r}; if one was, its history says what became of it."
         )
-    (shown,) = shaped([row], now, context)
+    (shown,) = _shaped([row], now, context)
     return shown
 
 
@@ -100,7 +100,10 @@ def namespaces(context: Context, prefix: str, limit: int) -> list[str]:
 
 
 def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list[dict[str, Any]]:
-    return list(shaped(rows, now, context)) if rows else []
+    """Return rows of `exports.shown` as facts, with the other places where they were said."""
+    found = shaped(rows, now, context) if rows else ()
+    again = [{"said_again": row["said_again"]} if row["said_again"] else {} for row in rows]
+    return [fact | more for fact, more in zip(found, again, strict=True)]
 
 
 def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:

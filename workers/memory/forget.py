@@ -20,6 +20,7 @@ from workers.storage import (
     events,
     facts,
     namespaces,
+    occurrences,
     signatures,
     statements,
     subjects,
@@ -158,24 +159,51 @@ def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, un
         InvalidInputError: the query has no word to search for.
     """
     shown: list[Outcome] = []
-    matching = done = 0
+    matching = done = kept = 0
     for found in _batches(context, asked, now):
         matching += len(found)
-        results = [Outcome(id=id_, action="matching") for id_ in found]
+        staying = _leave_session(context, asked, list(found))
+        kept += len(staying)
+        results = [Outcome(id=id_, action="kept" if id_ in staying else "matching") for id_ in found]
         if not asked.dry_run:
-            outcomes = forget(context, asked.namespace, list(found), now, purge=asked.purge, run=run)
-            results = [_brief(id_, one) for id_, one in zip(found, outcomes, strict=True)]
+            going = [id_ for id_ in found if id_ not in staying]
+            outcomes = forget(context, asked.namespace, going, now, purge=asked.purge, run=run)
+            ended = {id_: _brief(id_, one) for id_, one in zip(going, outcomes, strict=True)}
+            results = [ended.get(one.id, one) for one in results]
             done += sum(one.action in FORGOT for one in results)
         erased = asked.purge and not asked.dry_run
         shown += [
-            one if erased else one.model_copy(update={"text": found[one.id][:LONGEST]})
+            one if erased and one.id not in staying else one.model_copy(update={"text": found[one.id][:LONGEST]})
             for one in results[: max(SHOWN - len(shown), 0)]
         ]
         if time.monotonic() >= until:
-            return Forgot(results=shown, matching=matching, done=done, left=True, run=run, at=now)
+            return _receipt(asked, shown, matching, kept, done=done, left=True, run=run, at=now)
     if asked.dry_run:
-        return Forgot(results=shown, matching=matching)
-    return Forgot(results=shown, matching=matching, done=done, left=False, run=run, at=now)
+        return _receipt(asked, shown, matching, kept)
+    return _receipt(asked, shown, matching, kept, done=done, left=False, run=run, at=now)
+
+
+def _receipt(asked: Forget, shown: list[Outcome], matching: int, kept: int, **more: Any) -> Forgot:
+    return Forgot(results=shown, matching=matching, kept=None if asked.session is None else kept, **more)
+
+
+def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[UUID]:
+    """Return the facts that were also said outside the session to forget, after they have left it unless in a dry run.
+
+    The lock decides which of two sessions that are forgotten at once is the last.
+    """
+    if asked.session is None:
+        return set()
+    with transaction(context.database_url) as db:
+        tenant = namespaces.id_of(db, asked.namespace)
+        deep.promote(db, tenant, ids)
+        activity.lock(db, tenant, ids)
+        staying = occurrences.staying(db, tenant, ids, asked.session)
+        if staying and not asked.dry_run:
+            occurrences.leave(db, tenant, list(staying), asked.session, purge=asked.purge)
+    if staying and not asked.dry_run:
+        contexts.drop(context.redis, asked.namespace, {str(id_) for id_ in staying})
+    return staying
 
 
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:

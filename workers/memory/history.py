@@ -17,7 +17,7 @@ from workers.memory.lifetime import NEVER, endings
 from workers.memory.namespace_settings import rules_for
 from workers.memory.recall.deep import promote_matching
 from workers.memory.recall.question import Question
-from workers.storage import activity, deep, entities, events, links, namespaces, supersession, words
+from workers.storage import activity, deep, entities, events, links, namespaces, occurrences, supersession, words
 from workers.storage.connection import reading, transaction
 from workers.storage.events import Account
 from workers.storage.links import Link
@@ -47,11 +47,13 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         rows = activity.read_live(db, tenant, [id_])
         ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces))
         noted = events.of(db, tenant, id_)
+        again = occurrences.of(db, tenant, id_)
         linked = links.of(db, tenant, id_) if asked.links else []
         updates = supersession.updates_of(db, tenant, id_) if asked.links else []
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
     whole = [*_columns(account, _before(noted)), *(_event(*one) for one in noted)]
+    whole += [_event(at, "said again", _occurrence(*place)) for at, place in again]
     whole += [_linked(id_, one) for one in linked]
     whole += [_event(at, "updates" if newer else "updated", {"id": str(other)}) for at, other, newer in updates]
     page, rest = _page([whole[0], *sorted(whole[1:], key=lambda one: one.at)], asked.limit, place)
@@ -78,6 +80,11 @@ def _page(whole: list[Event], limit: int | None, place: Cursor | None) -> tuple[
         return whole[begin:], None
     at = whole[end].at
     return whole[begin:end], Cursor(at, end - 1 - bisect_left(instants, at))
+
+
+def _occurrence(session: str | int, turn: int | None, role: str | None) -> dict[str, Any]:
+    stated = {"session": session, "turn": turn, "role": role}
+    return {name: value for name, value in stated.items() if value is not None}
 
 
 def _linked(id_: UUID, link: Link) -> Event:

@@ -69,7 +69,7 @@ READ = """
         ) as likenesses,
         (
             select json_agg(json_build_object('fact', fact, 'id', occurrences.id, 'session', occurrences.session,
-                'turn', occurrences.turn, 'role', occurrences.role, 'said_at', said_at))
+                'turn', occurrences.turn, 'role', occurrences.role, 'said_at', said_at) order by occurrences.session)
             from occurrences where occurrences.namespace = facts.namespace and fact = facts.id
         ) as occurrences
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)

@@ -46,6 +46,22 @@ ROWS = f"""
     order by facts.namespace, facts.id
 """
 
+SHOWN = ROWS.replace(
+    """ as state
+    from facts""",
+    """ as state,
+        (
+            select jsonb_agg(
+                jsonb_build_object('session', said.session, 'turn', said.turn, 'role', said.role, 'said_at', said_at)
+                order by said_at, said.id
+            )
+            from occurrences as said
+            where said.namespace = facts.namespace and said.fact = facts.id
+                and (said.session, said.turn) is distinct from (facts.session, facts.turn)
+        ) as said_again
+    from facts""",
+)
+
 DEEP_ROWS = deep.UNPACKED + ROWS
 
 WITHOUT_ACTIVITY = f"""
@@ -91,9 +107,9 @@ def unpacked(db: Connection, those: Sequence[Deep]) -> list[dict[str, Any]]:
 
 
 def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, dict[str, Any]]:
-    """Return the live facts among these, with their activity."""
+    """Return the live facts among these, with their activity and the other sessions in which they were said."""
     with db.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(ROWS, {"namespace": namespace, "ids": list(ids), "seen_at": now})
+        rows = cursor.execute(SHOWN, {"namespace": namespace, "ids": list(ids), "seen_at": now})
         return {row["id"]: row for row in rows}
 
 

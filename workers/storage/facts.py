@@ -302,9 +302,7 @@ LAST_TURN = """
 """
 
 
-def next_turn(
-    db: Connection, namespace: int, session: str | int | None, ids: Sequence[UUID]
-) -> tuple[int, set[UUID]]:
+def next_turn(db: Connection, namespace: int, session: str | int | None, ids: Sequence[UUID]) -> tuple[int, set[UUID]]:
     """Return the next free turn of a session, and those of these turns that are in it as occurrences of other facts."""
     given = {"namespace": namespace, "session": None if session is None else Jsonb(session), "ids": list(ids)}
     last, repeated = db.execute(LAST_TURN, given).fetchone() or (None, [])

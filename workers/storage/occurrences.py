@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeAlias
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -9,6 +10,9 @@ from psycopg.types.json import Jsonb
 from workers.storage.candidates import as_stored
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact
+
+Place: TypeAlias = tuple[str | int, int | None, str | None]
+"""Session, turn and role."""
 
 # One a session; the place that the fact itself has is none. As to `random`, see `imports`.
 RECORD = """
@@ -72,9 +76,10 @@ def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) ->
     db.execute(RECORD, given | {"namespace": namespace})
 
 
-def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str | int, int | None, str | None]]:
-    """Return (when, session, turn, role) of the other times that a fact was said, oldest first."""
-    return db.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
+def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, Place]]:
+    """Return when and where a fact was said again, oldest first."""
+    rows = db.execute(OF, {"namespace": namespace, "fact": fact})
+    return [(at, (session, turn, role)) for at, session, turn, role in rows]
 
 
 def staying(db: Connection, namespace: int, ids: Sequence[UUID], session: str | int) -> set[UUID]:

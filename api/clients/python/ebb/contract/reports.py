@@ -146,6 +146,15 @@ class Resolve(Timed):
     both: Annotated[Flag, Field(description="two facts hold, though they differ")] = False
 
 
+class Occurrence(Answer):
+    """Another session in which a fact was said, or another turn of its own session."""
+
+    session: str | int
+    turn: int | None = None
+    role: Annotated[Role | None, Field(description="who said it")] = None
+    said_at: datetime
+
+
 class Fact(Answer):
     """A fact with its current decay state."""
 
@@ -210,6 +219,7 @@ class Fact(Answer):
     forgotten_reason: str | None
     forgotten_by: UUID | None = None
     tombstone_at: datetime | None = None
+    said_again: Annotated[list[Occurrence] | None, Field(description="where else it was said, oldest first")] = None
 
 
 class Facts(Page):

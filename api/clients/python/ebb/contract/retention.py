@@ -174,7 +174,8 @@ class Outcome(Answer):
 
     id: UUID
     action: Annotated[
-        str, Field(description="forgotten, purged, restored, unchanged, unknown, refused, or in a dry run matching")
+        str,
+        Field(description="forgotten, purged, restored, unchanged, unknown, refused, kept, or in a dry run matching"),
     ]
     error: Annotated[str | None, Field(description="why it was refused")] = None
     text: Annotated[str | None, Field(description="the beginning of its text, if a subject was forgotten")] = None
@@ -199,6 +200,9 @@ class Forgot(Answer):
     results: list[Outcome]
     matching: Annotated[int | None, Field(description="how many facts fitted the subject")] = None
     done: Annotated[int | None, Field(description="how many of them were forgotten or erased")] = None
+    kept: Annotated[
+        int | None, Field(description="of a session, how many only left it, as they were also said elsewhere")
+    ] = None
     left: Annotated[bool | None, Field(description="whether time ran out before the last of them; ask again")] = None
     run: Annotated[UUID | None, Field(description="by which those that were forgotten can be restored")] = None
     at: Annotated[datetime | None, Field(description="when they were forgotten")] = None
