@@ -28,7 +28,7 @@ def lived(memory: Memory) -> Memory:
     memory.rows("insert into documents values (1, 'notes/a.md', '/notes', 'x', now())")
     pair = sorted([tea, cake])
     memory.rows("insert into likenesses values (1, %s, %s, 0.95, now(), now())", *pair)
-    memory.store({"text": "Tea at four.", "session": "chat", "turn": 3, "role": "user"}, at=3)
+    memory.store({"text": "Tea at four.", "session": "chat", "turn": 3}, at=3)
     memory.touch(tea, at=4)
     memory.pin(cake, at=5)
     memory.forget(key, at=6)

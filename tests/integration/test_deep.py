@@ -108,15 +108,15 @@ def test_related_rows_of_a_deep_fact_are_exported_as_those_of_other_facts(memory
     assert after[2:] == before[2:]
 
 
-def test_the_sessions_of_a_deep_fact_come_back_with_it(memory: Memory, sunk: UUID) -> None:
-    memory.restore(sunk, at=21)
-    memory.store({"text": TEXT, "session": "monday", "turn": 1}, {"text": TEXT, "session": 7}, at=21)
+def test_the_sessions_of_a_deep_fact_come_back_with_it(memory: Memory) -> None:
+    known = memory.add(TEXT, decay_class="session")
+    memory.store({"text": TEXT, "session": "monday", "turn": 1}, {"text": TEXT, "session": 7})
     said = memory.rows("select fact, id, session, turn, role, said_at from occurrences order by session")
-    memory.decay(40)
-    assert memory.demote(at=41) == 1
+    memory.decay(10)
+    assert memory.demote(at=20) == 1
     assert memory.value("select count(*) from occurrences") == 0
-    memory.restore(sunk, at=42)
-    assert [fact for fact, *_ in said] == [sunk, sunk]
+    memory.restore(known, at=21)
+    assert [fact for fact, *_ in said] == [known, known]
     assert memory.rows("select fact, id, session, turn, role, said_at from occurrences order by session") == said
 
 

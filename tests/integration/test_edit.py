@@ -159,7 +159,7 @@ def test_the_answer_names_what_it_ignored(memory: Memory) -> None:
     given = {"session": "b", "turn": 1, "role": "user", "salience": 0.9, "source_date": "2025-01-01", "tags": ["home"]}
     (again,) = stored(memory, {"text": TEXT.upper(), **given}, at=1)
     assert (again.action, again.changed) == ("updated", ["tags", "role"])
-    assert again.ignored == ["case", "session", "source_date", "salience"]
+    assert again.ignored == ["case", "salience"]
     (again,) = stored(memory, TEXT.replace(" ", "  "), at=2)
     assert (again.action, again.ignored) == ("duplicate", ["spacing"])
 

@@ -22,6 +22,7 @@ from workers.storage.connection import Connection
 from workers.storage.edits import Editable
 
 COMPARED = ("kind", "session", "turn", "source_date", "created_at")
+OF_OCCURRENCES = ("session", "turn", "source_date")
 STARTING = ("salience", "strength", "coactivations", "last_seen_at")
 """Fields of a fact's initial decay state, which a repeated statement does not change."""
 
@@ -42,6 +43,8 @@ def ignored(fact: NewFact, known: Editable) -> list[str]:
     starting = () if fact.id == known.id else STARTING
     given = [name for name in (*COMPARED, *starting) if name in fact.model_fields_set]
     given = [name for name in given if getattr(fact, name) is not None]
+    if fact.session is not None and (fact.session, fact.turn) != (known.session, known.turn):
+        given = [name for name in given if name not in OF_OCCURRENCES]
     other = [name for name in given if name in STARTING or getattr(fact, name) != getattr(known, name)]
     return [*_differences(fact.text, known.text), *other]
 

@@ -386,7 +386,7 @@ def _packed(one: dict[str, Any]) -> bytes:
     fact = one["fact"]
     if fact["hash"] == f"\\x{_identity(fact).hex()}":
         fact["hash"] = None
-    beside = {name: one[name] for name in ("events", "occurrences", "links", "contradictions", "likenesses")}
+    beside = {name: one[name] for name in ("events", "links", "contradictions", "likenesses", "occurrences")}
     if beside["events"] == [_forgotten(fact)]:
         beside["events"] = None
     state = one["state"]

@@ -1,5 +1,5 @@
 -- In which other sessions, or at which other turn, a fact was said again.
-create table occurrences (
+create table if not exists occurrences (
     namespace integer not null,
     fact uuid not null,
     -- of the turn, as the fact would have it
@@ -12,4 +12,4 @@ create table occurrences (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
-create index occurrences_session on occurrences (namespace, session, turn);
+create index if not exists occurrences_session on occurrences (namespace, session, turn);
