@@ -169,14 +169,14 @@ def _store_within(
     wanted = batch.without(deleted) if deleted else batch
     done, endings = _write(context, db, known.owner, wanted, embedded, now, count_turns=options.count_turns)
     answers = _merged(batch.rows, deleted, done)
-    new = _new(batch.rows, answers)
+    repeated, new = answers, _new(batch.rows, answers)
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
-    _record_occurrences(db, tenant, batch.rows, answers)
     faded = _touched(context, db, tenant, answers, now, options.use) if options.touch else []
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
     find_within(db, tenant, new, now, moved)
+    _record_occurrences(db, tenant, batch.rows, repeated)
     answers = _with_lives(context, db, known.owner, batch, answers, endings, now)
     return [replace(one, faded=True) if isinstance(one, Stored) and one.id in faded else one for one in answers]
 
@@ -189,7 +189,7 @@ def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) ->
 def _record_occurrences(
     db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]
 ) -> None:
-    """Note the sessions in which known facts were said again."""
+    """Note the sessions in which known facts were said again; last, as an erasure locks activity before facts."""
     again = [
         (one.id, row)
         for row, one in zip(rows, answers, strict=True)
