@@ -33,7 +33,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     for system in getattr(item, "funcargs", {}).values():
         if report.failed and isinstance(system, LiveSystem):
             system.show_stuck_workers()
-            report.sections.append(("logs of the workers", system.logs()))
+            report.sections.append(("logs of the workers", system.logs(2500)))
     return report
 
 

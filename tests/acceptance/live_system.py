@@ -131,9 +131,9 @@ class LiveSystem:
         self.control.close()
         self.own_keys.close()
 
-    def logs(self) -> str:
+    def logs(self, characters: int = 6000) -> str:
         """Return the end of each worker's log."""
-        ends = ((log.name, log.read_text(errors="replace")[-6000:]) for log in sorted(self.folder.glob("*.log")))
+        ends = ((log.name, log.read_text(errors="replace")[-characters:]) for log in sorted(self.folder.glob("*.log")))
         return "\n".join(f"--- {name}\n{end}" for name, end in ends)
 
     def show_stuck_workers(self) -> None:

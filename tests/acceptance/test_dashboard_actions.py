@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 TEXT = "The spare key hangs behind the kitchen clock."
 PATHS = (
     "/dashboard/forgotten", "/dashboard/contradictions", "/dashboard/keys", "/dashboard/facts?query=key",
-    "/dashboard/timeline?entity=key&key=place", "/dashboard/contexts",
+    "/dashboard/timeline?entity=key&key=place", "/dashboard/timeline", "/dashboard/contexts",
 )  # fmt: skip
 
 
@@ -156,6 +156,18 @@ def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str,
         pressed(tab, re.compile("Both hold"), "Both facts are accepted")
         assert memory.contradictions()["total"] == 0
         assert {memory.history(one)["state"] for one in (old, new)} == {"live"}
+
+
+def test_a_timeline_is_chosen_from_the_properties_of_the_newest_facts(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    memory.store("Mira lives in Rome.", value="Rome", entity="Mira & Jo", key="city")
+    memory.store(TEXT)
+    with looking(browser, url) as tab:
+        signed_in(tab, key, "/dashboard/timeline")
+        tab.get_by_role("link", name="Mira & Jo: city").press("Enter")
+        tab.wait_for_url("**entity=**")
+        assert "Rome" in tab.locator("tbody tr").inner_text()
 
 
 def test_facts_are_searched_without_counting_as_used(

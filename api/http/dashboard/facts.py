@@ -46,11 +46,23 @@ def timeline(
     key: Annotated[str, Query(max_length=LONGEST_FIELD)] = "",
     cursor: str = "",
 ) -> HTMLResponse:
-    """Show the values of a property of an entity over time."""
+    """Show the values of a property of an entity over time; without one, the properties of the newest facts."""
     asked = {"entity": entity.strip(), "key": key.strip()}
     given = {"cursor": cursor} if cursor else {}
     found = memory.timeline(limit=ROWS, **asked, **given) if all(asked.values()) else None
-    return page(request, "timeline.html", asked=asked, found=found, later=bool(cursor))
+    offered = [] if found else _properties(memory, asked["entity"])
+    return page(request, "timeline.html", asked=asked, found=found, offered=offered, later=bool(cursor))
+
+
+NEWEST = 200
+"""Number of facts whose properties are offered."""
+
+
+def _properties(memory: Session, entity: str) -> list[dict[str, str]]:
+    """Return the distinct properties of the newest facts, or of the newest facts of an entity, in order."""
+    newest = memory.facts(NEWEST, **({"entity": entity} if entity else {}))["facts"]
+    named = {(one["entity"], one["key"]) for one in newest if one["entity"] and one["key"]}
+    return [{"entity": entity, "key": key} for entity, key in sorted(named)]
 
 
 MOST_NEIGHBOURS = 20

@@ -24,7 +24,7 @@ NAMESPACE = "ebb_namespace"
 ENDED = "ended"
 """Digest of an ended session, which opens nothing."""
 
-PAGE_SECONDS = 10.0
+PAGE_SECONDS = 30.0
 """Time that a page waits for workers."""
 
 
