@@ -127,19 +127,21 @@ AMONG = f"""
 # Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step continues from
 # the best facts of the last one along their strongest links, which bounds its cost. Superseded facts are walked through
 # to their successors, as their links still hold; forgotten and ended facts are not. A tiny strength counts as zero, as
-# the product would underflow, which is an error in PostgreSQL.
+# the product would underflow, which is an error in PostgreSQL. Facts are looked up one by one: in a namespace that is new
+# to the statistics, PostgreSQL expects one fact, and joins would read all of them for each link.
 WALK = f"""
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
         from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
-        join activity on activity.namespace = %(namespace)s and activity.fact = id
-        where %(ever)s or not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        where %(ever)s or not coalesce((
+            select has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+            from activity where namespace = %(namespace)s and fact = id
+        ), true)
         union all
         select next.fact, last.seed, last.score,
             last.strength * case when next.strength > 1e-9 then next.strength else 0 end,
             last.hops + 1, last.path || next.fact,
-            (superseded_at is null or %(ever)s)
-            and {FILTERED}
+            (superseded_at is null or %(ever)s) and fits
         from (
             select * from walked where hops < %(depth)s order by score * strength desc limit %(breadth)s
         ) as last
@@ -160,13 +162,17 @@ WALK = f"""
             from facts cross join lateral unnest(array[superseded_by, supersedes_id]) as other
             where namespace = %(namespace)s and id = last.fact and other is not null
         ) as next
-        join facts on facts.namespace = %(namespace)s and facts.id = next.fact
-        join activity on activity.namespace = %(namespace)s and activity.fact = next.fact
+        cross join lateral (
+            select superseded_at, forgotten_at, forgotten_reason, {FILTERED} as fits from facts
+            where namespace = %(namespace)s and id = next.fact
+            offset 0
+        ) as reached
         where next.fact <> all (last.path)
             and (case when %(ever)s then coalesce(forgotten_reason, '') <> all(%(asked_for)s)
-                else forgotten_at is null
-                    and not has_ended(
-                        row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) end)
+                else forgotten_at is null and not coalesce((
+                    select has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+                    from activity where namespace = %(namespace)s and fact = next.fact
+                ), true) end)
     )
     select uuid_send(fact) as fact, uuid_send(seed) as seed, hops, strength from walked where hops > 0 and shown
 """
