@@ -20,6 +20,7 @@ import psycopg
 import redis
 from celery import Celery
 from databases import SHARDS, on_each_shard, together
+from kombu.exceptions import OperationalError
 from psycopg import sql
 
 from api.client import Client
@@ -138,7 +139,9 @@ class LiveSystem:
 
     def show_stuck_workers(self) -> None:
         """Make workers that do not answer write the stacks of their main process to their log."""
-        answered = self.ask("ping", seconds=2.0)
+        answered: dict[str, Any] = {}
+        with suppress(redis.RedisError, OperationalError):
+            answered = self.ask("ping", seconds=2.0) if self.workers else {}
         for name, worker in self.workers.items():
             if node(name) not in answered and worker.poll() is None:
                 worker.send_signal(signal.SIGUSR1)

@@ -127,8 +127,8 @@ AMONG = f"""
 # Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step continues from
 # the best facts of the last one along their strongest links, which bounds its cost. Superseded facts are walked through
 # to their successors, as their links still hold; forgotten and ended facts are not. A tiny strength counts as zero, as
-# the product would underflow, which is an error in PostgreSQL. Facts are looked up one by one: in a namespace that is new
-# to the statistics, PostgreSQL expects one fact, and joins would read all of them for each link.
+# the product would underflow, which is an error in PostgreSQL. Facts are looked up one by one: a join may read all
+# facts of the namespace for each link if PostgreSQL expects few.
 WALK = f"""
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
