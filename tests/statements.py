@@ -50,6 +50,7 @@ ACROSS_TENANTS = {
     "exports.OWN": "the same",
     "exports.EVENTS": "the same",
     "exports.ROWS": "an operator exports one namespace by name, or all; rows have the namespace",
+    "exports.SHOWN": "the same",
     "exports.WITHOUT_ACTIVITY": "the same",
     "activity.DROP_OLD_USES": "deletes old rows of all tenants",
     "tallies.SETTLE": "adds changes to the totals of all tenants; rows have the namespace",

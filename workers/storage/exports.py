@@ -14,7 +14,7 @@ from workers.storage.deep import Deep
 NAMED = "(%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)"
 """One namespace or all, without the rows that a move to another shard left."""
 
-ROWS = f"""
+COLUMNS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
         facts.entity, facts.key, facts.value, facts.source, facts.metadata, facts.tags, facts.importance, facts.session,
         facts.turn, facts.role, facts.content_salience, facts.source_date, facts.created_at,
@@ -33,6 +33,9 @@ ROWS = f"""
         to_jsonb(activity) - array[
             'namespace', 'fact', 'segment', 'tier', 'fidelity', 'ends_at', 'due_at', 'retired', 'worth', 'asked'
         ] as state
+"""
+
+FROM = f"""
     from facts
     join namespaces on namespaces.id = facts.namespace
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
@@ -46,10 +49,7 @@ ROWS = f"""
     order by facts.namespace, facts.id
 """
 
-SHOWN = ROWS.replace(
-    """ as state
-    from facts""",
-    """ as state,
+SAID_AGAIN = """
         (
             select jsonb_agg(
                 jsonb_build_object('session', said.session, 'turn', said.turn, 'role', said.role, 'said_at', said_at)
@@ -59,8 +59,11 @@ SHOWN = ROWS.replace(
             where said.namespace = facts.namespace and said.fact = facts.id
                 and (said.session, said.turn) is distinct from (facts.session, facts.turn)
         ) as said_again
-    from facts""",
-)
+"""
+
+ROWS = f"{COLUMNS}{FROM}"
+
+SHOWN = f"{COLUMNS}, {SAID_AGAIN} {FROM}"
 
 DEEP_ROWS = deep.UNPACKED + ROWS
 
