@@ -192,7 +192,7 @@ class Author:
                 yield from self._relate(cell)
             case "again":
                 said = cell.steps[0].arguments["facts"][0]
-                again = {"text": said["text"], "id": self.uuid()}
+                again = {"text": said["text"], "id": self.uuid(), "session": f"{cell.name} later", "turn": 0}
                 yield "memory.store_many", self._at(cell, facts=[again], classify=False)
 
     def _newer(self, cell: Cell, older: str) -> dict[str, Any]:
