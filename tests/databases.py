@@ -53,6 +53,22 @@ def new_database(postgres: Postgres, template: str = "template1") -> Iterator[st
     _drops.append(_thread.submit(_execute, postgres, drop))
 
 
+@contextmanager
+def role_without_tables(url: str) -> Iterator[str]:
+    """Yield the URL of a role that may read and write all tables of a database, and owns none."""
+    name = f"plain_{uuid4().hex}"
+    role = sql.Identifier(name)
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(sql.SQL("create role {} login").format(role))
+        db.execute(sql.SQL("grant select, insert, update, delete on all tables in schema public to {}").format(role))
+        try:
+            yield make_conninfo(url, user=name)
+        finally:
+            close_pools()
+            db.execute(sql.SQL("drop owned by {}").format(role))
+            db.execute(sql.SQL("drop role {}").format(role))
+
+
 # Changes that deleting rows does not undo; each change of a definition gives a row a new `xmin`.
 UNCHANGED = """
     select (select array_agg((oid, xmin, relpages, reltuples)::text order by oid) from pg_class where oid >= 16384),

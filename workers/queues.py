@@ -33,6 +33,7 @@ INTERNAL = {
     "memory.lexemes": MAINTENANCE,
     "memory.notify_endings": MAINTENANCE,
     "memory.estimate_again": MAINTENANCE,
+    "memory.analyze": MAINTENANCE,
     "memory.settle_tallies": MAINTENANCE,
     "memory.thin_course": MAINTENANCE,
     "memory.consolidate_all": MAINTENANCE,

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from databases import CITUS_URL, ON_ONE_SHARD
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 
 from workers.coordination import bulk, outbox
@@ -84,3 +85,19 @@ def test_a_batch_whose_worker_ended_before_it_answered_is_answered_by_its_next_d
     }
     eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
     assert not idle.own_keys.exists(bulk.BATCH + task_id)
+
+
+STATISTICS = "select most_common_vals::text::int[] from pg_stats where tablename = 'facts' and attname = 'namespace'"
+
+
+@ON_ONE_SHARD
+@pytest.mark.skipif(bool(CITUS_URL), reason="statistics are those of each node")
+def test_a_large_batch_of_a_new_namespace_has_its_tables_analyzed(idle: LiveSystem) -> None:
+    idle.start("worker")
+    with idle.client() as client:
+        client.store_many(stones(30))
+        idle.rows("alter table facts set (autovacuum_enabled = off)")
+        idle.rows("analyze facts")
+        (known,) = idle.rows(STATISTICS)
+        client.store_many(stones(1_000), namespace="new")
+        eventually(lambda: idle.rows(STATISTICS) != [known], "the planner knows two namespaces")

@@ -27,6 +27,7 @@ OWN_AFFAIRS = {
     "memory.embed_pending": "upkeep, by beat",
     "memory.lexemes": "upkeep, by beat",
     "memory.estimate_again": "upkeep, sent by another",
+    "memory.analyze": "upkeep, follows storing",
     "memory.notify_endings": "upkeep, by beat",
     "memory.ann": "upkeep, by beat",
     "memory.rebuild_indexes": "upkeep, by beat",

@@ -133,6 +133,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.embed_pending": {},
     "memory.lexemes": {},
     "memory.estimate_again": {"namespace": NAME},
+    "memory.analyze": {"namespace": NAME},
     "memory.settle_tallies": {},
     "memory.notify_endings": {"now": AT},
     "memory.ann": {},
@@ -221,7 +222,7 @@ REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
     "memory.read_folder", "memory.read_folders",
     "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.extract", "memory.consolidate_all",
-    "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
+    "memory.analyze", "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
 """Tasks without a waiting caller; their outcome is in the log."""

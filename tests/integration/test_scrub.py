@@ -5,11 +5,10 @@ from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
 
-import psycopg
 import pytest
+from databases import role_without_tables
 from ebb.broker import database_after
 from memory import Memory, day
-from psycopg import sql
 
 from workers.admin import purge, search_indexes
 from workers.coordination import idempotency, signals
@@ -20,16 +19,8 @@ from workers.storage.connection import Connection, close_pools, connect
 
 
 def test_a_role_that_owns_nothing_learns_what_it_cannot_reach(memory: Memory) -> None:
-    role = f"plain_{uuid4().hex}"
-    with psycopg.connect(memory.context.database_url, autocommit=True) as db:
-        db.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
-        db.execute(sql.SQL("grant all on all tables in schema public to {}").format(sql.Identifier(role)))
-        try:
-            stranger = memory.having(database_url=memory.context.database_url.replace("postgres@", f"{role}@"))
-            left = purge.scrub(stranger.context, day(1))
-        finally:
-            db.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
-            db.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
+    with role_without_tables(memory.context.database_url) as url:
+        left = purge.scrub(memory.having(database_url=url).context, day(1))
     assert left == [purge.TABLES_ARE_KEPT, purge.LOG_IS_KEPT, purge.OUT_OF_REACH]
 
 

@@ -1,4 +1,4 @@
-"""Search indexes: word counts, vector indexes of large namespaces, index bloat, and the language for stemming."""
+"""Search indexes: word counts, statistics, vector indexes of large namespaces, index bloat, and the language."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ import psycopg
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import LanguageMismatchError, SettingsError
-from workers.storage import namespaces, server, signatures, words
+from workers.storage import namespaces, planner, server, signatures, words
 from workers.storage.connection import Connection, connect, lift_limits, transaction
 from workers.storage.server import IndexSize
 
@@ -28,11 +28,28 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
         return words.count(db, namespaces.id_of(db, namespace), now)
 
 
-def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> None:
-    """Count the words of namespaces that changed since the last count, and of `others`."""
-    for name in sorted({*signals.take_grown(context.redis), *others}):
+def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> list[str]:
+    """Count the words of namespaces that changed since the last count, and of `others`; return their names."""
+    names = sorted({*signals.take_grown(context.redis), *others})
+    for name in names:
         count_lexemes(context, name, now)
         signals.note_counted(context.redis, name)
+    return names
+
+
+def statistics_lack(context: Context, namespace: str) -> bool:
+    """Return whether PostgreSQL plans for one fact of a namespace that has many, which makes joins very slow."""
+    with context.at(namespace), transaction(context.database_url) as db:
+        return bool(planner.outdated(db, namespaces.id_of(db, namespace)))
+
+
+def refresh_statistics(context: Context, namespace: str) -> None:
+    """Analyze the namespaces of all tables if the statistics lack this one. Idempotent."""
+    with context.at(namespace), connect(context.direct_database_url, autocommit=True) as db:
+        db.execute("set statement_timeout = 0")
+        if tables := planner.outdated(db, namespaces.id_of(db, namespace)):
+            planner.analyze(db, tables)
+            log.info("analyzed the tables: their statistics lacked the namespace %s", namespace)
 
 
 def index_large_namespaces(context: Context) -> list[int]:

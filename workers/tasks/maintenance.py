@@ -95,9 +95,11 @@ def _link() -> None:
 def lexemes(__: Task, ___: Params) -> None:
     """Count the words of namespaces that grew, and estimate facts without salience for up to 30 seconds.
 
-    A task of its own estimates a namespace again that has grown tenfold.
+    Tasks of their own analyze the namespaces that the planner does not know, and estimate those again that have grown
+    tenfold.
     """
-    search_indexes.count_grown(context, context.now())
+    for name in search_indexes.count_grown(context, context.now()):
+        analyze_new(name)
     until = time.monotonic() + WORK_SECONDS
     for _ in context.each_shard(own=True):
         while time.monotonic() < until and estimate.fill(context):
@@ -110,6 +112,18 @@ def lexemes(__: Task, ___: Params) -> None:
 def estimate_again(_: Task, asked: Scoped) -> None:
     """Estimate the salience of all facts of a namespace again. Idempotent."""
     estimate.estimate_again(context, asked.namespace, context.now())
+
+
+@internal("memory.analyze", Scoped, ignore_result=True, **HOURS)
+def analyze(_: Task, asked: Scoped) -> None:
+    """Have PostgreSQL's planner know a namespace that has many facts. Idempotent."""
+    search_indexes.refresh_statistics(context, asked.namespace)
+
+
+def analyze_new(namespace: str) -> None:
+    """Send `memory.analyze` if the planner does not know a namespace that has many facts."""
+    if search_indexes.statistics_lack(context, namespace):
+        analyze.apply_async(kwargs={"namespace": namespace})
 
 
 @internal("memory.settle_tallies", Params, ignore_result=True)

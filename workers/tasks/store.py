@@ -30,6 +30,7 @@ from workers.memory.remember import outcomes, turns
 from workers.queues import VISIBILITY_SECONDS
 from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
+from workers.tasks.maintenance import analyze_new
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import WORK_SECONDS, EbbTask, OnceTask, context, note, use_of, uuid_of, write_instant
@@ -145,6 +146,7 @@ def _import_slice(_: Task, part: Slice) -> list[Any]:
     good = [record for record in checked if not isinstance(record, InvalidInputError)]
     outcomes = archives.import_records(context, asked.namespace, good, at)
     signals.mark_grown(context.redis, asked.namespace)
+    analyze_new(asked.namespace)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
     done = iter(outcomes)
     every = [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
@@ -191,6 +193,8 @@ def _store(
     if good:
         signals.mark_grown(context.redis, asked.namespace)
         task.request.captured = asked.namespace
+    if len(good) > storing.FEW:
+        analyze_new(asked.namespace)
     outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
     _link(outcomes, asked.namespace, at, use or own_id)
     regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
