@@ -93,7 +93,7 @@ STATISTICS = "select most_common_vals::text::int[] from pg_stats where tablename
 @ON_ONE_SHARD
 @pytest.mark.skipif(bool(CITUS_URL), reason="statistics are those of each node")
 def test_a_large_batch_of_a_new_namespace_has_its_tables_analyzed(idle: LiveSystem) -> None:
-    idle.start("worker")
+    idle.start("all")
     with idle.client() as client:
         client.store_many(stones(30))
         idle.rows("alter table facts set (autovacuum_enabled = off)")
