@@ -49,6 +49,7 @@ def fill(memory: Memory) -> None:
     for name in NAMES:
         with at(name):
             memory.store(f"{name} has a red bicycle.", f"{name} lives in Oslo.", namespace=name)
+            memory.store({"text": f"{name} lives in Oslo.", "session": "chat"}, namespace=name)
 
 
 def test_new_namespaces_are_spread_by_a_hash_of_their_names(sharded: Memory) -> None:
@@ -136,6 +137,8 @@ def test_an_export_of_everything_has_all_shards(sharded: Memory) -> None:
     assert {one["text"] for one in export(sharded.context, "kim", day(0)) if "text" in one} == {
         "kim has a red bicycle.", "kim lives in Oslo.",
     }  # fmt: skip
+    again = [one["namespace"] for one in export(sharded.context, None, day(0)) if "occurrence" in one]
+    assert sorted(again) == sorted(NAMES)
 
 
 def test_a_pass_over_everything_has_one_report(sharded: Memory) -> None:
@@ -184,7 +187,13 @@ def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory) -> None:
     with at("ann-older-30d"):
         assert branches.facts(context, made) == 2
         assert sharded.ask("Who has a bicycle?", namespace=made.name).results
+        assert [one["occurrence"]["session"] for one in export(context, made.name, day(0)) if "occurrence" in one] == [
+            "chat"
+        ]
     assert [one.name for one in branches.listed(context, None)] == ["ann-older-30d"]
+    for shard in range(SHARDS):
+        with at(shard):
+            assert branches.facts(context, made) == 2
     with at("ann"):
         branches.drop_facts(context, made)
         branches.drop(context, made)

@@ -78,8 +78,8 @@ def conclude(context: Context, branch: Branch, now: datetime) -> None:
 
 
 def facts(context: Context, branch: Branch) -> int:
-    """Return the number of live facts of a branch."""
-    with transaction(context.database_url) as db:
+    """Return the number of live facts of a branch, whose shard may be another than that of the caller."""
+    with context.at(branch.name), transaction(context.database_url) as db:
         return tallies.live(db, branch.id)
 
 
