@@ -63,6 +63,14 @@ def test_facts_on_three_shards_are_stored_recalled_exported_and_fade(system: Liv
         assert answer.status_code == 200, answer.text
 
 
+def test_the_own_schedule_of_a_namespace_on_any_shard_sends_its_janitor(system: LiveSystem) -> None:
+    for name in NAMES:
+        with system.client(name) as client:
+            client.settings(set={"hygiene.schedule": "onCapture"})
+            client.store(f"{name} has a boat.")
+            eventually(lambda client=client: client.janitor_snapshot()["totalRuns"], "it came")  # type: ignore[misc]
+
+
 def test_moving_a_namespace_under_load_loses_and_doubles_nothing(system: LiveSystem) -> None:
     with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
         for new in ("1", "2", "0"):

@@ -50,7 +50,10 @@ class StoreTask(EbbTask):
     def on_success(self, _result: Any, _task_id: str, _args: Any, _kwargs: Any) -> None:
         """Send the janitor at most once a minute; its message expires after that."""
         name = self.request.get("captured")
-        wanted = name and self._may_look(name) and tidying.schedule(context, name) == "onCapture"
+        if not name or not self._may_look(name):
+            return
+        with context.at(name):
+            wanted = tidying.schedule(context, name) == "onCapture"
         if wanted and signals.may_start_janitor(context.redis, name):
             app.send_task("memory.janitor", kwargs={"namespace": name}, expires=signals.COOLDOWN_SECONDS)
 
