@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
-from databases import UNSYNCED
+from databases import SHARDS, UNSYNCED
 
 from api.up import servers
 from api.up.processes import grant_access, launched, system_user
@@ -32,7 +32,7 @@ class Replicated:
         primary = self.known["primary"] = self._server("primary")
         servers.prepare_postgres(primary, report=print)
         self.start("primary")
-        schema.apply(servers.ensure_database(primary, DATABASE))
+        schema.apply(servers.ensure_database(primary, DATABASE), count=SHARDS)
         replica = self.known["replica"] = self._server("replica")
         self._copy(primary, replica)
         self.start("replica")

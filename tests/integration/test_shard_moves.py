@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from citus import Node
+from ebb.contract.retention import Forget
 from memory import ON_CITUS, Memory, day
 
 from workers.admin import branches, keys, shards
@@ -17,7 +19,7 @@ from workers.admin.export import export
 from workers.context import Context
 from workers.decay import janitor
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.memory import facts
+from workers.memory import facts, forget
 from workers.memory.embed import check_embedder
 from workers.storage import branches as tables
 from workers.storage import namespaces, routing, schema, shard_moves, words
@@ -52,7 +54,8 @@ def fill(memory: Memory) -> None:
     with memory.context.at("ann"):
         ids = [memory.add(f"Ann has bicycle number {number}.", namespace="ann") for number in range(20)]
         memory.link(ids[0], ids[1], namespace="ann")
-        memory.store({"text": "Ann has bicycle number 7.", "session": "chat", "turn": 1}, namespace="ann")
+        for session in ("chat", "call"):
+            memory.store({"text": "Ann has bicycle number 7.", "session": session, "turn": 1}, namespace="ann")
         memory.relate("Ann", "Bob", namespace="ann")
         memory.forget(ids[2], at=1, namespace="ann")
         memory.touch(*ids[3:6], at=2, namespace="ann")
@@ -68,6 +71,14 @@ def routing_of(name: str) -> int:
 
 def contents(memory: Memory, name: str | None = "ann") -> list[str]:
     return sorted(str(one) for one in export(memory.context, name, day(70)))
+
+
+def said_again(memory: Memory, name: str = "ann") -> list[tuple[str, Any]]:
+    """Return the texts that were said again, and in which sessions, as an export has them."""
+    lines = list(export(memory.context, name, day(70)))
+    texts = {line["id"]: line["text"] for line in lines if "text" in line}
+    said = [line["occurrence"] for line in lines if "occurrence" in line]
+    return sorted((texts[one["fact"]], one["session"]) for one in said)
 
 
 def counts(memory: Memory) -> dict[str, Any]:
@@ -91,6 +102,7 @@ def killed_at(step: str) -> Callable[[str], None]:
 def test_a_move_keeps_everything(sharded: Memory) -> None:
     fill(sharded)
     before, counted = contents(sharded), counts(sharded)
+    assert said_again(sharded) == [("Ann has bicycle number 7.", session) for session in ("call", "chat")]
     key = keys.create(sharded.context, "ann", ["read"], None, day(0))
     for new in (0, 1, 2, 0):
         done = moves.move(sharded.context, "ann", new)
@@ -121,10 +133,14 @@ def test_what_changes_while_rows_are_copied_is_moved_too(sharded: Memory) -> Non
             sharded.purge(at=71, namespace="ann")
             sharded.store("Ann has bicycle number 2.", "Ann sold all others.", at=70, namespace="ann")
             sharded.relate("Ann", "Bob", at=70, namespace="ann")
+            sharded.store({"text": "Ann has bicycle number 6.", "session": "call"}, at=70, namespace="ann")
+            forgetting = Forget(namespace="ann", session="chat")
+            forget.forget_subject(sharded.context, forgetting, day(71), uuid4(), float("inf"))
         expected.append(contents(sharded))
 
     moves.move(sharded.context, "ann", 1, meanwhile)
     assert contents(sharded) == expected[0]
+    assert said_again(sharded) == [(f"Ann has bicycle number {number}.", "call") for number in (6, 7)]
     assert sound(sharded)
 
 
