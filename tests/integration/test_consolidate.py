@@ -1,11 +1,13 @@
 """Near-duplicate facts are listed, merged on request, and restored on request."""
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.retention import Forget
 from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT, FULL
@@ -13,6 +15,7 @@ from workers.decay import consolidate
 from workers.decay.consolidate import Group, Merged, compare
 from workers.memory import embed
 from workers.memory.add import Stored
+from workers.memory.forget import forget_subject
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
@@ -196,6 +199,22 @@ def test_the_kept_fact_is_linked_with_what_the_merged_was_linked_with(memory: Me
     assert memory.rows(own, first, canal) == [(first, canal, 0.4)]
     assert memory.rows(own, canal, first) == [(canal, first, 0.4)]
     assert memory.rows(own, second, canal) == [(second, canal, 0.4)]
+
+
+def test_the_kept_fact_has_the_sessions_of_the_merged_and_stays_until_the_last_is_forgotten(memory: Memory) -> None:
+    first = memory.add(MOVED, session="monday", turn=0)
+    second = memory.add(HAS_MOVED, session="friday", turn=3, role="user")
+    memory.store({"text": HAS_MOVED, "session": 7, "turn": 1}, at=1)
+    assert merge(memory, at=2).groups[0].keep.id == first
+    own = "select session, turn, role from occurrences where fact = %s order by turn"
+    assert memory.rows(own, first) == [(7, 1, None), ("friday", 3, "user")]
+    assert memory.rows(own, second) == [(7, 1, None)]
+    assert memory.ids("Where does Mira rent?", at=2, session="friday") == [first]
+
+    for session in ("monday", 7):
+        forget_subject(memory.context, Forget(session=session), day(3), uuid4(), math.inf)
+        assert live(memory) == {first}
+    assert memory.row(first)["session"] == "friday"
 
 
 def test_each_merged_fact_reinforces_and_confidence_never_exceeds_one(memory: Memory) -> None:

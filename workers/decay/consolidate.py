@@ -28,7 +28,18 @@ from workers.decay.forget_limit import take_allowance
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import confirmed, salience
-from workers.storage import activity, duplicate_pairs, events, facts, links, namespaces, runs, signatures, vectors
+from workers.storage import (
+    activity,
+    duplicate_pairs,
+    events,
+    facts,
+    links,
+    namespaces,
+    occurrences,
+    runs,
+    signatures,
+    vectors,
+)
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.duplicate_pairs import Member, Pair
@@ -199,7 +210,9 @@ def _merge(
             noted.append((member.id, "merged into", {"id": str(group.keep.id), "similarity": round(cosine, 4)}))
             noted.append((group.keep.id, "took in", {"id": str(member.id), "similarity": round(cosine, 4)}))
     events.add_many(db, tenant, now, noted)
-    links.take_over(db, tenant, gone, [group.keep.id for group in groups for _ in group.merge])
+    into = [group.keep.id for group in groups for _ in group.merge]
+    links.take_over(db, tenant, gone, into)
+    occurrences.take_over(db, tenant, gone, into)
     keepers = [group.keep.id for group in groups]
     tags = [_tags(group) for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]

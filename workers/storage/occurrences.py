@@ -14,6 +14,9 @@ from workers.storage.facts import Fact
 Place: TypeAlias = tuple[str | int, int | None, str | None]
 """Session, turn and role."""
 
+Occurrence: TypeAlias = tuple[UUID, UUID, str | int, int | None, str | None, datetime]
+"""The fact, the id of the turn, its session, turn and role, and when it was said."""
+
 # One a session; the place that the fact itself has is none. As to `random`, see `imports`.
 RECORD = """
     insert into occurrences (namespace, fact, id, session, turn, role, said_at)
@@ -24,6 +27,18 @@ RECORD = """
     where (facts.session is distinct from new.session or facts.turn is distinct from new.turn) and random() >= 0
     order by new.fact, new.session, new.turn
     on conflict do nothing
+"""
+
+# Where merged facts were said, each by the fact that took it in.
+TAKEN_IN = """
+    select new.kept, facts.id, facts.session, facts.turn, facts.role, coalesce(facts.source_date, facts.created_at)
+    from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
+    join facts on facts.namespace = %(namespace)s and facts.id = new.gone
+    where facts.session is not null
+    union all
+    select new.kept, occurrences.id, occurrences.session, occurrences.turn, occurrences.role, occurrences.said_at
+    from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
+    join occurrences on occurrences.namespace = %(namespace)s and occurrences.fact = new.gone
 """
 
 OF = """
@@ -65,13 +80,31 @@ NOTE_ERASURE = "insert into erasures (namespace) values (%(namespace)s)"
 
 def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) -> None:
     """Add where facts were said again: the known fact of each, and the one that was not stored, with a session."""
+    places = [
+        (id_, one.id, one.session, one.turn, one.role, one.source_date or one.created_at)
+        for id_, one in said
+        if one.session is not None
+    ]
+    _record(db, namespace, places)
+
+
+def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
+    """Copy the sessions of merged facts to the facts that they were merged into."""
+    given = {"namespace": namespace, "gone": list(gone), "kept": list(kept)}
+    _record(db, namespace, db.execute(TAKEN_IN, given).fetchall())
+
+
+def _record(db: Connection, namespace: int, places: Sequence[Occurrence]) -> None:
+    if not places:
+        return
+    known, ids, sessions, turns, roles, said = zip(*places, strict=True)
     given = {
-        "facts": [id_ for id_, _ in said],
-        "ids": [one.id for _, one in said],
-        "sessions": [Jsonb(one.session) for _, one in said],
-        "turns": [one.turn for _, one in said],
-        "roles": [one.role for _, one in said],
-        "said": [one.source_date or one.created_at for _, one in said],
+        "facts": list(known),
+        "ids": list(ids),
+        "sessions": [Jsonb(session) for session in sessions],
+        "turns": list(turns),
+        "roles": list(roles),
+        "said": list(said),
     }
     db.execute(RECORD, given | {"namespace": namespace})
 
