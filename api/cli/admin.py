@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ebb.contract.admin import BRANCH, BRANCHES, DROP_BRANCH, SETTINGS
 from ebb.contract.decay import PURGE
+from ebb.contract.reports import STATS
 
 from api.cli import output
 from api.cli.operations import Call, Everywhere, NamespaceName, Yes, client, command_of, configured, located
 
 if TYPE_CHECKING:
+    from api.client import Client
     from workers.context import Context
 
 WAITS_FOR_WORKERS = 20.0
@@ -101,9 +103,7 @@ def branch(
         if show:
             answer, say = memory.perform(BRANCHES, {"everywhere": everywhere}), _list
         elif drop:
-            every = memory.perform(BRANCHES, {"everywhere": True})["branches"]
-            meant = [one for one in every if _is_meant(one, memory.namespace, older)]
-            output.confirm(output.ERASE, sum(one["facts"] for one in meant), yes=yes, as_json=as_json)
+            output.confirm(output.ERASE, _facts_to_drop(memory, older), yes=yes, as_json=as_json)
             answer, say = memory.perform(DROP_BRANCH, {"older": older}), _say_dropped
         else:
             with output.spinner("every fact is copied …"):
@@ -123,8 +123,13 @@ def _say_dropped(done: dict[str, Any]) -> None:
     output.console().print(f"[yellow]dropped[/yellow] {', '.join(done['dropped'])}")
 
 
-def _is_meant(one: dict[str, Any], namespace: str, older: str | None) -> bool:
-    return namespace == one["branch"] or (namespace == one["of"] and older in (None, f"{one['days']}d"))
+def _facts_to_drop(memory: "Client", older: str | None) -> int:
+    """Return the number of facts of a branch, or of the branches of a namespace, of one age or all."""
+    own = memory.perform(STATS, {})
+    if own["branch_of"] is not None and older is None:
+        return int(own["facts"])
+    listed = memory.perform(BRANCHES, {"everywhere": False})["branches"]
+    return sum(one["facts"] for one in listed if older in (None, f"{one['days']}d"))
 
 
 def _list(found: dict[str, Any]) -> None:

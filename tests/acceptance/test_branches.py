@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
+from ebb.contract.values import MOST_RESULTS
 from live_api import make_key, serving
 from live_system import LiveSystem
 
@@ -39,6 +40,20 @@ def test_a_year_is_seen_at_the_command_line_without_touching_anything(real: Live
     assert real.ebb_json("branch", name, "--list")["total"] == 0
     assert real.rows("select count(*) from namespaces where name = %s", [branch]) == [(0,)]
     assert client.stats() == before
+
+
+def test_a_branch_among_thousands_is_not_dropped_before_it_is_confirmed(real: LiveSystem, client: Client) -> None:
+    branch = str(client.branch(30)["branch"])
+    others = [f"0-{uuid4()}-{number}" for number in range(MOST_RESULTS)]
+    adding = "insert into namespaces (name, branch_of) select unnest(%s::text[]), 'gone' returning id"
+    assert len(real.rows(adding, [others])) == MOST_RESULTS
+    try:
+        for dropped in (client.namespace, branch):
+            refused = real.ebb("branch", dropped, "--drop")
+            assert (refused.returncode, "31 facts would be erased for good" in refused.stderr) == (2, True)
+    finally:
+        real.rows("delete from namespaces where name = any(%s) returning id", [others])
+    assert client.branches()["total"] == 1
 
 
 def test_the_client_does_all_of_it_and_a_second_delivery_changes_nothing(real: LiveSystem, client: Client) -> None:
