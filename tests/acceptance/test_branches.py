@@ -46,7 +46,7 @@ def test_a_branch_among_thousands_is_not_dropped_before_it_is_confirmed(real: Li
     branch = str(client.branch(30)["branch"])
     others = [f"0-{uuid4()}-{number}" for number in range(MOST_RESULTS)]
     adding = "insert into namespaces (name, branch_of) select unnest(%s::text[]), 'gone' returning id"
-    assert len(real.rows(adding, [others])) == MOST_RESULTS
+    real.rows(adding, [others])
     try:
         for dropped in (client.namespace, branch):
             refused = real.ebb("branch", dropped, "--drop")
