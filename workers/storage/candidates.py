@@ -372,7 +372,7 @@ def matches(
     }
     given |= scope.parameters()
     statement = MATCHES_AMONG if scope.selects else MATCHES
-    return partial(_matches, db.execute(statement, given, binary=True), len(terms))
+    return partial(_matches, db.execute(statement, given, binary=True, prepare=False), len(terms))
 
 
 def _matches(cursor: Cursor, terms: int) -> Matches:

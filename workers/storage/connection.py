@@ -5,6 +5,8 @@ import re
 import select
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum, auto
+from functools import partial
 from threading import Lock
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -79,6 +81,9 @@ LIFT_LIMITS = """
 
 BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
 
+# Settings of readers' sessions. A statement that needs a plan for its values, as searches do, must not be prepared.
+READERS = {"default_transaction_isolation": "repeatable read", "plan_cache_mode": "auto"}
+
 # With custom plans, foreign keys and `search_lexemes` would be planned once for each written row. Citus cannot plan
 # every statement for any values, and would pass on `set local` to its nodes, whose triggers need custom plans.
 KEEP_PLANS = "select set_config('plan_cache_mode', 'auto', true)"
@@ -87,7 +92,6 @@ GENERIC_PLANS = """
     select set_config('plan_cache_mode', case when current_setting('citus.version', true) is null
         then 'force_generic_plan' else 'auto' end, true)
 """
-CUSTOM_PLANS = "select set_config('plan_cache_mode', 'force_custom_plan', true)"
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
 """PostgreSQL's messages for no free connection: libpq reports no SQLSTATE for errors while connecting."""
@@ -107,16 +111,29 @@ POOLED = (
     "EBB_DIRECT_DATABASE_URL to the address of PostgreSQL itself."
 )
 
-_pools: dict[tuple[int, str, bool], Pool] = {}
+_pools: dict[tuple[int, str, "_Use"], Pool] = {}
 _opening = Lock()
+
+
+class _Use(Enum):
+    """What a pool's connections are for. A caller that holds one connection takes another from another pool.
+
+    Otherwise callers that all wait for their second connection would wait for each other.
+    """
+
+    TRANSACTIONS = auto()
+    READS = auto()
+    SECOND_READS = auto()
 
 
 class _Own(psycopg.Connection[TupleRow]):
     """A connection that knows whether it goes through a pooler, where each transaction may run in another session.
 
-    `routed` is the result of `routing.begin`, or true while its transactions are not to be routed.
+    `routed` is the result of `routing.begin`, or true while its transactions are not to be routed. `configuration` are
+    the settings of its session, which a pooler does not keep.
     """
 
+    configuration: Mapping[str, str] = CONFIGURATION
     pooled = False
     routed: psycopg.Cursor[TupleRow] | bool | None = True
 
@@ -157,25 +174,24 @@ class _TracedCursor(psycopg.Cursor[Any]):
 
 
 @contextmanager
-def transaction(url: str, *, second: bool = False, wait: float = WAIT_SECONDS) -> Iterator[Connection]:
+def transaction(url: str, *, wait: float = WAIT_SECONDS) -> Iterator[Connection]:
     """Yield a connection in a transaction that commits at the end of the block, or rolls back on an error.
 
-    A `second` connection, for a caller that already holds one, comes from a pool of its own, which avoids a deadlock
-    on the pool. PostgreSQL 17 and later end a transaction after `TRANSACTION_SECONDS`, unless it calls `lift_limits`.
+    PostgreSQL 17 and later end a transaction after `TRANSACTION_SECONDS`, unless it calls `lift_limits`.
 
     Raises:
         NoConnectionError: PostgreSQL has no connection free, or this process's pool has none, within `wait` seconds.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with _borrowed(url, second=second, wait=wait) as db:
+    with _borrowed(url, _Use.TRANSACTIONS, wait) as db:
         _prepare(db)
         yield db
 
 
 @contextmanager
-def _borrowed(url: str, *, second: bool, wait: float) -> Iterator[_Own]:
+def _borrowed(url: str, use: _Use, wait: float) -> Iterator[_Own]:
     try:
-        with _nodes_answer(), _pool(url, second=second).connection(timeout=wait) as db:
+        with _nodes_answer(), _pool(url, use).connection(timeout=wait) as db:
             yield db
     except PoolTimeout:
         raise _explained(url, wait) from None
@@ -189,7 +205,7 @@ def reading(url: str) -> Iterator[Connection]:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with reader(url) as db:
+    with _borrowed(url, _Use.TRANSACTIONS, READ_WAIT_SECONDS) as db, _autocommit(db):
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         try:
             with db.transaction():
@@ -200,35 +216,48 @@ def reading(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
+def _autocommit(db: Connection) -> Iterator[None]:
+    db.autocommit = True
+    try:
+        yield
+    finally:
+        if not db.closed:
+            db.autocommit = False
+
+
+@contextmanager
 def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
-    """Yield a connection on which each `in_pipeline` is a transaction as in `reading`.
+    """Yield a connection on which each `in_pipeline` is a transaction that reads one snapshot.
+
+    Statements have generic plans where these cost no more. A `second` reader is for a caller that already has one.
 
     Raises:
         NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with _borrowed(url, second=second, wait=READ_WAIT_SECONDS) as db:
-        db.autocommit = True
-        try:
-            yield db
-        finally:
-            if not db.closed:
-                db.autocommit = False
+    with (
+        _borrowed(url, _Use.SECOND_READS if second else _Use.READS, READ_WAIT_SECONDS) as db,
+        _autocommit(db),
+    ):
+        yield db
 
 
 @contextmanager
 def in_pipeline(db: Connection) -> Iterator[None]:
     """Run a `reader`'s transaction in pipeline mode, which waits only where rows are fetched.
 
-    Results that are not fetched in the block arrive at its end with the commit. psycopg's own transaction blocks wait
-    once at the beginning and twice at the end.
+    Results that are not fetched in the block arrive at its end. Without a begin, all statements up to the end of the
+    pipeline are one transaction, whose isolation is the session's; a pooler's session does not have it.
     """
+    pooled = isinstance(db, _Own) and db.pooled
     try:
         with db.pipeline():
-            db.execute(BEGIN)
+            if pooled:
+                db.execute(BEGIN)
             _prepare(db, share=False)
             yield
-            db.execute(COMMIT)
+            if pooled:
+                db.execute(COMMIT)
     except BaseException:
         if not db.closed:
             db.rollback()
@@ -264,10 +293,7 @@ def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
 
 
 def keep_plans(db: Connection) -> None:
-    """Use generic plans in the rest of this transaction, for statements that find rows by key.
-
-    Planning the query for the candidates of a recall takes a third of the time of running it.
-    """
+    """Use generic plans in the rest of this transaction, for statements that find rows by key."""
     db.execute(KEEP_PLANS)
 
 
@@ -286,11 +312,6 @@ def commit_later(db: Connection) -> None:
     durable as well.
     """
     db.execute(COMMIT_LATER)
-
-
-def custom_plans(db: Connection) -> None:
-    """Use custom plans again in the rest of this transaction, after `keep_plans`."""
-    db.execute(CUSTOM_PLANS)
 
 
 def lift_limits(db: Connection) -> None:
@@ -350,11 +371,11 @@ def number(db: Connection, statement: str, given: Mapping[str, Any] | None = Non
 
 
 def fetch_all(
-    db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None, *, binary: bool = False
+    db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None, **options: Any
 ) -> list[Row]:
-    """Return a statement's rows as objects of `kind`, by the names of their columns."""
+    """Return a statement's rows as objects of `kind`, by the names of their columns; `options` are those of psycopg."""
     with db.cursor(row_factory=class_row(kind)) as cursor:
-        return cursor.execute(statement, given, binary=binary).fetchall()
+        return cursor.execute(statement, given, **options).fetchall()
 
 
 def fetch_one(db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None) -> Row | None:
@@ -369,22 +390,22 @@ def close_pools() -> None:
         _pools.pop(key).close()
 
 
-def _pool(url: str, *, second: bool) -> Pool:
-    key = (os.getpid(), url, second)
+def _pool(url: str, use: _Use) -> Pool:
+    key = (os.getpid(), url, use)
     with _opening:
         if key not in _pools:
-            _pools[key] = _open_pool(url)
+            _pools[key] = _open_pool(url, CONFIGURATION if use is _Use.TRANSACTIONS else CONFIGURATION | READERS)
         return _pools[key]
 
 
-def _open_pool(url: str) -> Pool:
+def _open_pool(url: str, configuration: Mapping[str, str]) -> Pool:
     return ConnectionPool(
         url,
         min_size=0,
         max_size=POOL_SIZE,
         open=True,
         connection_class=_Own,
-        configure=_configure_pooled,
+        configure=partial(_configure_pooled, configuration=configuration),
         check=_check,
         kwargs=_options(url),
         name="ebb",
@@ -421,8 +442,9 @@ def _configure(db: _Own, settings: Mapping[str, str]) -> None:
         db.commit()
 
 
-def _configure_pooled(db: _Own) -> None:
-    _configure(db, CONFIGURATION | SERVER_ALIVE | _transaction_limit(db))
+def _configure_pooled(db: _Own, configuration: Mapping[str, str]) -> None:
+    db.configuration = {**configuration, **_transaction_limit(db)}
+    _configure(db, {**db.configuration, **SERVER_ALIVE})
 
 
 def _prepare(db: Connection, *, share: bool = True) -> None:
@@ -433,7 +455,7 @@ def _prepare(db: Connection, *, share: bool = True) -> None:
     if not isinstance(db, _Own):
         return
     if db.pooled:
-        _set(db, CONFIGURATION | _transaction_limit(db) | _search_path(db), local=True)
+        _set(db, {**db.configuration, **_transaction_limit(db), **_search_path(db)}, local=True)
     if db.routed is not True:
         db.routed = routing.begin(db, share=share and db.isolation_level is None)
 

@@ -87,7 +87,7 @@ def about(
         "related": MOST_RELATED,
     }
     given |= scope.parameters()
-    rows = db.execute(ABOUT, given, binary=True).fetchall()
+    rows = db.execute(ABOUT, given, binary=True, prepare=False).fetchall()
     return About([id_ for id_, _, _ in rows], {name: weight for _, name, weight in rows})
 
 

@@ -273,7 +273,7 @@ def walk(
         "asked_for": list(REQUESTED),
     }
     given |= scope.parameters() | {"known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC)}
-    return fetch_all(db, Walk, WALK, given, binary=True)
+    return fetch_all(db, Walk, WALK, given, binary=True, prepare=False)
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:

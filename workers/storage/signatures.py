@@ -154,9 +154,9 @@ def ask_nearest(
     """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if scope is not None and scope.selects:
-        return partial(_nearest, db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True))
+        return partial(_nearest, db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True, prepare=False))
     ever = scope is not None and scope.looks_back
-    return partial(_nearest, db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True))
+    return partial(_nearest, db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True, prepare=False))
 
 
 def _nearest(found: Cursor) -> tuple[list[Key], Floats]:

@@ -25,15 +25,7 @@ from workers.memory.recall.scoring import read_and_score
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, words
 from workers.storage.candidates import Described, Description, Scope
-from workers.storage.connection import (
-    Connection,
-    custom_plans,
-    in_pipeline,
-    keep_plans,
-    on_shard_of,
-    reader,
-    second_reader,
-)
+from workers.storage.connection import Connection, in_pipeline, on_shard_of, reader, second_reader
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
@@ -97,7 +89,6 @@ def _recall(
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
     names = question.namespaces or (namespace,)
-    keep_plans(db)
     asked = [_asked_for(db, name, question) for name in names]
     tenants = [found for read in asked if (found := read())]
     if question.namespaces and len(tenants) < len(names):
@@ -153,7 +144,6 @@ def _search(
 ) -> Found:
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
     large = query is not None and tenant.counted_facts >= LARGE
-    custom_plans(db)
     with second_reader(context.read_url) if large else nullcontext(db) as other:
         near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
         text = text_arm.send(db, tenant, question.text, terms, scope)

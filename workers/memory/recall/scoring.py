@@ -21,7 +21,7 @@ from workers.memory.recall.question import UNSCALED, Preferences, Question
 from workers.storage import candidates, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
-from workers.storage.connection import Connection, keep_plans
+from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
 
 
@@ -242,7 +242,6 @@ def read_and_score(
     best = found.fused(max(_clamped(SCORED, 3 * question.limit), question.limit))
     neighbours_of = list(best)[: _clamped(NEIGHBOURS_OF, question.limit)]
     around = surroundings(context, db, tenant, question, best, scope)
-    keep_plans(db)
     from_graph = around.found
     ids = list(dict.fromkeys([*best, *from_graph]))
     queries, reach = pooled_queries(context, query), len(CONTIGUITY)
