@@ -24,8 +24,8 @@ EMBEDDING_NOTE = "store_many embeds the texts as well, which alone takes about a
 
 STAGES: dict[str, tuple[Any, str]] = {
     "checking and hashing": (store, "_row"),
-    "known by hash": (statements, "known_and_identified"),
-    "known by id": (facts, "known_by_id"),
+    "known by hash": (statements, "ask"),
+    "known by id": (facts, "ask_known_by_id"),
     "embedding": (store, "embed"),
     "facts": (facts, "add"),
     "activity": (activity, "add"),

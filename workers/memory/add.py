@@ -1,6 +1,6 @@
 """Add: write new facts with their activity, vectors and signatures, without duplicates."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -76,8 +76,12 @@ def add_within(
 ) -> Added:
     """Write the new facts with their activity, vectors and signatures."""
     tenant, own = owner.id, hygiene(context, owner.settings)
+    # The name of a failing embedder may be unknown, so it is read only if there are vectors.
+    any_vector = any(embedded.get(row.hash) is not None for row in rows)
+    is_current = vectors.ask_whether_embedder(db, context.embedder.name) if any_vector else None
     new = _write_new(db, owner, rows, given)
-    kept = _vectors_to_keep(context, db, {row.id: embedded.get(row.hash) for row, _ in new})
+    found = {row.id: embedded.get(row.hash) for row, _ in new} if is_current and is_current() else {}
+    kept = {id_: vector for id_, vector in found.items() if vector is not None}
     turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
     endings: dict[UUID, tuple[str | None, Ending]] = {}
     for fidelity in (FULL, PENDING):
@@ -94,37 +98,29 @@ def _write_new(
     db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact]
 ) -> list[tuple[Fact, NewFact]]:
     """Write the facts with a new statement and an unused id, and return them."""
-    tenant = owner.id
-    said = _stated_with_other_detail(db, tenant, [row.hash for row in rows])
-    once = _once(rows, given, set(facts.known_by_id(db, tenant, [row.id for row in rows])), said).values()
-    estimated = _estimated(db, owner, [row for row, _ in once])
-    added = facts.add(db, tenant, estimated)
-    new = zip(estimated, [fact for _, fact in once], strict=True)
-    return [(row, fact) for row, fact in new if added.get(row.id) == row.hash]
+    tenant, hashes = owner.id, [row.hash for row in rows]
+    stated, taken = statements.ask(db, tenant, hashes), facts.ask_known_by_id(db, tenant, [row.id for row in rows])
+    estimated = _ask_estimated(db, owner, rows)
+    said = statements.known_with_other_detail(hashes, stated())
+    if said:  # wait while one of them is being forgotten
+        activity.lock(db, tenant, list(said.values()))
+        said = statements.known_with_other_detail(hashes, statements.ask(db, tenant, hashes)())
+    once = _once(estimated(), given, set(taken()), said).values()
+    added = facts.add(db, tenant, [row for row, _ in once])
+    return [(row, fact) for row, fact in once if added.get(row.id) == row.hash]
 
 
-def _vectors_to_keep(context: Context, db: Connection, embedded: Mapping[UUID, Vectors | None]) -> dict[UUID, Vectors]:
-    """Return the vectors of facts that have one, or none if the database's embedder was replaced meanwhile."""
-    found = {id_: vector for id_, vector in embedded.items() if vector is not None}
-    # The name of a failing embedder may be unknown, so it is read only if there are vectors.
-    return found if found and vectors.is_embedder(db, context.embedder.name) else {}
-
-
-def _estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> list[Fact]:
-    """Return facts with their content salience, estimated where none was given."""
+def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Callable[[], list[Fact]]:
+    """Return a function that gives the facts with their content salience, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
     said = [TextInSession(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
-    found = iter(estimate.salience_within(db, owner.id, said, counted_facts=owner.counted_facts))
-    return [row._replace(content_salience=next(found)) if row.content_salience is None else row for row in rows]
+    read = estimate.ask_salience(db, owner.id, said, owner.counted_facts)
 
+    def estimated() -> list[Fact]:
+        found = iter(read())
+        return [row._replace(content_salience=next(found)) if row.content_salience is None else row for row in rows]
 
-def _stated_with_other_detail(db: Connection, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the statements that live facts make in more or less detail; waits while one of them is being forgotten."""
-    said = statements.known_with_other_detail(db, tenant, hashes)
-    if said:
-        activity.lock(db, tenant, list(said.values()))
-        said = statements.known_with_other_detail(db, tenant, hashes)
-    return said
+    return estimated
 
 
 def _once(

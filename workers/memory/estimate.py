@@ -1,6 +1,6 @@
 """Estimate: the content salience of facts, from their words, role, and the rarity of the words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import chain
 from uuid import UUID
@@ -22,40 +22,64 @@ def salience_within(
     seen: set[str] | None = None,
     *,
     counted: int = 0,
-    counted_facts: int | None = None,
 ) -> list[float]:
-    """Return the content salience of n facts, in [0, 1], with the word counts of a namespace.
+    """Return the content salience of n facts as `ask_salience` does, with the number of facts by the last count."""
+    if not said:
+        return []
+    return ask_salience(db, tenant, said, words.counted_facts(db, tenant), seen, counted=counted)()
+
+
+def ask_salience(
+    db: Connection,
+    tenant: int,
+    said: Sequence[TextInSession],
+    counted_facts: int,
+    seen: set[str] | None = None,
+    *,
+    counted: int = 0,
+) -> Callable[[], list[float]]:
+    """Send the queries for the words of n facts; return a function that gives their content salience, in [0, 1].
 
     `seen` are the words of older facts; by default those in more than `counted` facts, where these facts may be among
     the counted ones. Words missing from the latest counts are treated as rare. `counted_facts` is the number of the
-    namespace's facts by the last count, where the caller has read it.
+    namespace's facts by the last count.
     """
-    if not said:
-        return []
     spoken = [salience.words(one.text) for one in said]
     asked = dict.fromkeys(chain.from_iterable(spoken))
-    held = words.held(db, tenant, list(asked)) if asked else {}
-    statements = [
-        Statement(one.text, one.role, before, own)
-        for one, before, own in zip(said, _before(db, tenant, said), spoken, strict=True)
-    ]
-    counted_facts = words.counted_facts(db, tenant) if counted_facts is None else counted_facts
-    known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
-    found: list[float] = salience.salience(statements, held, counted_facts, known).tolist()
-    return found
+    read, before = words.ask_held(db, tenant, list(asked)) if asked else dict, _ask_before(db, tenant, said)
+
+    def estimated() -> list[float]:
+        held = read()
+        statements = [
+            Statement(one.text, one.role, previous, own)
+            for one, previous, own in zip(said, before(), spoken, strict=True)
+        ]
+        known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
+        found: list[float] = salience.salience(statements, held, counted_facts, known).tolist()
+        return found
+
+    return estimated
 
 
-def _before(db: Connection, tenant: int, said: Sequence[TextInSession]) -> list[str | None]:
-    """Return the text just before each fact in its session: empty before the first turn, None without a session."""
+def _ask_before(db: Connection, tenant: int, said: Sequence[TextInSession]) -> Callable[[], list[str | None]]:
+    """Send the query for the text just before each fact in its session; return its reader.
+
+    The text is empty before the first turn, None without a session.
+    """
     here = {(one.session, one.turn): one.text for one in said if one.turn is not None}
     places = [(one.session, one.turn) for one in said if one.session is not None and one.turn is not None]
     asked = [place for place in places if (place[0], place[1] - 1) not in here]
-    stored = dict(zip(asked, facts.before(db, tenant, asked), strict=True)) if asked else {}
-    return [
-        None if one.session is None or one.turn is None
-        else here.get((one.session, one.turn - 1), stored.get((one.session, one.turn)))
-        for one in said
-    ]  # fmt: skip
+    read = facts.ask_before(db, tenant, asked) if asked else list
+
+    def before() -> list[str | None]:
+        stored = dict(zip(asked, read(), strict=True))
+        return [
+            None if one.session is None or one.turn is None
+            else here.get((one.session, one.turn - 1), stored.get((one.session, one.turn)))
+            for one in said
+        ]  # fmt: skip
+
+    return before
 
 
 def fill(context: Context) -> int:

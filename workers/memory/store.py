@@ -29,7 +29,7 @@ from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within
 from workers.memory.touch import touch_within
 from workers.storage import activity, edits, facts, namespaces, occurrences, statements, vectors
-from workers.storage.connection import Connection, generic_plans, transaction, writing
+from workers.storage.connection import Connection, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
@@ -139,13 +139,17 @@ def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify
 
 def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Known:
     hashes = [row.hash for row in batch.rows]
-    with transaction(context.database_url) as db:
-        if len(hashes) <= FEW:
-            generic_plans(db)
+    with writing(context.database_url, few=len(hashes) <= FEW) as db:
         owner = namespaces.find_or_add(db, namespace)
-        forget_ended(context, db, owner.id, hashes, now)
-        stated = statements.known_and_identified(db, owner.id, hashes)
-        deleted = _deleted(db, owner.id, batch.rows, stated, batch.forced)
+        forgotten = statements.ask_forgotten_among(db, owner.id, hashes)
+        ended = activity.ask_ended_among(db, owner.id, hashes, now)
+        read = statements.ask(db, owner.id, hashes)
+        if ended():
+            forget_ended(context, db, owner.id, hashes, now)
+            read = statements.ask(db, owner.id, hashes)
+        stated = statements.matches_identified(db, owner.id, hashes, read())
+        kept = {*stated, *batch.forced}
+        deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
     # A fact that is about to be superseded may be stated again, which needs a vector.
     superseded = {fact.supersedes for fact in batch.given}
     return Known(owner, {hash_: id_ for hash_, id_ in stated.items() if id_ not in superseded}, deleted)

@@ -19,7 +19,7 @@ from workers.core.repeats import is_repeat, with_question
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, duplicate_pairs, events, namespaces, signatures, supersession, tombstones, visible
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, keep_plans, transaction
+from workers.storage.connection import Connection, transaction, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Rea
     and those that a pass forgot because they had ended, within ten minutes of `at` and if no equal fact is live. Facts
     forgotten on request are excluded.
     """
-    rows = activity.lock(db, tenant, ids)
-    found = visible.reached(db, tenant, rows.ids, at) if rows.ids else {}
+    locked, visible_then = activity.ask_lock(db, tenant, ids), visible.ask_reached(db, tenant, ids, at)
+    rows, found = locked(), visible_then()
     rows = rows.among(found)
     instants = (found[id_][0] for id_ in rows.ids)
     forgotten = [-np.inf if instant is None else instant.timestamp() for instant in instants]
@@ -111,8 +111,7 @@ def touch(
     counts). Timestamps become the latest of all; the strength grows by `QUERY_BOOST` at `at`, or at the last use if it
     was later. A fact that the same `question`, a key of `core.repeats`, touched within the cool-down is unchanged.
     """
-    with transaction(context.database_url) as db:
-        keep_plans(db)
+    with writing(context.database_url) as db:
         return touch_within(context, db, namespaces.id_of(db, namespace), ids, at, use, question)
 
 
@@ -123,8 +122,7 @@ def reinforce(
 
     Reinforcements are deduplicated by `use` and may arrive in any order, like touches; a redelivery only answers.
     """
-    with transaction(context.database_url) as db:
-        keep_plans(db)
+    with writing(context.database_url) as db:
         tenant = namespaces.id_of(db, namespace)
         found = reach(db, tenant, [id_], at)
         if not found.rows.ids:
@@ -144,8 +142,7 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
 
     Returns the answer, and the facts with less than the full vector. A redelivery with the same `use` only answers.
     """
-    with transaction(context.database_url) as db:
-        keep_plans(db)
+    with writing(context.database_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         found = reach(db, tenant, asked.ids, at)
         if not found.rows.ids:

@@ -1,9 +1,10 @@
 """Activity: when a fact was last used and its current decay state; updated by every touch."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -264,7 +265,12 @@ def add(
 
 def lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
     """Return the activity of the facts that exist, locked until the commit."""
-    return rows_of(db.execute(LOCK, {"namespace": namespace, "ids": columns.uuids(ids)}, binary=True))
+    return ask_lock(db, namespace, ids)()
+
+
+def ask_lock(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], Activity]:
+    """Send the query of `lock`; return its reader."""
+    return partial(rows_of, db.execute(LOCK, {"namespace": namespace, "ids": columns.uuids(ids)}, binary=True))
 
 
 def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> Activity:
@@ -330,12 +336,12 @@ def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) ->
     return {id_ for (id_,) in db.execute(ENDED, {"namespace": namespace, "ids": list(ids), "now": now})}
 
 
-def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
-    """Return the facts with the same texts that have ended and no pass has forgotten yet."""
-    stems = list(dict.fromkeys(map(text.text_digest, hashes)))
+def ask_ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> Callable[[], list[UUID]]:
+    """Send the query for facts with the same texts that ended and no pass has forgotten yet; return its reader."""
+    stems = columns.byteas(list(dict.fromkeys(map(text.text_digest, hashes))))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT, "now": now}
     rows = db.execute(ENDED_AMONG, given)
-    return [fact for (fact,) in rows]
+    return lambda: [fact for (fact,) in rows]
 
 
 def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:

@@ -288,8 +288,8 @@ def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
     """
     with transaction(url) as db, db.pipeline():
         (generic_plans if few else keep_plans)(db)
-        # The transaction is the outer block, so the commit is sent after the pipeline; within, it would have to wait.
         yield db
+        db.execute(COMMIT)  # psycopg's own would wait twice: for the end of the pipeline and for its answer
 
 
 def keep_plans(db: Connection) -> None:

@@ -1,8 +1,9 @@
 """Deep memory: facts that ended by decay or expiry, packed, until they are restored or erased."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -14,8 +15,8 @@ from psycopg.types.json import Jsonb
 from workers.core import tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
-from workers.storage import imports, packing
-from workers.storage.connection import Connection, fetch_all, number
+from workers.storage import columns, imports, packing
+from workers.storage.connection import Connection, Cursor, fetch_all, number
 
 FINGERPRINT = 32767
 
@@ -94,8 +95,8 @@ LEAVE = """
 
 TAKE = """
     delete from deep
-    where namespace = %(namespace)s and id = any(%(ids)s)
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
+    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
     returning namespace, id, forgotten_at, body, signature is not null as signed, signature::text
 """
 
@@ -275,22 +276,31 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
 
     A link, contradiction or near-duplicate returns when both of its facts have returned.
     """
-    taken = db.execute(TAKE, {"namespace": namespace, "ids": list(ids)}).fetchall()
+    return ask_promote(db, namespace, ids)()
+
+
+def ask_promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], int]:
+    """Take facts out of deep memory; the returned function writes them, as `promote` does."""
+    return partial(_promote, db, namespace, db.execute(TAKE, {"namespace": namespace, "ids": columns.uuids(ids)}))
+
+
+def _promote(db: Connection, namespace: int, rows: Cursor) -> int:
+    taken = rows.fetchall()
     if not taken:
         return 0
-    rows = [Deep(*one[:-1]).rows() for one in taken]
-    imports.add_facts(db, namespace, [fact for fact, _, _ in rows])
-    imports.add(db, imports.ADD_ACTIVITY, namespace, [state for _, state, _ in rows])
+    unpacked = [Deep(*one[:-1]).rows() for one in taken]
+    imports.add_facts(db, namespace, [fact for fact, _, _ in unpacked])
+    imports.add(db, imports.ADD_ACTIVITY, namespace, [state for _, state, _ in unpacked])
     given = {"namespace": namespace, "ids": [one[1] for one in taken], "signatures": [one[-1] for one in taken]}
     db.execute(SIGN, given)
-    events = [{"fact": fact["id"], **event} for fact, _, beside in rows for event in beside["events"]]
+    events = [{"fact": fact["id"], **event} for fact, _, beside in unpacked for event in beside["events"]]
     imports.add(db, imports.ADD_EVENTS, namespace, events)
-    imports.add(db, imports.ADD_OCCURRENCES, namespace, _beside(rows, "occurrences"))
-    _hand_over(db, namespace, rows)
-    imports.add_links(db, namespace, _beside(rows, "links"))
-    imports.add(db, imports.ADD_CONTRADICTIONS, namespace, _beside(rows, "contradictions"))
-    imports.add(db, imports.ADD_LIKENESSES, namespace, _beside(rows, "likenesses"))
-    return len(rows)
+    imports.add(db, imports.ADD_OCCURRENCES, namespace, _beside(unpacked, "occurrences"))
+    _hand_over(db, namespace, unpacked)
+    imports.add_links(db, namespace, _beside(unpacked, "links"))
+    imports.add(db, imports.ADD_CONTRADICTIONS, namespace, _beside(unpacked, "contradictions"))
+    imports.add(db, imports.ADD_LIKENESSES, namespace, _beside(unpacked, "likenesses"))
+    return len(unpacked)
 
 
 def is_used(db: Connection, namespace: int) -> bool:

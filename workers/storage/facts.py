@@ -1,11 +1,12 @@
 """Facts: immutable statements, found by their words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
 from workers.storage import columns as packed
@@ -208,11 +209,23 @@ def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, byt
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
     """Return the existing facts among these ids; those in deep memory become tombstones."""
-    deep.promote(db, namespace, ids)
-    return {
-        known.id: known
-        for known in fetch_all(db, Known, KNOWN_BY_ID, {"namespace": namespace, "ids": list(ids)}, binary=True)
-    }
+    return ask_known_by_id(db, namespace, ids)()
+
+
+def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], dict[UUID, Known]]:
+    """Send the query of `known_by_id`; return its reader."""
+    promoted, rows = deep.ask_promote(db, namespace, ids), _known_by_id(db, namespace, ids)
+
+    def read() -> dict[UUID, Known]:
+        found = _known_by_id(db, namespace, ids) if promoted() else rows
+        return {known.id: known for known in found}
+
+    return read
+
+
+def _known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Iterable[Known]:
+    given = {"namespace": namespace, "ids": packed.uuids(ids)}
+    return db.cursor(row_factory=class_row(Known)).execute(KNOWN_BY_ID, given, binary=True)
 
 
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -228,10 +241,11 @@ def unestimated(db: Connection, limit: int) -> tuple[int, list[TextInSession]] |
     return row[0], fetch_all(db, TextInSession, UNESTIMATED, {"namespace": row[0], "limit": limit}, binary=True)
 
 
-def before(db: Connection, namespace: int, places: Sequence[tuple[str | int, int]]) -> list[str]:
-    """Return the text that precedes each (session, turn); empty before the first."""
+def ask_before(db: Connection, namespace: int, places: Sequence[tuple[str | int, int]]) -> Callable[[], list[str]]:
+    """Send the query for the text that precedes each (session, turn), empty before the first; return its reader."""
     sessions, turns = [Jsonb(session) for session, _ in places], [turn for _, turn in places]
-    return [text for (text,) in db.execute(BEFORE, {"namespace": namespace, "sessions": sessions, "turns": turns})]
+    rows = db.execute(BEFORE, {"namespace": namespace, "sessions": sessions, "turns": turns})
+    return lambda: [text for (text,) in rows]
 
 
 def estimate(db: Connection, namespace: int, ids: Sequence[UUID], saliences: Sequence[float]) -> None:

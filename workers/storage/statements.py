@@ -1,14 +1,17 @@
 """Statements: the facts that make them, and statements forgotten on request that must not be stored again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import TypeAlias
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from workers.core import text
-from workers.storage.connection import Connection, number
+from workers.storage import columns
+from workers.storage.connection import Connection
 from workers.storage.facts import REQUESTED
 
 
@@ -32,6 +35,9 @@ class Stated:
             return self.hash
         return text.statement_digest(self.text, self.entity, self.key, self.value)
 
+
+Known: TypeAlias = Mapping[bytes, Sequence[Stated]]
+"""Live facts by the digest of their text."""
 
 TEXTUAL = ("semantic", "episodic")
 """Kinds of facts that are identified by their texts, not by their place in a document or store."""
@@ -77,28 +83,26 @@ IDENTIFY = """
 
 def known_by_hash(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes each statement, if any; the newest of several."""
-    return _matches(hashes, _stated(db, namespace, hashes))
+    return matches(hashes, ask(db, namespace, hashes)())
 
 
-def known_with_other_detail(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
+def known_with_other_detail(hashes: Sequence[bytes], known: Known) -> dict[bytes, UUID]:
     """Return the live fact that makes each statement with more or less detail, which the unique index does not find."""
-    known = _stated(db, namespace, hashes)
     found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
     return {hash_: one.id for hash_, one in found.items() if one is not None and one.hash != hash_}
 
 
 def known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
     """Return the live fact that makes exactly each statement, if any."""
-    known = [one for stated in _stated(db, namespace, hashes).values() for one in stated]
+    known = [one for stated in ask(db, namespace, hashes)().values() for one in stated]
     said = {one.identity: one.id for one in known}
     return {hash_: said[hash_] for hash_ in hashes if hash_ in said}
 
 
-def known_and_identified(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
-    """Return the same as `known_by_hash`, and write full identities to facts of an earlier version."""
-    known = _stated(db, namespace, hashes)
+def matches_identified(db: Connection, namespace: int, hashes: Sequence[bytes], known: Known) -> dict[bytes, UUID]:
+    """Return the same as `matches`, and write full identities to facts of an earlier version."""
     _identify(db, namespace, [one for stated in known.values() for one in stated])
-    return _matches(hashes, known)
+    return matches(hashes, known)
 
 
 def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
@@ -115,18 +119,22 @@ def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:
         db.execute(IDENTIFY, given | {"namespace": namespace}, binary=True)
 
 
-def _stated(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, list[Stated]]:
-    """Return the live facts with the same texts as these statements, by the digest of the text."""
-    stems = list(dict.fromkeys(map(text.text_digest, hashes)))
+def ask(db: Connection, namespace: int, hashes: Sequence[bytes]) -> Callable[[], Known]:
+    """Send the query for the live facts with the same texts as these statements; return its reader."""
+    stems = columns.byteas(list(dict.fromkeys(map(text.text_digest, hashes))))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
+    return partial(_known, db.cursor(row_factory=class_row(Stated)).execute(KNOWN_BY_HASH, given, binary=True))
+
+
+def _known(rows: Iterable[Stated]) -> Known:
     found: dict[bytes, list[Stated]] = {}
-    with db.cursor(row_factory=class_row(Stated)) as cursor:
-        for one in cursor.execute(KNOWN_BY_HASH, given, binary=True):
-            found.setdefault(text.text_digest(one.hash), []).append(one)
+    for one in rows:
+        found.setdefault(text.text_digest(one.hash), []).append(one)
     return found
 
 
-def _matches(hashes: Sequence[bytes], known: Mapping[bytes, Sequence[Stated]]) -> dict[bytes, UUID]:
+def matches(hashes: Sequence[bytes], known: Known) -> dict[bytes, UUID]:
+    """Return the live fact that makes each statement, if any; the newest of several."""
     found = {hash_: _match(hash_, known.get(text.text_digest(hash_), [])) for hash_ in hashes}
     return {hash_: one.id for hash_, one in found.items() if one is not None}
 
@@ -137,9 +145,6 @@ def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
     like = [one for one in known if text.same_statement(one.identity, hash_)]
     return exact or max(like, key=lambda one: (one.created_at, one.id), default=None)
 
-
-FEW = 20
-"""For more statements than this it is worth a query whether the namespace has any that must stay forgotten."""
 
 MORE = b"+"
 """Suffix of a text's identity: a forgotten statement with that text had an entity, key or value."""
@@ -164,16 +169,16 @@ ADD_FORGOTTEN = """
     set fact = excluded.fact, forgotten_at = excluded.forgotten_at, reason = excluded.reason
 """
 
+# The digests are computed only if the namespace has any record.
 FORGOTTEN_AMONG = """
     select said.place - 1, fact
-    from unnest(%(hashes)s::bytea[]) with ordinality as said (hash, place)
+    from unnest(%(hashes)b::bytea[]) with ordinality as said (hash, place)
     join namespaces on namespaces.id = %(namespace)s
     join forgotten_hashes on forgotten_hashes.namespace = namespaces.id
         and digest = sha256(uuid_send(salt) || said.hash)
     where forgotten_hashes.namespace = %(namespace)s
+        and (select exists (select from forgotten_hashes where namespace = %(namespace)s))
 """
-
-ANY_FORGOTTEN = "select exists (select from forgotten_hashes where namespace = %(namespace)s)"
 
 FORGOTTEN_OF = """
     select fact, forgotten_at, reason from forgotten_hashes
@@ -204,11 +209,15 @@ def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> 
     Covers the exact statement, one with the same text and less detail, and any with the same text if this statement has
     no detail. A record of an earlier version, or of a statement without detail, covers all statements with its text.
     """
-    if len(hashes) > FEW and not number(db, ANY_FORGOTTEN, {"namespace": namespace}):
-        return {}
+    return ask_forgotten_among(db, namespace, hashes)()
+
+
+def ask_forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> Callable[[], dict[bytes, UUID]]:
+    """Send the query of `forgotten_among`; return its reader."""
     said = [(hash_, variant) for hash_ in hashes for variant in _covering(hash_)]
-    rows = db.execute(FORGOTTEN_AMONG, {"namespace": namespace, "hashes": [variant for _, variant in said]})
-    return {said[place][0]: fact for place, fact in rows}
+    given = {"namespace": namespace, "hashes": columns.byteas([variant for _, variant in said])}
+    rows = db.execute(FORGOTTEN_AMONG, given, binary=True)
+    return lambda: {said[place][0]: fact for place, fact in rows}
 
 
 def forgotten_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, tuple[datetime, str]]:

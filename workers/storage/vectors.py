@@ -1,7 +1,7 @@
 """Vectors: embeddings in half precision, the database's embedder, and facts that wait for an embedding."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -183,7 +183,13 @@ def replace_embedder(db: Connection, embedder: StoredEmbedder) -> None:
 
 def is_embedder(db: Connection, name: str) -> bool:
     """Return whether `name` is the database's embedder, locked until the commit."""
-    return bool(number(db, IS_EMBEDDER, {"name": name}))
+    return ask_whether_embedder(db, name)()
+
+
+def ask_whether_embedder(db: Connection, name: str) -> Callable[[], bool]:
+    """Send the query of `is_embedder`; return its reader."""
+    rows = db.execute(IS_EMBEDDER, {"name": name})
+    return lambda: rows.fetchone() == (True,)
 
 
 def clear(db: Connection) -> None:

@@ -1,6 +1,6 @@
 """Visible facts: those that reads return at an instant."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -117,15 +117,17 @@ def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
     return number(db, COUNT, {"namespace": namespace, "kind": kind, "now": now})
 
 
-def reached(
+def ask_reached(
     db: Connection, namespace: int, ids: Sequence[UUID], at: datetime
-) -> dict[UUID, tuple[datetime | None, bytes]]:
-    """Return (when a pass forgot it, recent questions) of the facts that were visible at `at`.
+) -> Callable[[], dict[UUID, tuple[datetime | None, bytes]]]:
+    """Send the query for the facts that were visible at `at`; return its reader.
 
-    Includes facts that a pass forgot at most ten minutes after `at` because they had ended.
+    It gives when a pass forgot each fact, and its recent questions. Includes facts that a pass forgot at most ten
+    minutes after `at` because they had ended.
     """
     given = {"namespace": namespace, "ids": list(ids), "at": at, "late": LATE, "reasons": list(REASONS)}
-    return {id_: (forgotten_at, asked) for id_, forgotten_at, asked in db.execute(REACHED, given)}
+    rows = db.execute(REACHED, given)
+    return lambda: {id_: (forgotten_at, asked) for id_, forgotten_at, asked in rows}
 
 
 PAGE = f"""

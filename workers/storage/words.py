@@ -8,7 +8,7 @@ from functools import partial
 from psycopg import sql
 from psycopg.rows import class_row
 
-from workers.storage import namespaces
+from workers.storage import columns, namespaces
 from workers.storage.connection import Connection, Cursor, number
 from workers.storage.namespaces import Namespace
 
@@ -119,7 +119,7 @@ ASKED = f"""
     ) as of_query
 """
 
-HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b)"
+HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b::text[])"
 
 GROWN_TENFOLD = """
     select name from namespaces
@@ -168,9 +168,10 @@ def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
     return cursor.execute(OF_QUERY, {"name": namespace, "query": query}).fetchall()
 
 
-def held(db: Connection, namespace: int, words: Sequence[str]) -> dict[str, int]:
-    """Return the document frequencies of words by the last count, without zeros."""
-    return dict(db.execute(HELD, {"namespace": namespace, "words": list(words)}).fetchall())
+def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[], dict[str, int]]:
+    """Send the query for the document frequencies of words by the last count; return its reader, without zeros."""
+    rows = db.execute(HELD, {"namespace": namespace, "words": columns.texts(words)}, binary=True)
+    return lambda: dict(rows.fetchall())
 
 
 def counted_facts(db: Connection, namespace: int) -> int:
