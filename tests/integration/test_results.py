@@ -1,0 +1,62 @@
+"""A result is stored once it succeeded, told to its listeners, and expires; a later one does not replace it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from celery import Celery
+from celery.states import FAILURE, RETRY, SUCCESS
+from redis import Redis
+
+from workers.coordination import results
+from workers.queues import configuration
+
+
+@pytest.fixture
+def app(redis_url: str) -> Iterator[Celery]:
+    with Celery("results", set_as_current=False) as app:
+        app.loader.override_backends = results.BACKENDS
+        app.conf.update(configuration(redis_url))
+        yield app
+
+
+def stored(app: Celery, task_id: str) -> dict[str, Any]:
+    found = app.backend.client.get(app.backend.get_key_for_task(task_id))
+    return dict(json.loads(found))
+
+
+def test_workers_store_results_by_this_backend(app: Celery) -> None:
+    assert isinstance(app.backend, results.Backend)
+
+
+def test_a_result_is_read_by_celery_and_expires(app: Celery) -> None:
+    app.backend.store_result("one", {"id": 1}, SUCCESS)
+    assert app.AsyncResult("one").get(timeout=5) == {"id": 1}
+    assert 0 < app.backend.client.ttl(app.backend.get_key_for_task("one")) <= app.conf.result_expires
+
+
+def test_a_success_stays_when_the_task_runs_again(app: Celery) -> None:
+    for answer, state in (("added", SUCCESS), ("duplicate", SUCCESS), (ValueError("late"), FAILURE)):
+        app.backend.store_result("one", answer, state)
+    assert stored(app, "one")["result"] == "added"
+
+
+def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:
+    for answer, state in ((ValueError("first"), RETRY), (ValueError("second"), FAILURE), ("done", SUCCESS)):
+        app.backend.store_result("one", answer, state)
+        assert stored(app, "one")["status"] == state
+    assert stored(app, "one")["result"] == "done"
+
+
+def test_listeners_are_told_once(app: Celery) -> None:
+    key = app.backend.get_key_for_task("one").decode()
+    with Redis.from_url(app.backend.url) as redis, redis.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(key)
+        listener.get_message(timeout=5)
+        for _ in range(2):
+            app.backend.store_result("one", "done", SUCCESS)
+        redis.publish(key, "end")
+        told = [listener.get_message(timeout=5) for _ in range(2)]
+    assert json.loads(told[0]["data"])["result"] == "done"
+    assert told[1]["data"] == b"end"
