@@ -165,16 +165,16 @@ def _whole(answers: Answers, context: Context, size: Size, where: str, most: flo
     answers.details[f"plan, {where}"] = plan
     answers.add(f"recall p50, {where}", "ms", p50, note=f"{len(asked)} queries a round")
     answers.add(f"recall p95, {where}", "ms", p95)
-    waits = [float(_waits(context, one)) for one in asked]
-    answers.add(f"waits for PostgreSQL in a recall, median, {where}", "", [quantile(waits, 0.5)], most=4)
+    waited = [float(waits(lambda one=one: ask(context, one))) for one in asked]  # type: ignore[misc]
+    answers.add(f"waits for PostgreSQL in a recall, median, {where}", "", [quantile(waited, 0.5)], most=4)
     answers.add(f"bare signature search p50, {where}", "ms", bare_p50, note=f"by {plan[-1]}" if plan else "")
     answers.add(f"recall ÷ bare search, {where}", "times", ratios, most=most)
     answers.details[f"stages_ms, {where}"] = _stages(context, asked)
     return p50
 
 
-def _waits(context: Context, asked: Asked) -> int:
-    """Return how often a recall waits for PostgreSQL."""
+def waits(act: Callable[[], object]) -> int:
+    """Return how often a call waits for PostgreSQL."""
     count = 0
     wait = psycopg.Connection.wait
 
@@ -194,7 +194,7 @@ def _waits(context: Context, asked: Asked) -> int:
         return wait(db, watched(answer), *rest, **named)
 
     with patch.object(psycopg.Connection, "wait", counting):
-        ask(context, asked)
+        act()
     return count
 
 

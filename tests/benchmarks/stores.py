@@ -1,11 +1,12 @@
 """The cost of storing: `store_many` against a bare COPY of the same rows into the same tables."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from psycopg import sql
 
-from tests.benchmarks import data, texts
+from tests.benchmarks import data, recalls, texts
 from tests.benchmarks.figures import Answers, console, seconds, split, spread
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
@@ -19,6 +20,9 @@ COLUMNS = """
     select column_name from information_schema.columns
     where table_name = %s and table_schema = 'public' and is_generated = 'NEVER' order by ordinal_position
 """
+
+WARMING = 20
+"""Single stores after which every statement is prepared."""
 
 EMBEDDING_NOTE = "store_many embeds the texts as well, which alone takes about as long as the whole COPY"
 
@@ -46,6 +50,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     answers.add("bare COPY of the same rows, four tables and their indexes", "rows/s", copied)
     shares = [one / other for one, other in zip(stored, copied, strict=True)]
     answers.add("store_many ÷ bare COPY", "times", shares, least=0.5, note=EMBEDDING_NOTE)
+    answers.add("waits for PostgreSQL in a single store", "", [float(_waits(context, count))])
     split_ms = {stage: round(spread([one[2][stage] for one in rounds]).median * 1000, 1) for stage in rounds[0][2]}
     answers.details["stages_ms"] = split_ms
     console.print("  " + " · ".join(f"{stage} {value:g}" for stage, value in split_ms.items()))
@@ -70,6 +75,15 @@ def _round(context: Context, number: int, count: int) -> tuple[float, float, dic
         _check(db, source, target)
     _clear(context, source, target)
     return stored, copied, spent | {"whole": stored, "rest": stored - sum(spent.values())}
+
+
+def _waits(context: Context, seed: int) -> int:
+    """Return how often a store of one new fact waits for PostgreSQL, when its statements are prepared."""
+    said, _ = texts.write(np.random.default_rng(seed), WARMING + 1)
+    stores = [partial(store.store_many, context, "one", [new_fact({"text": text}, 65_536)], data.AT) for text in said]
+    for act in stores[:WARMING]:
+        act()
+    return recalls.waits(stores[WARMING])
 
 
 def _number(db: Connection, name: str) -> int:
