@@ -79,7 +79,7 @@ LIFT_LIMITS = """
     select set_config(name, '0', true) from pg_settings where name in ('statement_timeout', 'transaction_timeout')
 """
 
-BEGIN, COMMIT = "begin isolation level repeatable read", "commit"
+BEGIN, BEGIN_SNAPSHOT, COMMIT = "begin", "begin isolation level repeatable read", "commit"
 
 # Settings of readers' sessions. A statement that needs a plan for its values, as searches do, must not be prepared.
 READERS = {"default_transaction_isolation": "repeatable read", "plan_cache_mode": "auto"}
@@ -249,14 +249,23 @@ def in_pipeline(db: Connection) -> Iterator[None]:
     Results that are not fetched in the block arrive at its end. Without a begin, all statements up to the end of the
     pipeline are one transaction, whose isolation is the session's; a pooler's session does not have it.
     """
-    pooled = isinstance(db, _Own) and db.pooled
+    with _pipeline(db, BEGIN_SNAPSHOT if isinstance(db, _Own) and db.pooled else None):
+        _prepare(db, share=False)
+        yield
+
+
+@contextmanager
+def _pipeline(db: Connection, begin: str | None) -> Iterator[None]:
+    """Run a transaction in a pipeline, from the statement `begin` to a commit, or else from the first statement.
+
+    psycopg's own transaction waits once at the beginning of a pipeline and twice at its end.
+    """
     try:
         with db.pipeline():
-            if pooled:
-                db.execute(BEGIN)
-            _prepare(db, share=False)
+            if begin is not None:
+                db.execute(begin)
             yield
-            if pooled:
+            if begin is not None:
                 db.execute(COMMIT)
     except BaseException:
         if not db.closed:
@@ -286,10 +295,10 @@ def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
     Raises:
         UnavailableError: the server does not answer; the message names host and cause.
     """
-    with transaction(url) as db, db.pipeline():
+    with _borrowed(url, _Use.TRANSACTIONS, WAIT_SECONDS) as db, _autocommit(db), _pipeline(db, BEGIN):
+        _prepare(db)
         (generic_plans if few else keep_plans)(db)
         yield db
-        db.execute(COMMIT)  # psycopg's own would wait twice: for the end of the pipeline and for its answer
 
 
 def keep_plans(db: Connection) -> None:
