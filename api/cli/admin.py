@@ -13,7 +13,17 @@ from ebb.contract.decay import PURGE
 from ebb.contract.reports import STATS
 
 from api.cli import output
-from api.cli.operations import Call, Everywhere, NamespaceName, Yes, client, command_of, configured, located
+from api.cli.operations import (
+    Call,
+    Everywhere,
+    NamespaceName,
+    Yes,
+    client,
+    command_of,
+    configured,
+    located,
+    on_database,
+)
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -77,7 +87,7 @@ def _scrub(home: Path | None) -> list[str]:
     """Rewrite the servers' files; return those that were not reached."""
     from workers.admin import purge as scrubbing  # noqa: PLC0415 - psycopg is slow to load
 
-    context = _context(home)
+    context = on_database(home)
     with output.spinner("tables and logs are rewritten …"):
         return scrubbing.scrub(context, context.now())
 
@@ -182,7 +192,7 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     """
     from workers.memory import embed  # noqa: PLC0415
 
-    context = _context(home)
+    context = on_database(home)
     total = embed.reset(context)
     with client(home, None) as memory, output.bar("facts") as show:
         memory.send("memory.embed_pending", {})
@@ -206,7 +216,7 @@ def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     """Rebuild the text index of all namespaces in the language EBB_LANGUAGE; workers wait meanwhile."""
     from workers.admin.search_indexes import reindex as reindexing  # noqa: PLC0415
 
-    context = _context(home)
+    context = on_database(home)
     language = context.settings.language
     with output.bar("namespaces") as show:
         facts = reindexing(context, context.now(), lambda done, total: show(done, done, total))
@@ -247,7 +257,7 @@ def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """List the shards with their schemas, numbers of namespaces and facts, and sizes."""
     from workers.admin import shards  # noqa: PLC0415 - psycopg is slow to load
 
-    found = [asdict(one) for one in shards.listed(_context(home))]
+    found = [asdict(one) for one in shards.listed(on_database(home))]
     if as_json:
         output.print_json({"shards": found})
     else:

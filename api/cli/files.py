@@ -16,7 +16,17 @@ from ebb.contract import documents
 from ebb.contract.facts import MOST_MESSAGES, REMEMBER
 
 from api.cli import output
-from api.cli.operations import Call, Everywhere, NamespaceName, client, command_of, configured, located, sender
+from api.cli.operations import (
+    Call,
+    Everywhere,
+    NamespaceName,
+    client,
+    command_of,
+    configured,
+    located,
+    on_database,
+    sender,
+)
 from workers.errors import EbbError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -88,11 +98,9 @@ def export(
     from api import archive_import  # noqa: PLC0415 - these are slow to load
     from workers import validation  # noqa: PLC0415
     from workers.admin.export import export as exporting  # noqa: PLC0415
-    from workers.context import Context  # noqa: PLC0415
 
-    settings = located(home)
-    name = None if everywhere else validation.namespace_name(namespace or settings.namespace)
-    context = Context(settings)
+    context = on_database(home)
+    name = None if everywhere else validation.namespace_name(namespace or context.settings.namespace)
     at = context.now() if now is None else validation.instant(now, "--now")
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))

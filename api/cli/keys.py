@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.cli import output
-from api.cli.operations import NamespaceName, located
+from api.cli.operations import NamespaceName, on_database
 from workers.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def _end(given: str | None, now: datetime) -> datetime | None:
 
 
 def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
-    from workers.context import Context  # noqa: PLC0415
     from workers.validation import namespace_name  # noqa: PLC0415
 
-    settings = located(home)
-    return Context(settings), namespace_name(namespace or settings.namespace)
+    context = on_database(home)
+    return context, namespace_name(namespace or context.settings.namespace)

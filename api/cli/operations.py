@@ -18,6 +18,7 @@ from api.cli import output
 if TYPE_CHECKING:
     from api.client import Client
     from api.transport import Sender
+    from workers.context import Context
     from workers.settings import Settings
 
 S = TypeVar("S", bound="Sender")
@@ -43,6 +44,16 @@ def located(home: Path | None) -> "Settings":
     from api.up.home import locate  # noqa: PLC0415
 
     return locate(configured(home))
+
+
+def on_database(home: Path | None) -> "Context":
+    """Return a context for a command that works on PostgreSQL itself; refuse a number of shards that is not its own."""
+    from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
+    from workers.storage import schema  # noqa: PLC0415
+
+    settings = located(home)
+    schema.check_at(settings.database_url, settings.shards)
+    return Context(settings)
 
 
 @contextlib.contextmanager

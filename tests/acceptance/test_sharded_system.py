@@ -109,7 +109,7 @@ def test_shards_are_listed_and_a_namespace_is_moved_over_http(system: LiveSystem
         found = http.post("/memory/recall", json={"query": "Who has a bicycle?"}, headers=ann).json()["results"]
         assert [one["text"] for one in found] == ["ann has a red bicycle."]
         refused = http.post("/memory/move", json={"shard": 3}, headers=ann)
-        assert (refused.status_code, "EBB_SHARDS=3 has 0 to 2" in refused.text) == (422, True)
+        assert (refused.status_code, "EBB_SHARDS=3 has no shard 3" in refused.text) == (422, True)
         unknown = http.post("/memory/move", json={"shard": 1}, headers={"X-Ebb-Namespace": "never"})
         assert (unknown.status_code, "there is no 'never'" in unknown.text) == (404, True)
 
@@ -135,6 +135,24 @@ def test_a_move_that_is_accepted_waits_for_another_one_and_is_done_once(system: 
     assert system.delivered("memory.move_namespace", {"namespace": "ann", "shard": new}, 1)[0]["rows"] == 0
     again = system.send("memory.move_namespace", {"namespace": "ann", "shard": new}, task)
     assert again.get() == done
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [("1", "EBB_SHARDS=1 is not allowed: the namespace 'ann' is on shard 2."), ("4", "Shard 3: The database has no")],
+)
+@pytest.mark.parametrize(
+    "command", [["export", "--all"], ["shards", "list"], ["keys", "list"], ["reembed"], ["reindex"]], ids=" ".join
+)
+def test_commands_on_the_database_refuse_another_number_of_shards(
+    database_url: str, redis_url: str, tmp_path: Path, command: list[str], count: str, said: str
+) -> None:
+    schema.apply(database_url, count=3)
+    with psycopg.connect(database_url) as db:
+        db.execute("insert into directory values ('ann', 2)")
+    done = LiveSystem(database_url, redis_url, tmp_path, {"EBB_SHARDS": count}).ebb(*command)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in " ".join(done.stderr.split())
 
 
 def test_doctor_names_a_shard_that_is_missing_or_differs(system: LiveSystem) -> None:

@@ -119,11 +119,16 @@ def check(db: Connection) -> None:
 
 def verify_at(database_url: str, count: int = 1) -> None:
     """Raise `EbbError` unless this version of Ebb can work with all shards of the database at a URL."""
+    check_at(database_url, count, verify)
+
+
+def check_at(database_url: str, count: int, check: Callable[[Connection], None] = check) -> None:
+    """Raise `EbbError` unless each shard passes `check`, and no namespace is on a further one."""
     if not database_url:
         raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
     for shard in range(count):
         with _of_shard(shard, count), outside_pool(database_url) as db:
-            verify(db)
+            check(db)
             if not shard:
                 shards.check(db, count)
 
