@@ -70,7 +70,8 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     count = context.settings.shards
     if not 0 <= new < count:
         raise InvalidInputError(
-            f"shard: there is no shard {new}; EBB_SHARDS={count} has 0 to {count - 1}. Add one with `ebb shards add`."
+            f"shard: EBB_SHARDS={count} has no shard {new}, only 0 to {count - 1}. `ebb shards add` creates the next "
+            "one; then raise EBB_SHARDS in every process."
         )
     try:
         finish(context)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
+import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from workers.errors import SettingsError
 from workers.storage import shards
 from workers.storage.connection import Connection, lift_limits, number
 
@@ -131,13 +133,18 @@ def is_on_citus(db: Connection) -> bool:
 
 
 def _add(db: Connection, name: str, shard: int) -> None:
+    statement: LiteralString
     if is_on_citus(db) and db.execute(ON_A_NODE).fetchone() == (True,):
         first = 2**30 + shard * shards.IDS_OF_A_SHARD
         given = {"first": first, "last": first + shards.IDS_OF_A_SHARD - 1}
         (next_id,) = db.execute(NEXT_ID, given).fetchone() or (0,)
-        db.execute(ADD_ON_A_NODE, {"id": next_id, "name": name})
+        statement, parameters = ADD_ON_A_NODE, {"id": next_id, "name": name}
     else:
-        db.execute(ADD, {"name": name})
+        statement, parameters = ADD, {"name": name}
+    try:
+        db.execute(statement, parameters)
+    except psycopg.errors.RaiseException as error:
+        raise SettingsError(f"{error.diag.message_primary}. `ebb doctor` names a shard that is missing.") from error
 
 
 def names(db: Connection, ids: Sequence[int]) -> list[str]:
