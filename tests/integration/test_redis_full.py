@@ -11,6 +11,7 @@ import pytest
 from kombu import Connection
 from redis import Redis
 from redis.exceptions import OutOfMemoryError, ResponseError
+from redis.sentinel import MasterNotFoundError
 
 from api.client import Client
 from api.up import servers
@@ -144,3 +145,11 @@ def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     assert "make room on its disk" in explain(unsaved)
     assert not is_refusal(ResponseError("WRONGTYPE Operation against a key"))
     assert "does not answer" in explain(ConnectionError("Connection refused"))
+
+
+def test_sentinels_that_are_away_are_reported_in_one_sentence() -> None:
+    with pytest.raises(MasterNotFoundError) as away:
+        redis.open_redis("sentinel://127.0.0.1:1,127.0.0.1:2/0?master_name=main").ping()
+    assert explain(away.value).startswith(
+        "Redis does not answer: No master found for 'main' by the Sentinels that answer. See `ebb status`"
+    )

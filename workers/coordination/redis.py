@@ -11,7 +11,7 @@ from ebb.broker import RESULTS_AFTER, database_after, sentinels
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
-from redis.sentinel import Sentinel
+from redis.sentinel import MasterNotFoundError, Sentinel
 
 from workers.coordination.outbox import FULL_SHARE
 from workers.errors import UnavailableError
@@ -76,6 +76,8 @@ def explain(error: BaseException) -> str:
         return f"Redis refuses writes, because it is a replica ({said}): set EBB_REDIS_URL to its primary."
     if isinstance(error, ResponseError) and said.startswith(CANNOT_SAVE):
         return f"Redis refuses writes, because it cannot save them: make room on its disk. It says: {said}."
+    if isinstance(error, MasterNotFoundError):  # redis-py appends the whole state of each connection
+        said = f"{said.partition(' : ')[0]} by the Sentinels that answer"
     return f"Redis does not answer: {said}. See `ebb status`, or check EBB_REDIS_URL."
 
 
