@@ -10,7 +10,11 @@ from live_system import LiveSystem, eventually
 from pgbouncer import PROGRAM, pgbouncer, pooled
 
 from api.up import servers
+from workers.admin import shard_moves
+from workers.context import Context
 from workers.errors import SettingsError
+from workers.settings import Settings
+from workers.storage import schema
 from workers.storage.connection import close_pools, connect, reading, snapshot, transaction
 
 pytestmark = [
@@ -48,6 +52,17 @@ def test_a_snapshot_has_no_time_limits(database_url: str, port: int) -> None:
 def test_operations_that_need_a_session_name_the_setting_for_it(database_url: str, port: int) -> None:
     with pytest.raises(SettingsError, match="EBB_DIRECT_DATABASE_URL"):
         connect(pooled(database_url, port), autocommit=True)
+
+
+def test_a_move_that_could_not_delete_old_rows_does_not_begin(database_url: str, redis_url: str, port: int) -> None:
+    schema.apply(database_url, count=2)
+    given = Settings(database_url=pooled(database_url, port), redis_url=redis_url, shards=2)
+    with transaction(database_url) as db:
+        db.execute("insert into namespaces (name) values ('ann')")
+    with pytest.raises(SettingsError, match="EBB_DIRECT_DATABASE_URL"):
+        shard_moves.move(Context(given), "ann", 1)
+    with transaction(database_url) as db:
+        assert db.execute("select name from namespaces").fetchall() == [("ann",)]
 
 
 @pytest.fixture

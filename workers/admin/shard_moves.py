@@ -65,6 +65,7 @@ def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], 
     Raises:
         NotFoundError: there is no such namespace.
         InvalidInputError: there is no such shard, or the namespace is a branch or has branches.
+        SettingsError: a pooler is between this process and PostgreSQL; nothing was moved.
         UnavailableError: another process moves it, writes to it did not pause, or a server did not answer.
     """
     count = context.settings.shards
@@ -98,8 +99,12 @@ def _interrupted(namespace: str, new: int, error: Exception) -> UnavailableError
 
 
 def finish(context: Context) -> int:
-    """Delete the old rows of moved namespaces, unless another caller does; return of how many namespaces."""
-    with routing.at(0, 1), connect(context.direct_database_url) as locked:
+    """Delete the old rows of moved namespaces, unless another caller does; return of how many namespaces.
+
+    Raises:
+        SettingsError: a pooler is between this process and PostgreSQL.
+    """
+    with routing.at(0, 1), connect(context.direct_database_url, autocommit=True) as locked, locked.transaction():
         _unlimited(locked)
         if not shard_moves.try_hold(locked):
             return 0
