@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from secrets import token_hex
 from uuid import uuid4
 
 import pytest
+from databases import schemas
 from memory import Memory, day
 from psycopg.conninfo import make_conninfo
 
@@ -174,6 +176,18 @@ def test_lists_of_the_whole_system_have_all_shards(sharded: Memory) -> None:
         keys.create(context, name, ["read"], None, day(0))
         assert len(keys.of_namespace(context, name)) == 1
     assert keys.publish(context) == len(NAMES)
+
+
+def test_a_shard_is_listed_with_its_schema_and_the_size_of_its_rows(sharded: Memory) -> None:
+    fill(sharded)
+    before = listed(sharded.context)
+    with connect(sharded.context.database_url) as db:
+        assert [one.schema for one in before] == schemas(db)
+    with at("ann"):
+        place = routing.shard_of_new("ann")
+        sharded.store(*(f"{number} {token_hex(5000)}" for number in range(20)), namespace="ann")
+    grown = [one.bytes - had.bytes for one, had in zip(listed(sharded.context), before, strict=True)]
+    assert [size > 100_000 for size in grown] == [number == place for number in range(SHARDS)]
 
 
 def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory) -> None:

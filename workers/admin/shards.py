@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from workers.context import Context
-from workers.storage import routing, schema, shards
+from workers.storage import namespaces, routing, schema, shards
 from workers.storage.connection import connect, transaction
 from workers.storage.shards import Shard
 
@@ -13,7 +13,7 @@ def listed(context: Context) -> list[Shard]:
     found = []
     for number in context.each_shard():
         with transaction(context.database_url) as db:
-            found.append(shards.measure(db, number))
+            found.append(shards.measure(db, number, on_citus=namespaces.is_on_citus(db)))
     return found
 
 

@@ -33,20 +33,23 @@ NUMBERS = """
 EXISTS = "select count(*) from pg_namespace where nspname = %(schema)s"
 
 MEASURE = """
-    select current_schema() as schema,
-        (select count(*) from namespaces where position(' ' in name) = 0) as namespaces,
+    select (select count(*) from namespaces where position(' ' in name) = 0) as namespaces,
         coalesce((
             select sum(facts) from (
                 select facts from tallies where forgotten_reason is null
                 union all
                 select facts from tally_changes where forgotten_reason is null
             ) as counted
-        ), 0)::bigint as facts,
-        coalesce((
-            select sum(pg_total_relation_size(oid)) from pg_class
-            where relnamespace = current_schema()::regnamespace and relkind = 'r'
-        ), 0)::bigint as bytes
+        ), 0)::bigint as facts
 """
+
+# Apart, as the shard's node would answer with its own schema.
+SIZE = """
+    select current_schema(), coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
+    where relnamespace = current_schema()::regnamespace and relkind = 'r'
+"""
+# The tables of the node that is asked are empty: their rows are on the shard's node.
+SIZE_ON_CITUS = SIZE.replace("pg_total_relation_size", "citus_total_relation_size")
 
 IDS_OF_A_SHARD = 2**21
 """Ids of the namespaces that begin on one shard; a moved one keeps its id, so ids of all shards differ."""
@@ -107,10 +110,11 @@ def exists(db: Connection, home: str, shard: int) -> bool:
     return number(db, EXISTS, {"schema": schema_of(home, shard)}) > 0
 
 
-def measure(db: Connection, shard: int) -> Shard:
+def measure(db: Connection, shard: int, *, on_citus: bool) -> Shard:
     """Return the current shard with its counts; old rows of moved namespaces count until they are deleted."""
-    row = db.execute(MEASURE).fetchone() or ("", 0, 0, 0)
-    return Shard(shard, *row)
+    namespaces, facts = db.execute(MEASURE).fetchone() or (0, 0)
+    schema, size = db.execute(SIZE_ON_CITUS if on_citus else SIZE).fetchone() or ("", 0)
+    return Shard(shard, schema, namespaces, facts, size)
 
 
 def place(db: Connection, namespace: str) -> int:
