@@ -17,7 +17,7 @@ from load import Load, stored, swept
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from workers.errors import SchemaError
+from workers.errors import SchemaError, UnavailableError
 from workers.storage import migrations, schema
 from workers.storage.connection import connect
 
@@ -128,6 +128,19 @@ def test_a_worker_may_use_any_node(system: LiveSystem, tmp_path: Path) -> None:
             assert client.recall("Is the shed locked?")["results"]
     finally:
         other.stop()
+
+
+def test_a_node_that_is_away_is_reported_as_a_server_that_does_not_answer(system: LiveSystem) -> None:
+    node = Node(system.database_url)
+    with system.client() as client:
+        client.store("The key is under the stone.")
+        node.kill()
+        try:
+            with pytest.raises(UnavailableError, match=r"^PostgreSQL does not answer: .*Try again when it does\."):
+                client.recall("Where is the key?")
+        finally:
+            node.start()
+        eventually(lambda: client.recall("Where is the key?")["results"], "the node answers again")
 
 
 def move(system: LiveSystem) -> None:

@@ -234,3 +234,16 @@ def test_a_database_that_is_read_only_is_not_well(context: Context, database_url
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(sql.SQL("alter database {} set default_transaction_read_only = on").format(name))
     assert "takes no writes" in health(context)["database"]
+
+
+END_OWN = "select pg_terminate_backend(pg_backend_pid())"
+
+
+def test_a_server_that_ends_during_a_statement_is_reported_as_unavailable(database_url: str) -> None:
+    said = r"^PostgreSQL does not answer: .*Try again when it does\."
+    with connect(database_url) as db, pytest.raises(UnavailableError, match=said), server.answers():
+        db.execute(END_OWN)
+    with connect(database_url) as db:
+        db.execute("set statement_timeout = 1")
+        with pytest.raises(psycopg.errors.QueryCanceled), server.answers():
+            db.execute("select pg_sleep(10)")

@@ -1,15 +1,34 @@
 """The database server: its clock, totals over all namespaces, vacuum, its log, and bloated indexes."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg_pool import PoolTimeout
 
 from workers.errors import UnavailableError
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, fetch_all, number, transaction
+
+ENDED = ("08", "57P")
+"""Beginnings of SQLSTATEs: no connection, and a server that ends or starts; libpq's own errors have none."""
+
+
+@contextmanager
+def answers() -> Iterator[None]:
+    """Raise `UnavailableError` if PostgreSQL, or a node of Citus, ends during a statement or does not answer it."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        if isinstance(error, PoolTimeout) or not (error.sqlstate or ENDED[0]).startswith(ENDED):
+            raise
+        said = " ".join(str(error).split()).rstrip(".?")
+        raise UnavailableError(f"PostgreSQL does not answer: {said}. Try again when it does.") from error
+
 
 CLOCK = "select clock_timestamp()"
 

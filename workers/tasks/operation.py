@@ -16,7 +16,7 @@ from workers.celery import app, settings
 from workers.coordination import signals
 from workers.errors import InvalidInputError
 from workers.queues import LSN
-from workers.storage import replicas, routing
+from workers.storage import replicas, routing, server
 from workers.tasks.task import EbbTask, context, with_lsn
 
 Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
@@ -102,7 +102,7 @@ def _declared(
                     signals.mark_grown(context.redis, asked.namespace)
                 return plain(answer) if isinstance(answer, Answer) else answer
 
-            with routing.at(_place(self, asked), settings.shards):
+            with routing.at(_place(self, asked), settings.shards), server.answers():
                 return act(self, done)
 
         run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # for Celery's argument check
