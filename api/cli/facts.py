@@ -1,5 +1,6 @@
 """Commands on facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore`, `timeline`, `stats` and others."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -198,8 +199,9 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
     if not page["facts"]:
         output.console().print("Nothing that can be restored matches.")
         return
-    columns = ["forgotten", "reason", "restorable until", "run", "id", "text"]
-    output.print_table(columns, [_row(one) for one in page["facts"]])
+    output.print_table(["forgotten", "reason", "id", "text"], [_row(one) for one in page["facts"]])
+    for run, facts in Counter(one["run"] for one in page["facts"] if one["run"]).items():
+        output.console().print(f"{facts} of these by one run: ebb restore --run {run}", style="dim")
     _print_more(page)
 
 
@@ -263,8 +265,9 @@ def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _row(one: dict[str, Any]) -> list[object]:
-    when, until = one["forgotten_at"][:16].replace("T", " "), (one["restorable_until"] or "")[:10]
-    return [when, one["reason"], until, one["run"], one["id"], _short(one["text"])]
+    when, until = one["forgotten_at"][:16].replace("T", " "), one["restorable_until"]
+    reason = f"{one['reason']}, erased on {until[:10]}" if until else one["reason"]
+    return [when, reason, one["id"], _short(one["text"])]
 
 
 def _details(event: dict[str, Any]) -> str:
