@@ -61,7 +61,7 @@ class Tool:
     """A tool with the parameters `names` of its operation, in order.
 
     `types` and `defaults` replace those of the contract; `words` are descriptions of parameters whose names are not
-    enough. `act` performs the operation, `shown` shortens the answer.
+    enough. Of `any_of` one is needed. `act` performs the operation, `shown` shortens the answer.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Tool:
     types: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    any_of: str = ""
     act: Callable[[Opened, Operation, Given], Answer] = perform
     shown: Callable[[Answer], Answer] = answers.whole
     destroys: bool = False
@@ -126,6 +127,9 @@ class Tool:
             given = self.params.model_validate(said).model_dump(mode="json")
         except ValidationError as error:
             raise InvalidInputError(faults(error)) from None
+        any_of = self.any_of.split()
+        if any_of and all(given[name] is None for name in any_of):
+            raise InvalidInputError(f"give any of {', '.join(any_of)}.")
         fields = self.operation.params.model_fields
         return {name: value for name, value in given.items() if value not in (None, fields[name].default)}
 
@@ -152,6 +156,9 @@ class Tool:
 
 
 FILTERS = "tag kind role entity session source"
+SUBJECT = "ids entity tag source session query"
+SELECTION = "ids since reason run"
+CHANGES = "tags category entity key value importance confidence decay_class valid_until"
 FEW: Mapping[str, Any] = {"limit": Few}
 PAGE: Mapping[str, Any] = {"limit": 20}
 TAGS: Mapping[str, Any] = {"tags": list[str]}
@@ -264,8 +271,9 @@ TOOLS = (
         "update",
         EDIT,
         "Change fields. Text no longer true: `store` with `supersedes`.",
-        "id tags category entity key value importance confidence decay_class valid_until",
+        f"id {CHANGES}",
         types={**TAGS, **AS_ELSEWHERE},
+        any_of=CHANGES,
         shown=answers.stored,
     ),
     Tool("link", LINK, "Link facts: recalling one finds the other.", "source target type"),
@@ -276,7 +284,8 @@ TOOLS = (
         "forget",
         FORGET,
         "Forget on request: ids, or all of a subject; preview first, then `dry_run` false.",
-        "ids entity tag source session query dry_run",
+        f"{SUBJECT} dry_run",
+        any_of=SUBJECT,
         defaults={"dry_run": True},
         act=forget,
         shown=answers.forgot,
@@ -295,8 +304,9 @@ TOOLS = (
         "restore",
         RESTORE,
         "Restore forgotten or superseded facts by ids or what matches; requests only by ids or reason.",
-        "ids since reason run",
+        SELECTION,
         types=AS_ELSEWHERE,
+        any_of=SELECTION,
         act=restore,
     ),
     Tool(
