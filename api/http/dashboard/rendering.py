@@ -78,7 +78,7 @@ def when(value: Any) -> Markup:
 
 def with_code(text: str) -> Markup:
     """Return text whose parts between backticks are shown as code."""
-    return Markup(CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S704 - the text is escaped
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - the text is escaped
 
 
 def ago(value: Any) -> Markup:
