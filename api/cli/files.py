@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TextIO
 
 import typer
 from ebb.contract import documents
@@ -31,6 +31,7 @@ from workers.errors import EbbError, InvalidInputError
 
 if TYPE_CHECKING:
     from api.archive_import import BadLine, Checkpoint
+    from api.contrib.conversations import Conversation
     from workers.documents.folders import Folder, Indexer, Sync
 
 MOST_ERRORS = 10
@@ -117,14 +118,12 @@ File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGP
 )
 def remember(call: Call) -> None:
     """Store the messages of conversations as turns; known ones are not stored again."""
-    from api.contrib.conversations import conversations  # noqa: PLC0415 - slow to load
-
     source = call.stack.enter_context(_open(call.own["file"]))
     answers = [
         call.perform(
             messages=one.messages[place : place + MOST_MESSAGES], session=call.given.get("session", one.session)
         )
-        for one in conversations(source)
+        for one in _conversations(call.own["file"], source)
         for place in range(0, len(one.messages), MOST_MESSAGES)
     ]
     turns = [turn for answer in answers for turn in answer["turns"]]
@@ -143,6 +142,16 @@ def remember(call: Call) -> None:
             output.console(stderr=True).print(f"message {turn['message']}: {turn['error']}", style="red", markup=False)
     if errors:
         raise typer.Exit(1)
+
+
+def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":
+    """Yield the conversations of a file, which errors name."""
+    from api.contrib.conversations import conversations  # noqa: PLC0415 - slow to load
+
+    try:
+        yield from conversations(source)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{file}: {error}") from None
 
 
 def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":

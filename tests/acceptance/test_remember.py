@@ -81,3 +81,18 @@ def test_the_command_reads_a_file_and_reports_the_outcome(live: LiveSystem, name
     assert "3 turns: 3 added, 0 known" in " ".join(first.stdout.split())
     assert "0 added, 3 known" in " ".join(again.stdout.split())
     assert len(live.facts(namespace)) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "error"), [(b"\x80\x81", "no UTF-8 text"), (b"plain words", "no JSON object"), (b"{}", "no messages")]
+)
+def test_the_command_names_a_file_that_holds_no_conversation(
+    live: LiveSystem, namespace: str, tmp_path: Path, content: bytes, error: str
+) -> None:
+    file = tmp_path / "chat.json"
+    file.write_bytes(content)
+    done = live.ebb("remember", str(file), "--namespace", namespace)
+
+    assert done.returncode == 1
+    assert error in done.stderr
+    assert "chat.json" in done.stderr
