@@ -85,6 +85,9 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
     With --set, also show what it would do with other settings; nothing is changed.
     """
     if found.get("ending") is not None:
+        if not found["ending"]:
+            output.console().print("Nothing ends until then.")
+            return
         rows = [[one["ends_at"][:16], f"{one['value']:.2f}", one["id"], one["text"]] for one in found["ending"]]
         output.print_table(["ends", "value", "id", "text"], rows)
         return

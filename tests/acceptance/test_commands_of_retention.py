@@ -46,7 +46,7 @@ def test_a_forgotten_fact_stays_forgotten_when_stored_again_and_is_restored_comp
     assert [one["what"] for one in client.history(id_)["events"]] == ["stored", "forgotten", "restored"]
 
 
-def test_tables_of_the_command_line_show_whole_ids(live: LiveSystem, client: Client) -> None:
+def test_tables_of_the_command_line_show_whole_ids_and_are_never_empty(live: LiveSystem, client: Client) -> None:
     own, texts = ("--namespace", client.namespace), (TEXT, "A text that needs more than one line of a narrow terminal.")
     kept, forgotten = (client.store(text)["id"] for text in texts)
     client.forget([forgotten])
@@ -54,6 +54,7 @@ def test_tables_of_the_command_line_show_whole_ids(live: LiveSystem, client: Cli
     shown = live.ebb("forgotten", *own).stdout
     assert forgotten in shown
     assert "erased on" in " ".join(shown.split())
+    assert live.ebb("forecast", "--ending", "7d", *own).stdout == "Nothing ends until then.\n"
 
 
 def test_a_restoration_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, client: Client) -> None:
