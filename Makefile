@@ -28,7 +28,7 @@ $(SYSTEM): $(DECLARED) | $(VENV)/bin/pip
 	touch $@
 
 $(INSTALLED): $(DECLARED) | $(VENV)/bin/pip
-	$(INSTALL) '.[$(EXTRAS),langgraph,dev]'
+	$(INSTALL) '.[$(EXTRAS),dev]'
 	touch $(SYSTEM) $@
 
 up: $(SYSTEM) ## start everything and stay: PostgreSQL, Redis, workers, beat, Flower

@@ -13,15 +13,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".frameworks"
 PROGRAMS = ROOT / "tests" / "acceptance" / "test_programs_of_the_manual.py"
-WITHOUT_FRAMEWORK = ("celery", "langgraph")
+WITHOUT_FRAMEWORK = ("celery",)
 """Extras that Ebb itself is tested with."""
+
+FOR_RECIPES = {"langgraph": ["langgraph"]}
+"""What the recipe of a framework needs beside the extra."""
 
 
 def extras() -> dict[str, list[str]]:
     """Return the requirements of each framework's extra."""
     project = tomllib.loads((ROOT / "api/clients/python/pyproject.toml").read_text(encoding="utf-8"))["project"]
     every: dict[str, list[str]] = project["optional-dependencies"]
-    return {name: needs for name, needs in every.items() if name not in WITHOUT_FRAMEWORK}
+    return {one: needs + FOR_RECIPES.get(one, []) for one, needs in every.items() if one not in WITHOUT_FRAMEWORK}
 
 
 def tests_of(extra: str) -> Path:

@@ -2,20 +2,23 @@
 
 import asyncio
 import importlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ebb import Memory
+from ebb.langgraph import EbbStore
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from live_api import serving
 from live_system import LiveSystem, eventually
 from made_up import examples
-
-from api.client import Client
-from api.contrib.langgraph import EbbStore
 
 pytestmark = pytest.mark.acceptance
 
@@ -26,15 +29,21 @@ JSON = st.recursive(
 )
 
 
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url)
 
 
 @pytest.fixture
-def store(client: Client) -> EbbStore:
-    return EbbStore(client)
+def memory(url: str, namespace: str) -> Iterator[Memory]:
+    with Memory(url, namespace=namespace) as memory:
+        yield memory
+
+
+@pytest.fixture
+def store(memory: Memory) -> EbbStore:
+    return EbbStore(memory)
 
 
 def keys(found: list[Any]) -> list[str]:
@@ -73,7 +82,7 @@ def test_objects_that_look_like_encoded_types_are_returned_unchanged(store: EbbS
     assert item.value == value
 
 
-def test_a_second_put_replaces_and_keeps_when_it_was_first_put(store: EbbStore, client: Client) -> None:
+def test_a_second_put_replaces_and_keeps_when_it_was_first_put(store: EbbStore, memory: Memory) -> None:
     store.put(("docs",), "one", {"text": "Mira lives in Leipzig"})
     first = store.get(("docs",), "one")
     store.put(("docs",), "one", {"text": "Mira lives in Halle"})
@@ -86,7 +95,7 @@ def test_a_second_put_replaces_and_keeps_when_it_was_first_put(store: EbbStore, 
     assert second.created_at == first.created_at
     assert second.updated_at > first.updated_at
     assert len(store.search(("docs",))) == 1
-    assert len(client.facts()["facts"]) == 1
+    assert len(memory.facts().facts) == 1
 
 
 def test_puts_at_once_leave_one(store: EbbStore) -> None:
@@ -186,8 +195,8 @@ def test_a_query_returns_the_best_items_first_with_scores(store: EbbStore) -> No
     assert [item.score for item in store.search(("users", "1"))] == [None, None]
 
 
-def test_only_indexed_fields_are_searched(client: Client) -> None:
-    store = EbbStore(client, index={"fields": ["text", "parts[*].said"]})  # type: ignore[typeddict-item]
+def test_only_indexed_fields_are_searched(memory: Memory) -> None:
+    store = EbbStore(memory, index={"fields": ["text", "parts[*].said"]})  # type: ignore[typeddict-item]
     store.put(("docs",), "field", {"text": "an otter", "other": "zanzibar"})
     store.put(("docs",), "part", {"parts": [{"said": "a walrus"}, {"said": "zanzibar"}]})
     store.put(("docs",), "hidden", {"text": "zanzibar"}, index=False)
@@ -200,9 +209,9 @@ def test_only_indexed_fields_are_searched(client: Client) -> None:
     assert len(store.search(("docs",))) == 5
 
 
-def test_the_store_cannot_choose_the_embedder(client: Client) -> None:
+def test_the_store_cannot_choose_the_embedder(memory: Memory) -> None:
     with pytest.raises(ValueError, match="EBB_EMBEDDER"):
-        EbbStore(client, index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
+        EbbStore(memory, index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
 
 
 def test_namespaces_are_listed_by_prefix_suffix_and_depth(store: EbbStore) -> None:
@@ -276,34 +285,34 @@ def test_a_batch_with_a_forbidden_namespace_does_nothing(store: EbbStore, path: 
     assert store.search(()) == []
 
 
-def test_a_lifetime_counts_from_the_last_use(store: EbbStore, client: Client, live: LiveSystem) -> None:
+def test_a_lifetime_counts_from_the_last_use(store: EbbStore, memory: Memory, live: LiveSystem, namespace: str) -> None:
     store.put(("docs",), "short", {"text": "an otter"}, ttl=10)
     store.put(("docs",), "long", {"text": "a walrus"})
     later = datetime.now(UTC) + timedelta(minutes=9)
     over = (datetime.now(UTC) + timedelta(minutes=11)).isoformat()
-    ask = {"path": ["docs"], "namespace": client.namespace, "refresh": False}
+    ask = {"path": ["docs"], "namespace": namespace, "refresh": False}
 
     def at(now: str, **more: Any) -> set[str]:
-        return {one["key"] for one in client.call("memory.items", ask | {"now": now} | more, 15)["items"]}
+        with live.client(namespace) as client:
+            return {one["key"] for one in client.call("memory.items", ask | {"now": now} | more, 15)["items"]}
 
     assert at(over) == {"long"}
     assert at(over, query="otter") == {"long"}
     assert at(later.isoformat(), refresh=True) == {"short", "long"}
     live.settle()
     assert at(over) == {"short", "long"}, "it was used two minutes before"
-    classes = {fact["key"]: fact["decay_class"] for fact in client.facts()["facts"]}
+    classes = {fact.key: fact.decay_class for fact in memory.facts().facts}
     assert classes == {"short": "normal", "long": "permanent"}
 
 
-def test_nothing_is_seen_from_another_namespace_of_ebb(store: EbbStore, live: LiveSystem, namespace: str) -> None:
+def test_nothing_is_seen_from_another_namespace_of_ebb(store: EbbStore, memory: Memory, namespace: str) -> None:
     store.put(("docs",), "one", {"text": "an otter"})
-    with live.client(f"{namespace}-other") as client:
-        other = EbbStore(client)
-        assert other.get(("docs",), "one") is None
-        assert other.search((), query="otter") == []
-        assert other.list_namespaces() == []
-        other.delete(("docs",), "one")
-        other.put(("docs",), "one", {"text": "a walrus"})
+    other = EbbStore(memory.namespace(f"{namespace}-other"))
+    assert other.get(("docs",), "one") is None
+    assert other.search((), query="otter") == []
+    assert other.list_namespaces() == []
+    other.delete(("docs",), "one")
+    other.put(("docs",), "one", {"text": "a walrus"})
 
     item = store.get(("docs",), "one")
     assert item is not None
@@ -318,14 +327,13 @@ def test_a_put_that_is_delivered_twice_is_one(live: LiveSystem, store: EbbStore,
     assert [item.value for item in store.search(("docs",))] == [{"number": 1}]
 
 
-def test_items_come_back_from_an_export(live: LiveSystem, store: EbbStore, namespace: str) -> None:
+def test_items_come_back_from_an_export(live: LiveSystem, store: EbbStore, memory: Memory, namespace: str) -> None:
     store.put(("docs", "1"), "one", {"text": "an otter", "n": [1]})
     exported = live.ebb("export", "--namespace", namespace).stdout
     imported = live.ebb("import", "-", "--namespace", f"{namespace}-copy", stdin=exported)
 
     assert imported.returncode == 0, imported.stderr
-    with live.client(f"{namespace}-copy") as client:
-        (item,) = EbbStore(client).search(("docs",))
+    (item,) = EbbStore(memory.namespace(f"{namespace}-copy")).search(("docs",))
     assert (item.namespace, item.key, item.value) == (("docs", "1"), "one", {"text": "an otter", "n": [1]})
 
 
@@ -334,17 +342,17 @@ def test_checkpoints_and_items_are_of_libraries_that_fit_together() -> None:
     assert importlib.import_module("langgraph.checkpoint.base").BaseCheckpointSaver
 
 
-def test_words_of_a_deleted_item_are_no_longer_counted(live: LiveSystem, client: Client, store: EbbStore) -> None:
+def test_words_of_a_deleted_item_are_no_longer_counted(live: LiveSystem, namespace: str, store: EbbStore) -> None:
     counted = """
         select count(*) from lexemes join namespaces on namespaces.id = lexemes.namespace
         where name = %s and lexeme = 'wombat'
     """
     store.put(("animals",), "one", {"text": "A wombat."}, index=["text"])
     live.send("memory.lexemes", {})
-    eventually(lambda: live.rows(counted, [client.namespace]) == [(1,)], "the word is counted")
+    eventually(lambda: live.rows(counted, [namespace]) == [(1,)], "the word is counted")
     store.delete(("animals",), "one")
     live.send("memory.lexemes", {})
-    eventually(lambda: live.rows(counted, [client.namespace]) == [(0,)], "the word is gone")
+    eventually(lambda: live.rows(counted, [namespace]) == [(0,)], "the word is gone")
 
 
 def test_many_puts_are_one_task(live: LiveSystem, store: EbbStore) -> None:
@@ -398,3 +406,25 @@ def test_similar_labels_are_different_namespaces(store: EbbStore) -> None:
         assert [item.value["label"] for item in store.search(("users", label))] == [label]
     assert store.list_namespaces(suffix=("alice",)) == [("users", "alice")]
     assert len(store.search(())) == 7
+
+
+def test_a_batch_that_is_too_long_for_one_request_is_stored(store: EbbStore) -> None:
+    longest = "x" * 400_000
+    store.batch([PutOp(("docs",), f"{number}", {"text": longest}, index=False) for number in range(45)])
+
+    assert len(store.search(("docs",), limit=50)) == 45
+
+
+def test_the_store_works_in_a_program_with_packages_api_and_workers(url: str, namespace: str, tmp_path: Path) -> None:
+    for name in ("api", "workers"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise AssertionError('not of Ebb')")
+    program = f"""
+from ebb import Memory
+from ebb.langgraph import EbbStore
+store = EbbStore(Memory("{url}", namespace="{namespace}"))
+store.put(("docs",), "one", {{"text": "an otter"}})
+print(store.get(("docs",), "one").value)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "{'text': 'an otter'}\n", done.stderr

@@ -1,6 +1,6 @@
 """LangGraph store for long-term memory, which keeps documents as items of one Ebb namespace.
 
->>> store = EbbStore(Client("redis://localhost:6379/0", namespace="mira"), index={"fields": ["text"]})
+>>> store = EbbStore(Memory("http://127.0.0.1:5556", namespace="mira"), index={"fields": ["text"]})
 >>> store.put(("users", "1"), "drink", {"text": "likes green tea"})
 >>> store.search(("users",), query="What does she drink?")[0].value
 {'text': 'likes green tea'}
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from ebb.contract.values import MOST_QUESTIONS
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -30,15 +29,18 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
-from api.client import Client
+from ebb.contract.documents import Item as Found
+from ebb.contract.values import MOST_QUESTIONS
+from ebb.memory import Memory
 
 WHOLE = "$"
 PUTS = 200
-"""Puts per task."""
+CHARACTERS = 1_000_000
+"""The most puts of a task, and characters of their documents if there are several."""
 
 
 class EbbStore(BaseStore):
-    """A LangGraph store over a client, within the client's namespace.
+    """A LangGraph store over a `Memory`, within its namespace.
 
     LangGraph's namespaces are paths in it. Documents are returned unchanged. Workers embed them, so `index` only takes
     `fields`; without it, the whole document is searched. A `ttl` counts from the last use: expired items are hidden at
@@ -46,16 +48,16 @@ class EbbStore(BaseStore):
     """
 
     supports_ttl = True
-    __slots__ = ("_client", "_fields", "ttl_config")
+    __slots__ = ("_fields", "_memory", "ttl_config")
 
-    def __init__(self, client: Client, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
+    def __init__(self, memory: Memory, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
         given = dict(index or {})
         if given.keys() - {"fields"}:
             raise ValueError(
                 f"index: {', '.join(sorted(given.keys() - {'fields'}))} cannot be given, for Ebb's workers embed as "
                 "EBB_EMBEDDER says; give `fields`, or leave index out."
             )
-        self._client = client
+        self._memory = memory
         self._fields: list[str] = list(given.get("fields") or [WHOLE])  # type: ignore[call-overload]
         self.ttl_config = ttl
 
@@ -74,20 +76,20 @@ class EbbStore(BaseStore):
         self._put([op for op in last.values() if op.value is not None])
         for op in last.values():
             if op.value is None:
-                self._client.drop_item(op.namespace, op.key)
+                self._memory.drop_item(op.namespace, op.key)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Perform operations in a thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _found(self, ops: Sequence[GetOp | SearchOp]) -> Iterator[list[dict[str, Any]]]:
+    def _found(self, ops: Sequence[GetOp | SearchOp]) -> Iterator[list[Found]]:
         """Yield the items that each of these operations reads, in order; many are read by one task."""
         queries = [self._query(op) for op in ops]
         for first in range(0, len(queries), MOST_QUESTIONS):
             part = queries[first : first + MOST_QUESTIONS]
-            pages = [self._client.items(**part[0])] if len(part) == 1 else self._client.many_items(part)["answers"]
-            yield from (page["items"] for page in pages)
+            pages = [self._memory.items(**part[0])] if len(part) == 1 else self._memory.many_items(part).answers
+            yield from (page.items for page in pages)
 
     def _query(self, op: GetOp | SearchOp) -> dict[str, Any]:
         refresh = op.refresh_ttl and (self.ttl_config or {}).get("refresh_on_read", True)
@@ -97,7 +99,7 @@ class EbbStore(BaseStore):
         return {"path": list(op.namespace_prefix), "refresh": refresh, **given}
 
     @staticmethod
-    def _result(op: Op, found: Iterator[list[dict[str, Any]]]) -> Result:
+    def _result(op: Op, found: Iterator[list[Found]]) -> Result:
         """Return the result of an operation; reads take the next items in `found`."""
         match op:
             case PutOp():
@@ -105,18 +107,18 @@ class EbbStore(BaseStore):
             case GetOp():
                 return next((Item(**_item(one)) for one in next(found)), None)
             case SearchOp():
-                return [SearchItem(**_item(one), score=one["score"]) for one in next(found)][: max(op.limit, 0)]
+                return [SearchItem(**_item(one), score=one.score) for one in next(found)][: max(op.limit, 0)]
         raise ValueError(f"{type(op).__name__} is no operation of a store.")
 
     def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        paths = [tuple(path) for path in self._client.item_paths()["paths"]]
+        paths = [tuple(path) for path in self._memory.item_paths().paths]
         wanted = [path for path in paths if all(_matches(path, one) for one in op.match_conditions or ())]
         cut = sorted({path[: op.max_depth] for path in wanted})
         return cut[op.offset : op.offset + op.limit]
 
     def _put(self, ops: Sequence[PutOp]) -> None:
-        for first in range(0, len(ops), PUTS):
-            self._client.put_items([self._item(op) for op in ops[first : first + PUTS]])
+        for part in _parts([self._item(op) for op in ops]):
+            self._memory.put_items(part)
 
     def _item(self, op: PutOp) -> dict[str, Any]:
         value = op.value or {}
@@ -142,13 +144,28 @@ def _words(value: Any) -> Iterable[str]:
         yield f"{name}: {' '.join(_words(one))}"
 
 
-def _item(item: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(items: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the items of each task, which fit into one request."""
+    part: list[dict[str, Any]] = []
+    room = CHARACTERS
+    for item in items:
+        size = len(item["document"]) + len(item["text"] or "")
+        if part and (len(part) == PUTS or size > room):
+            yield part
+            part, room = [], CHARACTERS
+        part.append(item)
+        room -= size
+    if part:
+        yield part
+
+
+def _item(found: Found) -> dict[str, Any]:
     return {
-        "value": json.loads(item["document"]),
-        "key": item["key"],
-        "namespace": tuple(item["path"]),
-        "created_at": datetime.fromisoformat(item["created_at"]),
-        "updated_at": datetime.fromisoformat(item["updated_at"]),
+        "value": json.loads(found.document),
+        "key": found.key,
+        "namespace": tuple(found.path),
+        "created_at": datetime.fromisoformat(found.created_at),
+        "updated_at": found.updated_at,
     }
 
 
