@@ -79,13 +79,14 @@ def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under their headings, with a dash for None; nothing is cut."""
+    """Print rows under their headings, with a dash for None; only headings are cut."""
     from rich.table import Table  # noqa: PLC0415  see console
     from rich.text import Text  # noqa: PLC0415 - brackets in facts are not markup
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        table.add_column(_escaped(column), overflow="fold", min_width=WIDTHS.get(column), no_wrap=column in WIDTHS)
+        heading = Text(_escaped(column), overflow="ellipsis")
+        table.add_column(heading, overflow="fold", min_width=WIDTHS.get(column), no_wrap=column in WIDTHS)
     for row in rows:
         table.add_row(*(Text("-" if cell is None else _escaped(str(cell))) for cell in row))
     console().print(table)
