@@ -1,5 +1,8 @@
 """Errors of the domain. Each message says what is wrong, what was given, and what to do."""
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
 from ebb.errors import (
     BusyError,
     EbbError,
@@ -20,7 +23,31 @@ __all__ = [
     "OlderWorkersError",
     "TaskFailedError",
     "UnavailableError",
+    "apply_to_valid",
+    "require_all",
 ]
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def require_all(outcomes: Iterable[T | InvalidInputError]) -> list[T]:
+    """Return outcomes without an error among them; raise the first error."""
+    good: list[T] = []
+    for one in outcomes:
+        if isinstance(one, InvalidInputError):
+            raise one
+        good.append(one)
+    return good
+
+
+def apply_to_valid(
+    checked: Sequence[T | InvalidInputError], act: Callable[[list[T]], Iterable[U]]
+) -> list[U | InvalidInputError]:
+    """Return what `act` makes of the valid ones, in order, with the error of each other one in its place."""
+    done = iter(act([one for one in checked if not isinstance(one, InvalidInputError)]))
+    return [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
 
 
 class SettingsError(EbbError):

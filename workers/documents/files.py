@@ -19,7 +19,7 @@ from workers.context import Context
 from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
-from workers.errors import InvalidInputError, UnavailableError
+from workers.errors import UnavailableError, require_all
 from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.storage import activity, documents, namespaces
@@ -58,7 +58,7 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
             return _indexed(asked.path, outdated=True)
         given = [_fact(asked.namespace, asked.path, chunk) for chunk in chunks]
         stored = store_many(context, asked.namespace, given, read_at, touch=False) if given else []
-        return _settle(context, tenant, asked, given, stored, read_at)
+        return _settle(context, tenant, asked, given, require_all(stored), read_at)
 
 
 def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
@@ -94,22 +94,18 @@ def _settle(
     tenant: int,
     asked: Index,
     given: Sequence[NewFact],
-    stored: Sequence[Stored | InvalidInputError],
+    stored: Sequence[Stored],
     read_at: datetime,
 ) -> Indexed:
     """Erase chunks that are no longer in the document, and record their lines and when it was read."""
-    refused = [answer for answer in stored if isinstance(answer, InvalidInputError)]
-    if refused:
-        raise refused[0]
-    done = [answer for answer in stored if isinstance(answer, Stored)]
-    wanted = {answer.id for answer in done}
+    wanted = {answer.id for answer in stored}
     with transaction(context.database_url) as db:
         before = documents.chunks(db, tenant, [asked.path])
         activity.lock(db, tenant, before)
         removed = documents.drop(db, tenant, [id_ for id_ in before if id_ not in wanted])
         documents.put_lines(db, tenant, {one.id: one.turn for one in given if one.id and one.turn})
         documents.put(db, tenant, asked.path, asked.folder, bytes.fromhex(asked.digest), read_at)
-    return _indexed(asked.path, done, removed)
+    return _indexed(asked.path, stored, removed)
 
 
 def _indexed(path: str, done: Sequence[Stored] = (), removed: int = 0, *, outdated: bool = False) -> Indexed:

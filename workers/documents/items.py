@@ -124,15 +124,20 @@ def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequenc
         raise InvalidInputError("items: two of them have the same path and key; give each place once.")
     left = dict(zip(ids, given, strict=True))
     for _ in range(TRIES):
-        facts = [_new(context, namespace, one, id_, now) for id_, one in left.items()]
-        new = [fact for fact in facts if fact is not None]
-        done = store_many(context, namespace, new, now, touch=False, classify=False) if new else []
-        stored = {one.id for one in done if not isinstance(one, InvalidInputError)}
-        left = {fact.id: left[fact.id] for fact in new if fact.id is not None and fact.id not in stored}
+        left = _put(context, namespace, left, now)
         if not left:
             return
     keys = ", ".join(repr(one.key) for one in list(left.values())[:3])
     raise UnavailableError(f"{keys}: is being replaced by others at this very moment: try again.")
+
+
+def _put(context: Context, namespace: str, given: Mapping[UUID, NewItem], now: datetime) -> dict[UUID, NewItem]:
+    """Store documents by id; return those in whose place others were stored meanwhile."""
+    facts = {id_: _new(context, namespace, one, id_, now) for id_, one in given.items()}
+    new = {id_: fact for id_, fact in facts.items() if fact is not None}
+    done = store_many(context, namespace, list(new.values()), now, touch=False, classify=False) if new else []
+    stored = {one.id for one in done if not isinstance(one, InvalidInputError)}
+    return {id_: given[id_] for id_ in new if id_ not in stored}
 
 
 def _new(context: Context, namespace: str, given: NewItem, id_: UUID, now: datetime) -> NewFact | None:

@@ -180,17 +180,17 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     asked_by = task.request.id or ""
     run, slot = uuid_of(asked_by), at.replace(second=0, microsecond=0) if asked.scheduled else None
     options |= {"dry_run": asked.dry_run, "namespace": asked.scope}
-    planned = [
-        (place, decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)) for place in shards_of(asked)
+    parts = [
+        (place, *part)
+        for place in shards_of(asked)
+        for part in decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
     ]
-    parts = [part for _, some in planned for part in some]
-    for place, some in planned:
+    for place, part_run, segment, part in parts:
         with context.at(place):
-            for part_run, segment, part in some:
-                given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
-                apply.apply_async(kwargs=given)
+            given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
+            apply.apply_async(kwargs=given)
     report = decay.finish(context, run)
-    if not report.finished and any(part_run == run for part_run, _, _ in parts):
+    if not report.finished and run in {part_run for _, part_run, _, _ in parts}:
         leave_answer_to_others(task, f"{len(parts)} parts sent")
     # A run over an unknown namespace never began.
     return _passed(replace(report, work=options.get("work", "decay"), dry_run=asked.dry_run))

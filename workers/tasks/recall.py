@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -20,7 +21,7 @@ from workers.celery import settings
 from workers.coordination import contexts, signals
 from workers.coordination.timings import timed
 from workers.core import cost, repeats
-from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError, NotFoundError
+from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError, NotFoundError, apply_to_valid
 from workers.memory import context as injecting
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
@@ -53,17 +54,22 @@ class RecallTask(LaneTask):
     ) -> None:  # fmt: skip
         """Record on this request the results to touch, by namespace, and the question; not the `uncertain` results."""
         returned: dict[str, list[str]] = {} if shown else {namespace: []}
+        certain: dict[str, list[str]] = defaultdict(list)
         for one in shown:
-            returned.setdefault(one.namespace or namespace, []).append(str(one.id))
-        given = {"at": at.isoformat(), "question": repeats.key(question)} | ({"deep": True} if deep else {})
-        given_out = [
-            (name, contexts.ShownContext(at.timestamp(), self.name, question, ids)) for name, ids in returned.items()
-        ]
-        self.request.given_out = [*(self.request.get("given_out") or ()), *given_out]
-        doubtful = {(name, str(id_)) for name, id_ in uncertain}
-        certain = {name: [id_ for id_ in ids if (name, id_) not in doubtful] for name, ids in returned.items()}
-        touches = [{"namespace": name, "ids": ids} | given for name, ids in certain.items() if ids]
-        self.request.touch_after = [*(self.request.get("touch_after") or ()), *touches]
+            name = one.namespace or namespace
+            returned.setdefault(name, []).append(str(one.id))
+            if (name, one.id) not in uncertain:
+                certain[name].append(str(one.id))
+        for name, ids in returned.items():
+            given = contexts.ShownContext(at.timestamp(), self.name, question, ids)
+            self._noted("given_out").append((name, given))
+        common = {"at": at.isoformat(), "question": repeats.key(question)} | ({"deep": True} if deep else {})
+        self._noted("touch_after").extend({"namespace": name, "ids": ids} | common for name, ids in certain.items())
+
+    def _noted(self, name: str) -> list[Any]:
+        """Return a list on this request, which is empty at first."""
+        noted: list[Any] = self.request.__dict__.setdefault(name, [])
+        return noted
 
     def check_cost(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
         """Check the cost of questions; expensive ones take a slot of the bulk lane, or wait for one.
@@ -143,13 +149,18 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
 def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
     """Return the facts that best match each of many questions, and send their touch."""
     at = asked.now or context.now()
-    checked = [_checked(one, asked.namespace) for one in asked.queries]
-    good = [one for one in checked if not isinstance(one, InvalidInputError)]
-    self.check_cost(asked, [one for one, _ in good])
-    self.let_passes_yield()
-    with timed("recall all"):
-        found = iter(finding.recall_many(context, asked.namespace, [question for _, question in good], at))
-    every = [one if isinstance(one, InvalidInputError) else (one[0], next(found)) for one in checked]
+
+    def find(
+        good: list[tuple[contract.Recall, Question]],
+    ) -> Iterable[tuple[contract.Recall, Recalled | NotFoundError]]:
+        each = [one for one, _ in good]
+        self.check_cost(asked, each)
+        self.let_passes_yield()
+        with timed("recall all"):
+            found = finding.recall_many(context, asked.namespace, [question for _, question in good], at)
+        return zip(each, found, strict=True)
+
+    every = apply_to_valid([_checked(one, asked.namespace) for one in asked.queries], find)
     return {"answers": [_answer(self, one, place, at) for place, one in enumerate(every)]}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import Any, ClassVar
 from uuid import UUID, uuid5
@@ -21,7 +22,7 @@ from workers.celery import app, settings
 from workers.coordination import idempotency, outbox, signals
 from workers.coordination.bulk import Slice
 from workers.decay import janitor as tidying
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, apply_to_valid, require_all
 from workers.memory import extract as extracting
 from workers.memory import store as storing
 from workers.memory.add import Stored
@@ -72,10 +73,8 @@ class StoreTask(EbbTask):
 def store(self: Task, asked: contract.Store) -> contract.Stored:
     """Store one fact; return its id, outcome, whether it has a vector, and its lifetime."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
-    (answer,) = _store(self, asked, [asked], at, own_id, use_of(self))
-    if isinstance(answer, InvalidInputError):
-        raise answer
-    return answer.answer
+    (stored,) = require_all(_store(self, asked, [asked], at, own_id, use_of(self)))
+    return stored.answer
 
 
 @task_of(contract.STORE_MANY, contract.StoreMany, base=StoreTask)
@@ -144,17 +143,13 @@ def import_records(self: Task, asked: ImportRecords) -> dict[str, Any]:
 
 def _import_slice(_: Task, part: Slice) -> list[Any]:
     asked = ImportRecords.model_validate(part.batch.arguments | {"records": part.content})
-    at = asked.now or context.now()
-    checked = [_archived(record) for record in asked.records]
-    good = [record for record in checked if not isinstance(record, InvalidInputError)]
-    outcomes = archives.import_records(context, asked.namespace, good, at)
+    write = partial(archives.import_records, context, asked.namespace, now=asked.now or context.now())
+    outcomes = apply_to_valid([_archived(record) for record in asked.records], write)
     signals.mark_grown(context.redis, asked.namespace)
     analyze_new(asked.namespace)
-    regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
-    done = iter(outcomes)
-    every = [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
-    first = part.place * SLICE
-    return [{"action": one} if isinstance(one, str) else _answer(one, place) for place, one in enumerate(every, first)]
+    _regenerate_used(asked.namespace, outcomes)
+    numbered = enumerate(outcomes, part.place * SLICE)
+    return [{"action": one} if isinstance(one, str) else _answer(one, place) for place, one in numbered]
 
 
 SLICED |= {
@@ -188,20 +183,26 @@ def _store(
 
     `first` is the index of the first fact in the batch.
     """
-    checked = [_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given, first)]
-    good = [fact for fact in checked if not isinstance(fact, InvalidInputError)]
-    flags = {name: getattr(asked, name) for name in contract.Statement.__annotations__}
-    options: dict[str, Any] = flags | {"use": use}
-    stored = iter(storing.store_many(context, asked.namespace, good, at, **options) if good else [])
-    if good:
+
+    def write(good: list[contract.NewFact]) -> list[Stored | InvalidInputError]:
+        if not good:
+            return []
+        flags = {name: getattr(asked, name) for name in contract.Statement.__annotations__}
+        stored = storing.store_many(context, asked.namespace, good, at, **flags, use=use)
         signals.mark_grown(context.redis, asked.namespace)
         task.request.captured = asked.namespace
-    if len(good) > storing.FEW:
-        analyze_new(asked.namespace)
-    outcomes = [fact if isinstance(fact, InvalidInputError) else next(stored) for fact in checked]
+        if len(good) > storing.FEW:
+            analyze_new(asked.namespace)
+        return stored
+
+    outcomes = apply_to_valid([_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given, first)], write)
     _link(outcomes, asked.namespace, at, use or own_id)
-    regenerate_used(asked.namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
+    _regenerate_used(asked.namespace, outcomes)
     return outcomes
+
+
+def _regenerate_used(namespace: str, outcomes: Sequence[Any]) -> None:
+    regenerate_used(namespace, [one.id for one in outcomes if isinstance(one, Stored) and one.faded])
 
 
 def _answer(outcome: Stored | InvalidInputError, place: int) -> dict[str, Any]:
