@@ -146,18 +146,18 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
             return {"facts": [], "links": [], "total": 0}
         own = links.strongest(db, tenant, id_, most)
         total = links.count(db, tenant, id_)
-        others = {one.source if one.target == id_ else one.target for one in own}
-        joined = {one for one in (account.supersedes_id, account.superseded_by) if one is not None}
-        texts = facts.excerpts(db, tenant, [*others, *joined], SHOWN)
+        others = {end for one in own for end in (one.source, one.target)} - {id_}
+        older, newer = account.supersedes_id, account.superseded_by
+        texts = facts.excerpts(db, tenant, [*others, *filter(None, (older, newer))], SHOWN)
         among = links.among(db, tenant, [*others])
-    there = {id_, *texts}
-    shown = [_plain(one) for one in [*own, *among]]
-    known = {(one["source"], one["target"], one["type"]) for one in shown}
-    for newer, older in ((id_, account.supersedes_id), (account.superseded_by, id_)):
-        edge = {"source": str(newer), "target": str(older), "type": "SUPERSEDES"}
-        if {newer, older} <= there and tuple(edge.values()) not in known:
-            shown.append(edge | {"strength": 1.0})
-    return {"facts": [{"id": str(one), "text": text} for one, text in texts.items()], "links": shown, "total": total}
+    shown = {(one.source, one.target, one.type): _plain(one) for one in [*own, *among]}
+    for edge in ((id_, older), (newer, id_)):
+        if {id_, *texts}.issuperset(edge):
+            source, target = map(str, edge)
+            new = {"source": source, "target": target, "type": "SUPERSEDES", "strength": 1.0}
+            shown.setdefault((*edge, "SUPERSEDES"), new)
+    told = [{"id": str(one), "text": text} for one, text in texts.items()]
+    return {"facts": told, "links": list(shown.values()), "total": total}
 
 
 def _plain(link: Any) -> dict[str, Any]:

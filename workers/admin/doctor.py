@@ -141,13 +141,11 @@ def _faults(
             wrong[fault].append(one.id)
     lacking = set(_having(wrong, LACKING))
     sound = [one for one in parts.values() if one.id not in lacking]
-    if others := _with_other_signature(db, tenant, sound):
-        wrong["signature of another"] = others
+    wrong["signature of another"] = _with_other_signature(db, tenant, sound)
     awaiting = set(_having(wrong, LACKING))
     live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
     late, faded = _wrongly_due(rules_for(context, db, live.namespaces), live, parts, now)
-    if late.any():
-        wrong["wrong due"] = live.only(late).ids
+    wrong["wrong due"] = live.only(late).ids
     if mend:
         _mend(db, tenant, wrong, now)
         due.write_faded(db, live.only(late), faded.only(late), live.held[late])

@@ -1,6 +1,7 @@
 """Import: write the records of an archive as they were, with their past, and restore facts that have ended since."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -64,16 +65,17 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
         UnavailableError: the database does not answer; nothing was written.
     """
     outcomes: dict[int, Imported] = {}
-    found = [(place, record) for place, record in enumerate(records) if isinstance(record, ArchivedFact)]
-    if found:
-        given = [fact for _, fact in found]
+    by_kind: dict[type[Record], dict[int, Any]] = defaultdict(dict)
+    for place, record in enumerate(records):
+        by_kind[type(record)][place] = record
+    if found := by_kind[ArchivedFact]:
+        given = list(found.values())
         done = _restored(context, namespace, given, _facts(context, namespace, given, now), now)
-        outcomes |= zip((place for place, _ in found), done, strict=True)
+        outcomes |= zip(found, done, strict=True)
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         for kind, write in WRITERS:
-            those = {place: record for place, record in enumerate(records) if isinstance(record, kind)}
-            if those:
+            if those := by_kind[kind]:
                 outcomes |= zip(those, write(db, tenant, list(those.values())), strict=True)
     return [outcomes[place] for place in range(len(records))]
 
@@ -83,15 +85,12 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         refused = _refused(db, tenant, given, hashes)
-    new = [place for place in range(len(given)) if place not in refused]
-    embedded = embed(context, [given[place].fact.text for place in new])
+    new = [(one, hash_) for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)) if place not in refused]
+    embedded = zip(new, embed(context, [one.fact.text for one, _ in new]), strict=True)
+    having = {one.id: vector for (one, _), vector in embedded if vector is not None}
     with writing(context.database_url) as db:
-        rows = [_row(given[place], hashes[place]) for place in new]
-        added = imports.add_facts(db, tenant, _estimated(db, tenant, rows))
-        there = [
-            (given[place], vector) for place, vector in zip(new, embedded, strict=True) if given[place].id in added
-        ]
-        with_vector = _write(context, db, tenant, there, now)
+        added = imports.add_facts(db, tenant, _estimated(db, tenant, [_row(*one) for one in new]))
+        with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
     outcomes: list[Imported] = []
     for place, one in enumerate(given):
         if place in refused:
@@ -179,13 +178,16 @@ def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> l
 
 
 def _write(
-    context: Context, db: Connection, tenant: int, there: Sequence[tuple[ArchivedFact, Vectors | None]], now: datetime
-) -> set[UUID]:
+    context: Context,
+    db: Connection,
+    tenant: int,
+    those: Sequence[ArchivedFact],
+    having: Mapping[UUID, Vectors],
+    now: datetime,
+) -> Collection[UUID]:
     """Write the other rows of facts just added; return those that have a vector or, if they ended, a signature."""
-    if not there:
-        return set()
-    those = [one for one, _ in there]
-    having = {one.id: vector for one, vector in there if vector is not None}
+    if not those:
+        return ()
     if having and not vectors.is_embedder(db, context.embedder.name):
         having = {}
     states = [_activity(one, now, context.settings.segments, embedded=one.id in having) for one in those]
@@ -194,13 +196,12 @@ def _write(
     imports.add(db, imports.ADD_EVENTS, tenant, [event for one in those for event in _events(one)])
     _write_vectors(db, tenant, [one for one in those if one.id in having], having)
     rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
-    due.write_faded(
-        db, rows, as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces)), rows.held
-    )
-    return set(having)
+    faded = as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
+    due.write_faded(db, rows, faded, rows.held)
+    return having
 
 
-def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], having: dict[UUID, Vectors]) -> None:
+def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], having: Mapping[UUID, Vectors]) -> None:
     live = [one.id for one in those if not one.past.ended]
     ended = [one.id for one in those if one.past.ended]
     if live:

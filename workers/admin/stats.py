@@ -1,7 +1,7 @@
 """Statistics of a namespace: its counts, and their time series."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,9 @@ from workers.storage.connection import transaction
 from workers.storage.tallies import Tally
 
 UNCLASSED = "none"
+DUE = "due"
+PENDING = "pending"
+TIERS = [tier.name.lower() for tier in Tier]
 FIDELITIES = ("full", "pooled", "fingerprint")
 SOURCES = ("auto", "explicit", UNCLASSED)
 BATCH = 50_000
@@ -56,18 +59,21 @@ def _of_live(live: Sequence[Tally]) -> dict[str, Any]:
     tiers = _sums(live, lambda one: Tier(one.tier or 0).name.lower())
     kept = _sums(live, lambda one: fidelity.name(one.fidelity or 0))
     durabilities = _sums(live, lambda one: durability(one.branch or 0))
-    sources = _sums(live, lambda one: one.decay_class_source)
-    stale = sum(one.facts for one in live if one.stale)
     return {
         "facts": tiers.total(),
-        "tiers": {tier.name.lower(): tiers[tier.name.lower()] for tier in Tier},
-        "fidelity": {name: kept[name] for name in FIDELITIES},
+        "tiers": _of(tiers, TIERS),
+        "fidelity": _of(kept, FIDELITIES),
         "decay_classes": dict(sorted(_sums(live, lambda one: one.decay_class).items())),
-        "decay_class_sources": {source: sources[source] for source in SOURCES},
-        "pending_embeddings": kept["pending"],
+        "decay_class_sources": _of(_sums(live, lambda one: one.decay_class_source), SOURCES),
+        "pending_embeddings": kept[PENDING],
         "held": sum(one.facts for one in live if one.held),
-        "episodes": {name: durabilities[name] for name in DURABILITIES} | {"stale": stale},
+        "episodes": _of(durabilities, DURABILITIES) | {"stale": sum(one.facts for one in live if one.stale)},
     }
+
+
+def _of(sums: Counter[str], names: Iterable[str]) -> dict[str, int]:
+    """Return the sums of these names, also where they are 0."""
+    return {name: sums[name] for name in names}
 
 
 def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Counter[str]:
@@ -94,10 +100,6 @@ def settle_tallies(context: Context, now: datetime) -> int:
             return settled
 
 
-PENDING = "pending"
-DUE = "due"
-
-
 def counts_over_time(context: Context, namespace: str, days: int, now: datetime) -> dict[str, Any]:
     """Return the time series of a namespace's counts over the last `days`.
 
@@ -114,7 +116,7 @@ def counts_over_time(context: Context, namespace: str, days: int, now: datetime)
     series = [(at.timestamp(), _sums_by_kind(counts)) for at, counts in noted]
     return {
         "at": [at for at, _ in series],
-        "tiers": _lists(series, "tier", [tier.name.lower() for tier in Tier]),
+        "tiers": _lists(series, "tier", TIERS),
         "fidelity": _lists(series, "fidelity", [*FIDELITIES, PENDING]),
         "classes": _lists(series, "class", []),
         "forgotten": _lists(series, "forgotten", []),

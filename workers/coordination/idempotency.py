@@ -8,6 +8,7 @@ from uuid import UUID
 from redis import Redis
 
 from workers.core.intent import Action, Intent
+from workers.errors import JudgementError, UnusableJudgementError
 
 OWNER = "ebb:owner"
 LATE = "ebb:late"
@@ -106,9 +107,10 @@ def keep_verdicts(redis: Redis, namespace: str, new: Mapping[UUID, Intent]) -> d
     return {**new, **verdicts(redis, namespace, list(new))}
 
 
-def pause_llm(redis: Redis) -> None:
-    """Record that the LLM does not answer, so that other requests do not wait for it."""
-    redis.set(PAUSED, 1, ex=PAUSE_SECONDS)
+def pause_llm(redis: Redis, error: JudgementError) -> None:
+    """Record that the LLM does not answer, so that other requests do not wait for it; it did if it said nonsense."""
+    if not isinstance(error, UnusableJudgementError):
+        redis.set(PAUSED, 1, ex=PAUSE_SECONDS)
 
 
 def is_llm_paused(redis: Redis) -> bool:

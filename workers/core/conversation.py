@@ -76,35 +76,34 @@ def split(text: str, longest: int) -> Iterator[str]:
 
 def _of_message(place: int, message: Any) -> Iterator[Utterance]:
     given = message if isinstance(message, Mapping) else {"role": "user", "content": message}
-    role = ROLES.get(str(_role(given)).lower())
-    at = next((given[name] for name in TIMES if given.get(name)), None)
-    for kind, text in _parts(given):
-        own, words = "tool" if kind == "tool" else role, INJECTED.sub("\n", text).strip()
-        if own and words and not (own == "tool" and RECALLED.match(text)):
-            yield Utterance(place, own, words, at, str(given.get("id") or given.get("uuid") or ""))
+    at, id_ = first_filled(given, *TIMES), str(first_filled(given, "id", "uuid") or "")
+    for role, text in _parts(given, ROLES.get(str(_role(given)).lower())):
+        words = INJECTED.sub("\n", text).strip()
+        if role and words and not (role == "tool" and RECALLED.match(text)):
+            yield Utterance(place, role, words, at, id_)
 
 
 def _role(message: Mapping[str, Any]) -> Any:
     """Return the speaker; items of OpenAI's Responses API have a type instead."""
     kind = message.get("type")
-    return message.get("role") or message.get("sender") or ("tool" if kind in (*CALLS, *RESULTS) else kind)
+    return first_filled(message, "role", "sender") or ("tool" if kind in (*CALLS, *RESULTS) else kind)
 
 
-def _parts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the text of a message, its parts joined where the first one stands, and each tool call and result."""
-    content = next((message[name] for name in ("content", "parts", "text", "refusal") if message.get(name)), ())
+def _parts(message: Mapping[str, Any], role: str | None) -> Iterator[tuple[str | None, str]]:
+    """Yield each tool call and result, and the text of a message in its role, joined where its first part stands."""
+    content = first_filled(message, "content", "parts", "text", "refusal")
     parts = [message] if message.get("type") in (*CALLS, *RESULTS) else _listed(content)
-    said = "\n".join(text for text in map(_text, parts) if text)
-    for one in [*parts, *_listed(message.get("tool_calls") or ())]:
+    said = "\n".join(filter(None, map(_text, parts)))
+    for one in [*parts, *_listed(message.get("tool_calls"))]:
         if said and _text(one):
-            yield "text", said
+            yield role, said
             said = ""
         elif isinstance(one, Mapping) and (tool := _tool(one)):
             yield "tool", tool
 
 
 def _listed(content: Any) -> list[Any]:
-    return list(content) if isinstance(content, list | tuple) else [content]
+    return list(content or ()) if isinstance(content, list | tuple | None) else [content]
 
 
 def _text(part: Any) -> str:
@@ -119,16 +118,21 @@ def _tool(part: Mapping[str, Any]) -> str:
     """Return a tool call as `name(arguments)`, a result as its text, and anything else as an empty string."""
     if part.get("type") in RESULTS:
         return _plain(part.get("content") or part.get("output"))
-    if isinstance(result := _first(part, "functionResponse", "function_response"), Mapping):
+    if isinstance(result := first_given(part, "functionResponse", "function_response"), Mapping):
         return _plain(result.get("response"))
-    called = _first(part, "function", "functionCall", "function_call")
+    called = first_given(part, "function", "functionCall", "function_call")
     call = called if isinstance(called, Mapping) else part if part.get("type") in CALLS else {}
-    return f"{call.get('name', 'tool')}({_plain(_first(call, 'arguments', 'args', 'input'))})" if call else ""
+    return f"{call.get('name', 'tool')}({_plain(first_given(call, 'arguments', 'args', 'input'))})" if call else ""
 
 
-def _first(given: Mapping[str, Any], *names: str) -> Any:
+def first_given(given: Mapping[str, Any], *names: str) -> Any:
     """Return the first value under these names, None if there is none."""
     return next((given[name] for name in names if given.get(name) is not None), None)
+
+
+def first_filled(given: Mapping[str, Any], *names: str) -> Any:
+    """Return the first value under these names that is not empty, None if there is none."""
+    return next(filter(None, map(given.get, names)), None)
 
 
 def _plain(value: Any) -> str:

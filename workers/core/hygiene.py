@@ -175,15 +175,14 @@ def changed(known: Document, given: Document | None, unset: Sequence[str] | None
     Raises:
         InvalidInputError: a setting is unknown or its value is not allowed; the first faults are listed.
     """
-    faults = [fault for path, value in (given or {}).items() for fault in _faults(path.split("."), value)]
-    if faults:
+    given, unset, own = given or {}, unset or [], known
+    if faults := [fault for path, value in given.items() for fault in _faults(path.split("."), value)]:
         raise InvalidInputError(joined(faults))
-    if unknown := [path for path in unset or [] if path not in PATHS]:
+    if unknown := [path for path in unset if path not in PATHS]:
         raise InvalidInputError(f"unset: {show(unknown)}: no settings of a namespace; known are {', '.join(PATHS)}.")
-    own = known
-    for path, value in (given or {}).items():
+    for path, value in given.items():
         own = merged(own, _at(path.split("."), value))
-    for path in unset or []:
+    for path in unset:
         own = without(own, path.split("."))
     return own
 

@@ -81,17 +81,18 @@ def _stands(said: str, name: str) -> bool:
 
 def _stretches(text: str) -> Iterator[str]:
     chunks = [match.span() for match, _ in zip(CHUNK.finditer(text), range(MOST_WORDS), strict=False)]
-    begins = [[i for i in range(*chunk) if not _within(text, i - 1)][:MOST_ENDS] for chunk in chunks]
-    ends = [[j for j in range(chunk[0] + 1, chunk[1] + 1) if not _within(text, j)][:MOST_ENDS] for chunk in chunks]
+    befores = [_breaks(text, range(begin - 1, end - 1)) for begin, end in chunks]
+    ends = [_breaks(text, range(begin + 1, end + 1)) for begin, end in chunks]
     for words in range(1, LONGEST + 1):
         for first, last in enumerate(range(words - 1, len(chunks))):
-            stretches = (text[begin:end] for begin, end in product(begins[first], ends[last]))
+            stretches = (text[before + 1 : end] for before, end in product(befores[first], ends[last]))
             yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
 
 
-def _within(text: str, place: int) -> bool:
-    """Return whether there is a word character at that place, so that no name begins after or ends before it."""
-    return 0 <= place < len(text) and (text[place].isalnum() or text[place] == "_")
+def _breaks(text: str, places: range) -> list[int]:
+    """Return the first places without a word character, so that a name may begin after or end before them."""
+    around = {place: text[place] if 0 <= place < len(text) else " " for place in places}
+    return [place for place, letter in around.items() if not (letter.isalnum() or letter == "_")][:MOST_ENDS]
 
 
 PATTERNS = {

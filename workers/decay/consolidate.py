@@ -142,7 +142,7 @@ def merge(
 def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
     pairs = duplicate_pairs.unsettled(db, tenant, now, MOST_PAIRS)
     there = duplicate_pairs.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
-    cosines = {pair: cosine for pair, cosine in pairs.items() if pair[0] in there and pair[1] in there}
+    cosines = {pair: cosine for pair, cosine in pairs.items() if there.keys() >= set(pair)}
     best_first = [member.id for member in sorted(there.values(), key=_keep_order)]
     staying = frozenset(member.id for member in there.values() if _is_exempt(member))
     return [
@@ -201,25 +201,22 @@ def _merge(
     context: Context, db: Connection, tenant: int, run: UUID, rows: Activity, groups: Sequence[Group], now: datetime
 ) -> list[UUID]:
     """Merge locked groups; return the kept facts with less than the full vector."""
-    _strengthen(context, db, tenant, rows, groups, now)
-    gone = [member.id for group in groups for member, _ in group.merge]
+    faded = _strengthen(context, db, tenant, rows, groups, now)
+    merges = [(group.keep.id, member.id, round(cosine, 4)) for group in groups for member, cosine in group.merge]
+    into, gone = [keep for keep, _, _ in merges], [member for _, member, _ in merges]
     forget_within(db, [tenant] * len(gone), gone, [REASON] * len(gone), now, run)
     noted = []
-    for group in groups:
-        for member, cosine in group.merge:
-            noted.append((member.id, "merged into", {"id": str(group.keep.id), "similarity": round(cosine, 4)}))
-            noted.append((group.keep.id, "took in", {"id": str(member.id), "similarity": round(cosine, 4)}))
+    for keep, member, cosine in merges:
+        noted.append((member, "merged into", {"id": str(keep), "similarity": cosine}))
+        noted.append((keep, "took in", {"id": str(member), "similarity": cosine}))
     events.add_many(db, tenant, now, noted)
-    into = [group.keep.id for group in groups for _ in group.merge]
     links.take_over(db, tenant, gone, into)
     occurrences.take_over(db, tenant, gone, into)
     keepers = [group.keep.id for group in groups]
-    tags = [_tags(group) for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]
-    duplicate_pairs.take_over(db, tenant, keepers, tags, importances)
+    duplicate_pairs.take_over(db, tenant, keepers, [_tags(group) for group in groups], importances)
     activity.update_worth(db, tenant, keepers)
-    fidelity = dict(zip(rows.ids, rows.anchors.fidelity.tolist(), strict=True))
-    return [id_ for id_ in keepers if fidelity[id_] not in (FULL, PENDING)]
+    return faded
 
 
 def _tags(group: Group) -> list[str]:
@@ -229,8 +226,11 @@ def _tags(group: Group) -> list[str]:
 
 def _strengthen(
     context: Context, db: Connection, tenant: int, rows: Activity, groups: Sequence[Group], now: datetime
-) -> None:
-    """Confirm the kept facts now, with the highest strength, confidence and expiry of their groups."""
+) -> list[UUID]:
+    """Confirm the kept facts now, with the highest strength, confidence and expiry of their groups.
+
+    Return those with less than the full vector.
+    """
     place = {id_: i for i, id_ in enumerate(rows.ids)}
     groups = sorted(groups, key=lambda group: place[group.keep.id])
     members = [[place[member.id] for member in _members(group)] for group in groups]
@@ -243,6 +243,7 @@ def _strengthen(
     faded = as_written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
     activity.write_used(db, kept, anchors, faded, np.zeros(len(groups), dtype=np.int64), now)
     activity.confirm(db, tenant, kept.ids, times.tolist())
+    return kept.only(~np.isin(kept.anchors.fidelity, (FULL, PENDING))).ids
 
 
 def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now: datetime) -> Anchors:
@@ -293,7 +294,7 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
     related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
     texts = facts.texts(db, tenant, list({id_ for pair in related for id_ in pair}))
     said = {id_: alike.wording(text) for id_, text in texts.items()}
-    there = [pair for pair in related if pair[0] in said and pair[1] in said]  # others were forgotten just now
+    there = [pair for pair in related if said.keys() >= set(pair)]  # others were forgotten just now
     same = [(one, two) for one, two in there if not alike.differ(said[one], said[two])]
     found = _similarities(db, tenant, same)
     return {pair: cosine for pair, cosine in found.items() if cosine >= alike.ALIKE}
@@ -304,7 +305,7 @@ def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pa
     ids = sorted({id_ for pair in pairs for id_ in pair})
     kept, signs = _vectors(db, tenant, ids), signatures.read(db, tenant, ids)
     by_shape: dict[tuple[int, int], list[Pair]] = defaultdict(list)
-    for one, two in (pair for pair in pairs if pair[0] in signs and pair[1] in signs):
+    for one, two in (pair for pair in pairs if signs.keys() >= set(pair)):
         first, second = (one, two) if _dims(kept, one) >= _dims(kept, two) else (two, one)
         by_shape[_dims(kept, first), _dims(kept, second)].append((first, second))
     found: dict[Pair, float] = {}

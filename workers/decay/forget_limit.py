@@ -17,7 +17,7 @@ from workers.memory.turn_limit import with_turn_limit
 from workers.storage import capacity, due, limits, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.limits import Cutoff
+from workers.storage.limits import Cutoff, Reading
 from workers.storage.runs import Part
 
 log = logging.getLogger(__name__)
@@ -32,21 +32,27 @@ def check_for_gap(context: Context, *, everywhere: bool) -> None:
         return
     with transaction(context.database_url) as db:
         reading = limits.read_clock(db)
-        jumped = reading is not None and is_gap(*(one.timestamp() for one in reading))
-        if reading is not None and jumped:
-            limits.record_gap(db, reading)
-        if reading is not None and is_set_back(reading.last.timestamp(), reading.now.timestamp()):
-            limits.remove_gaps(db, reading)
-            log.warning("the database's clock was set back from %s to %s", reading.last, reading.now)
+        jumped = reading is not None and _record_jump(db, reading)
         if everywhere or jumped:
             limits.set_clock(db)
-    if reading is not None and jumped:
-        log.warning(
-            "NO PASS CAME from %s to %s: the system was off, or the database's clock jumped (its server runs since "
-            "%s). What ended meanwhile is kept. If the clock is right, let it go with `ebb decay --all --force`; if "
-            "not, set the clock right.",
-            *reading,
-        )
+
+
+def _record_jump(db: Connection, reading: Reading) -> bool:
+    """Record a gap since the last pass, or remove those that the clock was set back over; return if there is a gap."""
+    last, now, _ = instants = [one.timestamp() for one in reading]
+    if is_set_back(last, now):
+        limits.remove_gaps(db, reading)
+        log.warning("the database's clock was set back from %s to %s", reading.last, reading.now)
+    if not is_gap(*instants):
+        return False
+    limits.record_gap(db, reading)
+    log.warning(
+        "NO PASS CAME from %s to %s: the system was off, or the database's clock jumped (its server runs since %s). "
+        "What ended meanwhile is kept. If the clock is right, let it go with `ebb decay --all --force`; if not, set "
+        "the clock right.",
+        *reading,
+    )
+    return True
 
 
 def in_gap(db: Connection, rows: Activity, ends_at: Floats) -> Bools:

@@ -80,19 +80,17 @@ def plan(
         tenant = namespaces.id_within(db, namespace)
         if tenant == namespaces.UNKNOWN:
             return lost
-        begun = runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant)
-        if not begun:
+        if runs.begin(db, run, now, slot, asked_by, work=work, dry_run=dry_run, force=force, namespace=tenant):
+            forget_limit.publish(context, db)
+            if work == "decay" and not dry_run:
+                _apply_changed_rules(context, db, now, tenant)
+            if force and not dry_run:
+                due.make_held_due(db, tenant)
+                namespaces.release(db, tenant)
+            runs.add_parts(db, run, _new_parts(context, db, now, work, tenant, with_held=force and dry_run))
+        else:
             runs.check_own(db, run, work, tenant)
-            return [*lost, *((run, segment, part) for segment, part in runs.parts(db, run))]
-        forget_limit.publish(context, db)
-        if work == "decay" and not dry_run:
-            _apply_changed_rules(context, db, now, tenant)
-        if force and not dry_run:
-            due.make_held_due(db, tenant)
-            namespaces.release(db, tenant)
-        parts = _new_parts(context, db, now, work, tenant, with_held=force and dry_run)
-        runs.add_parts(db, run, parts)
-    return [*lost, *((run, part.segment, part.number) for part in parts)]
+        return [*lost, *((run, *part) for part in runs.parts(db, run))]
 
 
 def _new_parts(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from workers.context import Context
@@ -73,6 +73,10 @@ class Reviewed:
     statement: Statement
     keep: bool
 
+    def shown(self) -> dict[str, Any]:
+        """Return the fact as the LLM sees it."""
+        return self.statement.shown() | ({"keep": True} if self.keep else {})
+
 
 @dataclass(frozen=True, slots=True)
 class Because:
@@ -99,15 +103,17 @@ def redundant(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[U
         JudgementError: there is no answer.
         UnusableJudgementError: the answer names a fact that was not shown or must stay; none of it is used.
     """
-    question = [fact.statement.shown() | ({"keep": True} if fact.keep else {}) for fact in facts]
-    found = chat.ask(INSTRUCTIONS, {"facts": question}, _Review, seconds).forget
-    shown = {str(fact.statement.id): fact.statement.id for fact in facts if fact.statement.id is not None}
-    keep = {fact.statement.id for fact in facts if fact.keep}
-    named = [(shown.get(one.id.lower()), shown.get(one.because_of.lower()), one.why) for one in found]
-    redundant_ = {gone: Because(of, why) for gone, of, why in named if gone is not None and of is not None}
-    if len(redundant_) < len(found) or redundant_.keys() & (keep | {because.of for because in redundant_.values()}):
+    found = chat.ask(INSTRUCTIONS, {"facts": [fact.shown() for fact in facts]}, _Review, seconds).forget
+    may_go = {str(fact.statement.id): not fact.keep for fact in facts}
+    named = {one.id.lower(): one for one in found}
+    others = {one.because_of.lower() for one in found}
+    if (
+        len(named) < len(found)
+        or not all(may_go.get(id_) and id_ not in others for id_ in named)
+        or not others <= may_go.keys()
+    ):
         raise UnusableJudgementError("The LLM named facts that were not shown to it, or that must stay.")
-    return redundant_
+    return {UUID(id_): Because(UUID(one.because_of), one.why) for id_, one in named.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +205,7 @@ def _related(
     there = visible.among(db, tenant, sorted({other for _, other in pairs}), now)
     near: dict[UUID, dict[UUID, VisibleFact]] = {fact.id: {} for fact in facts}
     for one, two in sorted(pairs):
-        if two in there and there[two].kind == KIND and _fits(there[two]) and len(near[one]) < AT_ONCE - 1:
+        if two in there and _fits(there[two]) and len(near[one]) < AT_ONCE - 1:
             near[one][two] = there[two]
     return near
 
@@ -212,7 +218,7 @@ def _about_the_same(db: Connection, tenant: int, fact: VisibleFact) -> Iterator[
 
 
 def _fits(fact: VisibleFact) -> bool:
-    return len(fact.text) <= LONGEST
+    return fact.kind == KIND and len(fact.text) <= LONGEST
 
 
 def _exempt(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozenset[UUID]:
@@ -230,8 +236,7 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
         return redundant(context.chat, shown, QUESTION_SECONDS)
     except JudgementError as error:
         log.warning("%d facts are kept without being reviewed: %s", len(shown), error)
-        if not isinstance(error, UnusableJudgementError):
-            idempotency.pause_llm(context.redis)
+        idempotency.pause_llm(context.redis, error)
         return {}
 
 

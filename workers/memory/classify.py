@@ -22,7 +22,7 @@ from workers.coordination import idempotency
 from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.intent import ADD, Action, Intent
-from workers.errors import JudgementError, UnusableJudgementError
+from workers.errors import JudgementError
 from workers.llm import Statement, StrictAnswer
 from workers.memory.recall import text_arm
 from workers.storage import documents, facts, signatures, visible
@@ -151,13 +151,18 @@ def _intents_of(
     context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
 ) -> dict[bytes, Intent]:
     """Return the intents of facts by hash, including those of an earlier delivery; equal facts are classified once."""
-    said = {row.hash: row for row in reversed(rows)}
+    said: dict[bytes, Fact] = {}
+    for row in rows:
+        said.setdefault(row.hash, row)
     ids = [row.id for row in said.values()]
     intents = idempotency.verdicts(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
         known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
-    first = [row for row in rows if said[row.hash] is row and row.kind not in KEPT_WHOLE and len(row.text) <= LONGEST]
-    waiting = [row for row in first if row.hash in embedded and row.id not in known]
+    waiting = [
+        row
+        for row in said.values()
+        if row.kind not in KEPT_WHOLE and len(row.text) <= LONGEST and row.hash in embedded and row.id not in known
+    ]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
     return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}
 
@@ -178,8 +183,7 @@ def _asked(
             intents |= idempotency.keep_verdicts(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
         except JudgementError as error:
             log.warning("%d facts are added without being judged: %s", len(cases), error)
-            if not isinstance(error, UnusableJudgementError):
-                idempotency.pause_llm(context.redis)
+            idempotency.pause_llm(context.redis, error)
     return intents
 
 
@@ -198,8 +202,7 @@ def _case(
     ids: list[UUID] = []
     if row.entity is not None and row.key is not None:
         ids += visible.about(db, tenant.id, row.entity, row.key, ABOUT)
-    if vector is not None and tenant.embedder == context.embedder.name:
-        ids += _resembling(db, tenant, vector, now)
+    ids += _resembling(context, db, tenant, vector, now)
     ids += _worded_alike(db, tenant, row.text, now)
     known = visible.among(db, tenant.id, ids, now)
     shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
@@ -208,7 +211,11 @@ def _case(
     return Case(new, statements, {one.id for one in shown if one.pinned})
 
 
-def _resembling(db: Connection, tenant: Namespace, vector: Vectors, now: datetime) -> list[UUID]:
+def _resembling(
+    context: Context, db: Connection, tenant: Namespace, vector: Vectors | None, now: datetime
+) -> list[UUID]:
+    if vector is None or tenant.embedder != context.embedder.name:
+        return []
     own = signature.encode(vector[None, :])[0]
     # Documents are left out, as they are changed in their files.
     scope = Scope(now, WITHOUT_DOCUMENTS if documents.any_chunk(db, tenant.id) else NO_FILTERS)

@@ -47,6 +47,11 @@ class Change:
         return self.new.get(name, getattr(self.before, name))
 
     @property
+    def fields(self) -> list[str]:
+        """Return the names of the fields that change."""
+        return [name for name in EDITABLE if name in self.new]
+
+    @property
     def hash(self) -> bytes:
         """Return the identity of the fact after the edit."""
         return statement_digest(self.before.text, self.now("entity"), self.now("key"), self.now("value"))
@@ -120,7 +125,7 @@ def edit_within(
     _write_decay_state(context, db, tenant, rows, changes, now)
     noted = [(one.before.id, EDITED, {"was": _values(one, before=True), "is": _values(one)}) for one in changes]
     events.add_many(db, tenant, now, noted)
-    return {one.before.id: [name for name in EDITABLE if name in one.new] for one in changes}
+    return {one.before.id: one.fields for one in changes}
 
 
 def union_of_tags(known: Sequence[str], given: Sequence[str]) -> list[str]:
@@ -165,19 +170,15 @@ def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, 
     Raises:
         InvalidInputError: there is such a change, and `strict` is true.
     """
-    moved = [one for one in changes if one.hash != one.before.hash]
-    taken = statements.known_exactly(db, tenant, [one.hash for one in moved]) if moved else {}
-    kept, met = list[Change](), set[bytes]()
+    taken = statements.known_exactly(db, tenant, [one.hash for one in changes if one.hash != one.before.hash])
+    kept = list[Change]()
     for one in changes:
-        is_double = one.hash != one.before.hash and (
-            taken.get(one.hash, one.before.id) != one.before.id or one.hash in met
-        )
+        other = taken.get(one.hash, one.before.id)
+        is_double = one.hash != one.before.hash and other != one.before.id
         if is_double and strict:
-            raise InvalidInputError(
-                f"id: {one.before.id} would say the same as fact {taken[one.hash]}; forget that one first."
-            )
+            raise InvalidInputError(f"id: {one.before.id} would say the same as fact {other}; forget that one first.")
         kept.append(_without_identity(one) if is_double else one)
-        met.add(kept[-1].hash)
+        taken[kept[-1].hash] = one.before.id
     return [one for one in kept if one.new]
 
 
@@ -236,5 +237,5 @@ def _branches(rows: Activity, permanent: Any) -> Any:
 def _values(change: Change, *, before: bool = False) -> dict[str, Any]:
     """Return the old or new values of the changed fields, for the history."""
     fields = asdict(change.before) if before else change.new
-    shown = {name: fields[name] for name in EDITABLE if name in change.new}
+    shown = {name: fields[name] for name in change.fields}
     return {name: one.isoformat() if isinstance(one, datetime) else one for name, one in shown.items()}

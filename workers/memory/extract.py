@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
@@ -17,7 +17,7 @@ from ebb.contract.facts import NewFact
 from workers.context import Context
 from workers.coordination import idempotency
 from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
-from workers.errors import InvalidInputError, JudgementError, UnusableJudgementError
+from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
 from workers.memory.store import store_many
@@ -75,21 +75,21 @@ class _Facts(StrictAnswer):
 
 
 def quotes(
-    chat: "Chat", messages: Mapping[int, str], context: Sequence[tuple[str, str]], seconds: float
+    chat: "Chat", messages: Mapping[int, str], context: Sequence[Turn], seconds: float
 ) -> list[tuple[int, Quote]]:
-    """Return (message number, words) that the LLM points at; `context` is (role, text) in order.
+    """Return (message number, words) that the LLM points at, in order of the messages.
 
     Raises:
         JudgementError: there is no usable answer.
     """
     question: dict[str, Any] = {
-        "context": [{"role": role, "text": text} for role, text in context],
+        "context": [{"role": one.role or "", "text": one.text[:LONGEST]} for one in context],
         "messages": [{"number": number, "text": text} for number, text in messages.items()],
     }
     found = chat.ask(INSTRUCTIONS, question, _Facts, seconds).facts
     return [
         (one.number, Quote(one.quote, one.entity, one.key, one.value, one.single))
-        for one in found
+        for one in sorted(found, key=attrgetter("number"))
         if one.number in messages
     ]
 
@@ -143,20 +143,20 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
     if idempotency.is_llm_paused(context.redis):
         log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
         return []
-    around = [(one.role or "", one.text[:LONGEST]) for one in shown if one not in wanted]
+    around = [one for one in shown if one not in wanted]
     said = {number: one.text for number, one in enumerate(wanted, start=1)}
     try:
-        found = sorted(quotes(context.chat, said, around, QUESTION_SECONDS), key=itemgetter(0))
+        found = quotes(context.chat, said, around, QUESTION_SECONDS)
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
-        if not isinstance(error, UnusableJudgementError):
-            idempotency.pause_llm(context.redis)
+        idempotency.pause_llm(context.redis, error)
         return []
     names = [one.text for one in shown]
-    drawn = [(wanted[number - 1], extracted(one, said[number], names)) for number, one in found]
-    facts = [(turn, one) for turn, one in drawn if one is not None]
-    if len(facts) < len(drawn):
-        log.warning("%d of %d facts that an LLM drew are not in the text", len(drawn) - len(facts), len(drawn))
+    facts = [
+        (wanted[number - 1], fact) for number, one in found if (fact := extracted(one, said[number], names)) is not None
+    ]
+    if len(facts) < len(found):
+        log.warning("%d of %d facts that an LLM drew are not in the text", len(found) - len(facts), len(found))
     return facts
 
 

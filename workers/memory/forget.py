@@ -1,6 +1,7 @@
 """Forget: hide facts behind tombstones, which keep the text so that they can be restored; by ids or by subject."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -31,6 +32,7 @@ from workers.storage import (
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import REQUESTED
+from workers.storage.tombstones import Standing
 
 
 def forget(
@@ -68,14 +70,22 @@ def _forget(
     forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now, run)
     if purge:
         tombstones.erase(db, [tenant] * len(going), going)
-    purged = statements.forgotten_of(db, tenant, [id_ for id_ in ids if id_ not in before])
-    outcomes = {
-        id_: outcome_of(id_, *purged[id_]) if id_ in purged else Outcome(id=id_, action="unknown") for id_ in ids
+    erased = statements.forgotten_of(db, tenant, [id_ for id_ in ids if id_ not in before])
+    outcomes: dict[UUID, Outcome | InvalidInputError] = {
+        id_: _outcome(id_, before.get(id_), erased.get(id_), now, purge=purge) for id_ in ids
     }
-    outcomes |= {one.id: outcome_of(one.id, one.forgotten_at, one.reason) for one in before.values()}
-    outcomes |= {id_: outcome_of(id_, now, "asked", "forgotten") for id_ in requested}
-    outcomes |= {id_: outcomes[id_].model_copy(update={"action": "purged"}) for id_ in going if purge}
     return outcomes | {id_: overtaken_error(id_, "restored", at, now) for id_, at in restored.items()}
+
+
+def _outcome(
+    id_: UUID, before: Standing | None, erased: tuple[datetime, str] | None, now: datetime, *, purge: bool
+) -> Outcome:
+    """Return the outcome of a fact that was live or forgotten `before`, or `erased` with this time and reason."""
+    if before is None:
+        return Outcome(id=id_, action="unknown") if erased is None else outcome_of(id_, *erased)
+    if before.reason in REQUESTED:
+        return outcome_of(id_, before.forgotten_at, before.reason, "purged" if purge else "unchanged")
+    return outcome_of(id_, now, "asked", "purged" if purge else "forgotten")
 
 
 def outcome_of(id_: UUID, at: datetime | None, reason: str | None, action: str = "unchanged") -> Outcome:
@@ -158,33 +168,37 @@ def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, un
     Raises:
         InvalidInputError: the query has no word to search for.
     """
-    shown: list[Outcome] = []
-    matching = done = kept = 0
+    shown, actions, left = list[Outcome](), Counter[str](), False
     for found in _batches(context, asked, now):
-        matching += len(found)
-        staying = _leave_session(context, asked, list(found))
-        kept += len(staying)
-        results = [Outcome(id=id_, action="kept" if id_ in staying else "matching") for id_ in found]
-        if not asked.dry_run:
-            going = [id_ for id_ in found if id_ not in staying]
-            outcomes = forget(context, asked.namespace, going, now, purge=asked.purge, run=run)
-            ended = {id_: _brief(id_, one) for id_, one in zip(going, outcomes, strict=True)}
-            results = [ended.get(one.id, one) for one in results]
-            done += sum(one.action in FORGOT for one in results)
-        erased = asked.purge and not asked.dry_run
-        shown += [
-            one if erased and one.id not in staying else one.model_copy(update={"text": found[one.id][:LONGEST]})
-            for one in results[: max(SHOWN - len(shown), 0)]
-        ]
-        if time.monotonic() >= until:
-            return _receipt(asked, shown, matching, kept, done=done, left=True, run=run, at=now)
+        outcomes = _forget_batch(context, asked, found, now, run)
+        actions.update(one.action for one in outcomes)
+        shown += outcomes[: max(SHOWN - len(shown), 0)]
+        left = time.monotonic() >= until
+        if left:
+            break
+    done = {"done": sum(actions[name] for name in FORGOT), "left": left, "run": run, "at": now}
+    return Forgot(
+        results=shown,
+        matching=actions.total(),
+        kept=None if asked.session is None else actions["kept"],
+        **(done if left or not asked.dry_run else {}),
+    )
+
+
+def _forget_batch(
+    context: Context, asked: Forget, found: Mapping[UUID, str], now: datetime, run: UUID
+) -> list[Outcome]:
+    """Forget facts unless in a dry run; return the outcomes, with the start of each text that is not erased."""
+    staying = _leave_session(context, asked, list(found))
+    texts = {id_: {"text": text[:LONGEST]} for id_, text in found.items()}
+    going = [id_ for id_ in found if id_ not in staying]
     if asked.dry_run:
-        return _receipt(asked, shown, matching, kept)
-    return _receipt(asked, shown, matching, kept, done=done, left=False, run=run, at=now)
-
-
-def _receipt(asked: Forget, shown: list[Outcome], matching: int, kept: int, **more: Any) -> Forgot:
-    return Forgot(results=shown, matching=matching, kept=None if asked.session is None else kept, **more)
+        ended = {id_: Outcome(id=id_, action="matching", **texts[id_]) for id_ in going}
+    else:
+        outcomes = forget(context, asked.namespace, going, now, purge=asked.purge, run=run)
+        shown = {} if asked.purge else texts
+        ended = {id_: _brief(id_, one, shown.get(id_, {})) for id_, one in zip(going, outcomes, strict=True)}
+    return [ended.get(id_) or Outcome(id=id_, action="kept", **texts[id_]) for id_ in found]
 
 
 def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[UUID]:
@@ -231,5 +245,6 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
         more = after is not None
 
 
-def _brief(id_: UUID, outcome: Outcome | InvalidInputError) -> Outcome:
-    return refused(id_, outcome) if isinstance(outcome, InvalidInputError) else Outcome(id=id_, action=outcome.action)
+def _brief(id_: UUID, outcome: Outcome | InvalidInputError, text: Mapping[str, str]) -> Outcome:
+    done = refused(id_, outcome) if isinstance(outcome, InvalidInputError) else Outcome(id=id_, action=outcome.action)
+    return done.model_copy(update=text)

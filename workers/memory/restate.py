@@ -22,7 +22,9 @@ from workers.storage.connection import Connection
 from workers.storage.edits import Editable
 
 COMPARED = ("kind", "session", "turn", "source_date", "created_at")
-OF_OCCURRENCES = ("session", "turn", "source_date")
+COMPARED_ELSEWHERE = ("kind", "created_at")
+"""The fields compared where the statement was repeated at another place, which is recorded."""
+
 STARTING = ("salience", "strength", "coactivations", "last_seen_at")
 """Fields of a fact's initial decay state, which a repeated statement does not change."""
 
@@ -41,10 +43,9 @@ def ignored(fact: NewFact, known: Editable) -> list[str]:
     A repeat with the fact's own id may give the initial decay state again.
     """
     starting = () if fact.id == known.id else STARTING
-    given = [name for name in (*COMPARED, *starting) if name in fact.model_fields_set]
-    given = [name for name in given if getattr(fact, name) is not None]
-    if fact.session is not None and (fact.session, fact.turn) != (known.session, known.turn):
-        given = [name for name in given if name not in OF_OCCURRENCES]
+    is_elsewhere = fact.session is not None and (fact.session, fact.turn) != (known.session, known.turn)
+    names = (*(COMPARED_ELSEWHERE if is_elsewhere else COMPARED), *starting)
+    given = [name for name in names if name in fact.model_fields_set and getattr(fact, name) is not None]
     other = [name for name in given if name in STARTING or getattr(fact, name) != getattr(known, name)]
     return [*_differences(fact.text, known.text), *other]
 

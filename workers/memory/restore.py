@@ -142,11 +142,11 @@ def restore_within(
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids, now)
     done = events.restored_at(db, tenant.id, ids, now)
-    known = [there[id_] for id_ in dict.fromkeys(ids) if id_ in there]
+    known = filter(None, map(there.get, dict.fromkeys(ids)))
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
     forget_ended(context, db, tenant.id, [one.hash for one in gone], now)
     refused = _refused(db, tenant.id, gone, now)
-    back = [one for one in gone if one.id not in refused and one.id not in done]
+    back = [one for one in gone if one.id not in done.union(refused)]
     faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)
     restored = {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
     outcomes = {id_: _unchanged(id_, there.get(id_), tenant.name) for id_ in ids}
@@ -215,18 +215,16 @@ def _revive(
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
     duplicate_pairs.mark_different(db, tenant, [one.id for one in back if one.reason == MERGED], now)
-    live = rows.among({one.id for one in back if _becomes_live(one)})
+    live = rows.among({one.id for one in filter(_becomes_live, back)})
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)
     rules = rules_for(context, db, live.namespaces)
     anchors = as_recalled(live, now, rules)
     turns.encode_again(db, tenant, live.ids, now)
-    activity.write_used(
-        db, live, anchors, as_written(anchors, now.timestamp(), rules), np.zeros(len(live), dtype=np.int64), now
-    )
+    faded = as_written(anchors, now.timestamp(), rules)
+    activity.write_used(db, live, anchors, faded, np.zeros(len(live), dtype=np.int64), now)
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
-    if live.ids:
-        supersession.find_contradictions(db, tenant, live.ids, now)
+    supersession.find_contradictions(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
 
 

@@ -40,15 +40,15 @@ def settle_within(
     db: Connection, tenant: int, rows: Sequence[Fact], intents: Sequence[Intent], now: datetime
 ) -> list[Decision]:
     """Decide on facts and close those that they replace or retract, locked until the commit."""
-    targets = {intent.target for intent in intents if intent.target is not None}
-    if not targets:
+    aimed = [(row, intent.target) for row, intent in zip(rows, intents, strict=True) if intent.target is not None]
+    if not aimed:
         return [Decision()] * len(rows)
-    aimed = [row for row, intent in zip(rows, intents, strict=True) if intent.target is not None]
-    hashes = [row.hash for row in aimed]
+    hashes = [row.hash for row, _ in aimed]
+    concerned = {id_ for row, target in aimed for id_ in (row.id, target)}
     # Equal facts may have replaced the target, so they are locked with it, in one order. They are read again after
     # that, as the transaction that held the locks may have stored one.
     saying = statements.known_by_hash(db, tenant, hashes)
-    states = locked_states(db, tenant, sorted(targets | set(saying.values()) | {row.id for row in aimed}), now)
+    states = locked_states(db, tenant, sorted(concerned.union(saying.values())), now)
     saying = statements.known_by_hash(db, tenant, hashes)
     decisions = [_decide(row, intent, states, saying, now) for row, intent in zip(rows, intents, strict=True)]
     close_within(db, tenant, [decision.closes for decision in decisions if decision.closes is not None])
@@ -123,8 +123,7 @@ def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | N
 def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime, edited: Sequence[UUID] = ()) -> None:
     """Record contradictions of facts just written or edited; call it last, as it takes locks."""
     stated = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
-    if stated or edited:
-        supersession.find_contradictions(db, tenant, [*stated, *edited], now)
+    supersession.find_contradictions(db, tenant, [*stated, *edited], now)
 
 
 def contradicting(context: Context, asked: ListContradictions, now: datetime) -> Contradictions:

@@ -313,11 +313,11 @@ def catalogue_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -
     """
     same_major = found["postgres"] == wanted["postgres"]
     has, wants = found["objects"], wanted["objects"]
-    missing = [f"{name} is missing" for name in sorted(wants) if name not in has]
+    missing = [f"{name} is missing" for name in sorted(wants.keys() - has)]
     changed = [
         f"{name} is {has[name] or 'plain'!r}, expected is {wants[name] or 'plain'!r}"
-        for name in sorted(wants)
-        if name in has and has[name] != wants[name] and (same_major or name.startswith(STABLE))
+        for name in sorted(wants.keys() & has)
+        if has[name] != wants[name] and (same_major or name.startswith(STABLE))
     ]
     return missing + changed + [f"{name} is not known to Ebb" for name in sorted(_foreign(has, wants))]
 

@@ -121,6 +121,8 @@ def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:
 
 def ask(db: Connection, namespace: int, hashes: Sequence[bytes]) -> Callable[[], Known]:
     """Send the query for the live facts with the same texts as these statements; return its reader."""
+    if not hashes:
+        return dict
     stems = columns.byteas(list(dict.fromkeys(map(text.text_digest, hashes))))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
     return partial(_known, db.cursor(row_factory=class_row(Stated)).execute(KNOWN_BY_HASH, given, binary=True))

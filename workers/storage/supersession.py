@@ -225,6 +225,8 @@ def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now
 
     Call it last in a transaction: it blocks other stores about the same topics until the commit.
     """
+    if not ids:
+        return 0
     given = {"namespace": namespace, "ids": list(ids), "now": now, "most": MOST_OF_ONE}
     db.execute(LOCK_TOPICS, given)
     return db.execute(FIND_CONTRADICTIONS, given).rowcount
