@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -278,25 +278,27 @@ def _settle(
         results += zip((number for number, _ in window.given[whose]), answers, strict=True)
     refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
-    actions = Counter(answer["action"] for _, answer in results if "action" in answer)
-    progress = replace(
-        progress,
-        offset=window.end,
-        lines=window.lines,
-        begun=window.begun,
-        duplicates=progress.duplicates + actions["duplicate"],
-        beside=progress.beside + sum("id" not in answer and "action" in answer for _, answer in results),
-        rejected=progress.rejected + len(bad),
-        without_vector=progress.without_vector + sum(answer.get("embedded") is False for _, answer in results),
-        ended_at_once=progress.ended_at_once + sum("ended_at_once" in answer for _, answer in results),
-        **{action: getattr(progress, action) + actions[action] for action in COUNTED},
-    )
+    counts = _counts([answer for _, answer in results if "error" not in answer]) | {"rejected": len(bad)}
+    summed = {name: getattr(progress, name) + count for name, count in counts.items()}
+    progress = replace(progress, offset=window.end, lines=window.lines, begun=window.begun, **summed)
     for one in bad:
         on_bad(one)
     if checkpoint:
         checkpoint.save(progress)
     on_progress(progress)
     return progress
+
+
+def _counts(stored: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the counts of stored records by the names of `Progress`."""
+    actions = Counter(answer["action"] for answer in stored)
+    return {
+        "duplicates": actions["duplicate"],
+        "beside": sum("id" not in answer for answer in stored),
+        "without_vector": sum(answer.get("embedded") is False for answer in stored),
+        "ended_at_once": sum("ended_at_once" in answer for answer in stored),
+        **{action: actions[action] for action in COUNTED},
+    }
 
 
 def _restored(client: Client, namespace: str, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -98,9 +98,14 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         for fact in day["facts"]:
             line = f"{day['at'][:10]}  {fact['change']:<13}  {fact['id']}  {fact['text']}"
             output.console().print(line, markup=False)
-    totals = {"now": found.get("unchanged"), "with --set" if found.get("unchanged") else "": found.get("totals")}
+    _print_totals(found.get("unchanged"), found.get("totals"))
+
+
+def _print_totals(unchanged: dict[str, Any] | None, totals: dict[str, Any] | None) -> None:
+    """Print the totals; with other settings, below those of the settings as they are."""
+    named = {"now": unchanged, "with --set" if unchanged else "": totals}
     columns = ["facts", "forgotten", "held", "recalled_lately", "bytes_freed"]
-    rows = [[name, *(one[column] for column in columns)] for name, one in totals.items() if one]
+    rows = [[name, *(one[column] for column in columns)] for name, one in named.items() if one]
     output.print_table(["", *(column.replace("_", " ") for column in columns)], rows)
 
 

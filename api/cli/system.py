@@ -147,14 +147,13 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
 
     state = home.running()
     processes = Supervisor(home.control).processes() if state else []
+    known = {"database_url": settings.database_url, "redis_url": settings.redis_url}
+    if state:
+        known = asdict(state) | {"flower_user": FLOWER_USER}
+    names = ("database_url", "redis_url", "flower_url", "flower_user", "flower_password", "api_url")
     return {
         "home": str(home.folder),
-        "database_url": state.database_url if state else settings.database_url or None,
-        "redis_url": state.redis_url if state else settings.redis_url or None,
-        "flower_url": state.flower_url if state else None,
-        "flower_user": FLOWER_USER if state else None,
-        "flower_password": state.flower_password if state else None,
-        "api_url": (state.api_url if state else None) or None,
+        **{name: known.get(name) or None for name in names},
         "processes": [asdict(process) for process in processes],
     }
 

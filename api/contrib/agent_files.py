@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 from uuid import UUID
 
 from api.contrib.records import records
-from workers.core.conversation import split, utterances
+from workers.core.conversation import first_given, split, utterances
 from workers.errors import InvalidInputError
 
 Record = Mapping[str, Any]
@@ -39,19 +39,26 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
         if not isinstance(document, dict):
             raise InvalidInputError("The export is no agent file: a .af file holds one JSON object.")
         shared = {str(one["id"]): one for one in _listed(document, "blocks") if one.get("id") is not None}
-        for agent in _listed(document, "agents") or [document]:
-            name = str(agent.get("name") or agent.get("id") or "agent")
+        agents = _listed(document, "agents")
+        for agent in agents:
             given = agent.get("block_ids")
-            ids = map(str, given) if isinstance(given, list) and agent is not document else ()
-            own = [shared[one] for one in ids if one in shared]
-            for block in [*_listed(agent, *BLOCKS), *own]:
-                if not _is_empty(block.get("value")):
-                    yield _of_agent(_block(block, name), name)
-            for passage in _listed(agent, *PASSAGES):
-                for fact in _passage(passage, passage.get("text") or passage.get("content"), {"agent": name}):
-                    yield _of_agent(fact, name)
-            speaks = agent.get("agent_type") == SPEAKS
-            yield from _turns([_spoken(one, speaks=speaks) for one in _listed(agent, *MESSAGES)], name)
+            ids = map(str, given) if isinstance(given, list) else ()
+            yield from _facts(agent, [shared[one] for one in ids if one in shared])
+        if not agents:
+            yield from _facts(document, [])
+
+
+def _facts(agent: Record, shared: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """Yield the facts of an agent, with those of blocks that it shares with others."""
+    name = str(agent.get("name") or agent.get("id") or "agent")
+    for block in [*_listed(agent, *BLOCKS), *shared]:
+        if not _is_empty(block.get("value")):
+            yield _of_agent(_block(block, name), name)
+    for passage in _listed(agent, *PASSAGES):
+        for fact in _passage(passage, passage.get("text") or passage.get("content"), {"agent": name}):
+            yield _of_agent(fact, name)
+    speaks = agent.get("agent_type") == SPEAKS
+    yield from _turns([_spoken(one, speaks=speaks) for one in _listed(agent, *MESSAGES)], name)
 
 
 def _is_empty(value: Any) -> bool:
@@ -93,12 +100,9 @@ def _spoken(message: Record, *, speaks: bool) -> Record:
 
     An agent that `speaks` does so without a tool.
     """
-    content = message.get("content") if message.get("content") is not None else message.get("text")
+    content = first_given(message, "content", "text")
     if message.get("role") == "user":
-        return {
-            **message,
-            "content": [_of_user(one) for one in content] if isinstance(content, list) else _of_user(content),
-        }
+        return {**message, "content": _of_user(content)}
     calls = [one.get("function") for one in _listed(message, "tool_calls")]
     spoken = [_argument(one) for one in calls if isinstance(one, dict) and one.get("name") == SPEAK]
     if message.get("role") != "assistant" or (calls and not spoken and not speaks):
@@ -108,6 +112,8 @@ def _spoken(message: Record, *, speaks: bool) -> Record:
 
 def _of_user(part: Any) -> Any:
     """Return a user's text; Letta wraps it in JSON with the time, like its own notices to the agent."""
+    if isinstance(part, list):
+        return [_of_user(one) for one in part]
     if isinstance(part, dict):
         return {**part, "text": _of_user(part.get("text"))}
     try:

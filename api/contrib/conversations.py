@@ -5,11 +5,12 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from api.contrib.records import records
+from workers.core.conversation import first_filled
 from workers.errors import InvalidInputError
 
 EXPORTED = re.compile(r"conversations(-\d+)?\.json")
@@ -94,15 +95,20 @@ def _of_chatgpt(mapping: Mapping[str, Any], last: Any) -> list[Any]:
 
 
 def _of_claude(listed: list[Any], record: Mapping[str, Any]) -> list[Any]:
-    """Return the messages of the branch shown, each with the text pasted into it, or of all if one is missing."""
-    known = [one for one in listed if isinstance(one, Mapping)]
-    shown = listed
-    if known and all(one.get("uuid") and one.get("parent_message_uuid") for one in known):
-        nodes: Nodes = {str(one["uuid"]): (str(one["parent_message_uuid"]), one) for one in known}
-        branch = _branch(nodes, _id(record.get("current_leaf_message_uuid")), "created_at")
-        begin, root = (str(one["parent_message_uuid"]) for one in (branch[0], known[0]))
-        shown = branch if begin in nodes or begin == root else listed
+    """Return the messages of the branch shown, each with the text pasted into it."""
+    shown = _shown(listed, _id(record.get("current_leaf_message_uuid")))
     return [_with_pasted(one) if isinstance(one, Mapping) else one for one in shown]
+
+
+def _shown(listed: list[Any], last: str | None) -> Sequence[Any]:
+    """Return the messages of the branch that ends with `last`, or all if one of the branch is missing."""
+    known = [one for one in listed if isinstance(one, Mapping)]
+    if not known or not all(one.get("uuid") and one.get("parent_message_uuid") for one in known):
+        return listed
+    nodes: Nodes = {str(one["uuid"]): (str(one["parent_message_uuid"]), one) for one in known}
+    branch = _branch(nodes, last, "created_at")
+    begin, root = str(branch[0]["parent_message_uuid"]), str(known[0]["parent_message_uuid"])
+    return branch if begin in nodes or begin == root else listed
 
 
 def _id(given: Any) -> str | None:
@@ -127,9 +133,9 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message of ChatGPT as role and text; without text if it is hidden or a thought."""
     author, content = _object(message.get("author")), _object(message.get("content"))
     is_hidden = _object(message.get("metadata")).get("is_visually_hidden_from_conversation")
-    given = next((content[name] for name in ("parts", "text", "result") if content.get(name)), None)
+    given = first_filled(content, "parts", "text", "result")
     parts = [] if is_hidden or message.get("channel") == "analysis" else given if isinstance(given, list) else [given]
-    texts = [MARKED.sub(_unmarked, one) if isinstance(one, str) else one for one in parts]
+    texts = [_unmarked(one) for one in parts]
     tool = message.get("recipient") or "all"
     if tool == "all":
         return {**message, "role": author.get("role"), "content": texts}
@@ -137,7 +143,12 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**message, "role": "tool", "content": f"{tool}({called})" if called else None}
 
 
-def _unmarked(mark: re.Match[str]) -> str:
+def _unmarked(part: Any) -> Any:
+    """Return a text without marks; other parts are returned unchanged."""
+    return MARKED.sub(_named, part) if isinstance(part, str) else part
+
+
+def _named(mark: re.Match[str]) -> str:
     """Return the name that a mark of an entity shows; citations show nothing."""
     kind, _, value = mark[1].partition("\ue202")
     with contextlib.suppress(ValueError, LookupError, TypeError):

@@ -13,6 +13,7 @@ from ebb.contract.values import Role, cleaned_tags
 
 from api.contrib.agent_files import cogx, letta
 from api.contrib.records import records
+from workers.core.conversation import first_given
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
 
@@ -107,14 +108,11 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
     """
     content = record.get("data")
     inner = content.get("text", content.get("memory")) if isinstance(content, dict) else content
-    metadata = _object(record.get("metadata")) or {}
-    if isinstance(metadata, dict):
-        metadata |= {name: record[name] for name in ABOUT if record.get(name)}
-        metadata |= {"state": record["state"]} if record.get("state") in HIDDEN else {}
+    metadata = _metadata(record)
     created, updated = _instant(record.get("created_at")), _instant(record.get("updated_at"))
     fact = {
         "id": _id("mem0", record.get("id") or record.get("memory_id")),
-        "text": next((record[name] for name in SAYS if record.get(name) is not None), inner),
+        "text": first_given({**record, "data": inner}, *SAYS, "data"),
         "namespace": _namespace(record.get("user_id") or record.get("agent_id")),
         "session": record.get("run_id"),
         "role": _role(record, metadata),
@@ -127,6 +125,15 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
         "forgotten_at": _forgotten_at(record, updated or created or now.isoformat(), now),
     }
     return _given(fact)
+
+
+def _metadata(record: Record) -> Any:
+    """Return the metadata of a mem0 record, with the fields that a fact does not have."""
+    given = _object(record.get("metadata")) or {}
+    if not isinstance(given, dict):
+        return given
+    own = {name: record[name] for name in ABOUT if record.get(name)}
+    return given | own | ({"state": record["state"]} if record.get("state") in HIDDEN else {})
 
 
 def _forgotten_at(record: Record, at_last: str, now: datetime) -> str | None:

@@ -4,7 +4,7 @@ Scopes are as on other routes. A `user_id` names a namespace, see `api.contrib.f
 Memories get no decay class: they fade, and are forgotten on request only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib.metadata import version
@@ -147,19 +147,22 @@ def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
 def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
     """Return the memories that fit best, which strengthens them if the caller may write."""
     memory = mine.of(wish.user(), "read")
-    most = wish.k or shapes.DEFAULT_K
-    limit = most * BEYOND if wish.narrow() else most
-    uses = touches(memory, None)
-    found = memory.recall(wish.query, limit=limit, touch=uses and not wish.narrow())["results"]
+    most, narrow, uses = wish.most(), wish.narrow(), touches(memory, None)
+    limit = most * BEYOND if narrow else most
+    found = memory.recall(wish.query, limit=limit, touch=uses and not narrow)["results"]
+    wanted = [(fact, score) for fact, score in _scored(memory, found) if wish.takes(fact, score)][:most]
+    if wanted and uses and narrow:  # what a filter left out was not used
+        ids = [fact["id"] for fact, _ in wanted]
+        memory.send("memory.touch", {"ids": ids, "namespace": memory.namespace, "at": memory.clock()})
+    matches = [shapes.match(fact, score, mine.name(fact["id"], memory)) for fact, score in wanted]
+    return {"query": wish.query, "matches": matches}
+
+
+def _scored(memory: Session, found: Sequence[Mapping[str, Any]]) -> list[tuple[dict[str, Any], float]]:
+    """Return the facts of results, each with its score, unless they were forgotten meanwhile."""
     ids = [one["id"] for one in found]
     facts = {fact["id"]: fact for fact in memory.facts(ids=ids)["facts"]} if ids else {}
-    known = [(one, facts[one["id"]]) for one in found if one["id"] in facts]
-    wanted = [(one, fact) for one, fact in known if wish.takes(fact, one["score"])][:most]
-    if wanted and uses and wish.narrow():  # what a filter left out was not used
-        ids = [fact["id"] for _, fact in wanted]
-        memory.send("memory.touch", {"ids": ids, "namespace": memory.namespace, "at": memory.clock()})
-    matches = [shapes.match(fact, one["score"], mine.name(fact["id"], memory)) for one, fact in wanted]
-    return {"query": wish.query, "matches": matches}
+    return [(facts[one["id"]], one["score"]) for one in found if one["id"] in facts]
 
 
 @routes.post("/memory/reinforce")

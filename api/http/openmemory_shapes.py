@@ -76,29 +76,38 @@ class QueryRequest(BaseModel):
     startTime: float | None = None  # noqa: N815 - the contract's name
     endTime: float | None = None  # noqa: N815
 
+    def most(self) -> int:
+        """Return the maximum number of results."""
+        return self.k or DEFAULT_K
+
+    def wanted(self) -> Filters:
+        """Return the filters, with the request's own fields where the filters have none."""
+        given = {} if self.filters is None else self.filters.model_dump(exclude_none=True)
+        return Filters(**{"startTime": self.startTime, "endTime": self.endTime, **given})
+
     def user(self) -> str | None:
         """Return the requested user."""
-        return self.user_id or (self.filters.user_id if self.filters else None)
+        return self.user_id or self.wanted().user_id
 
     def narrow(self) -> bool:
         """Return whether there are filters."""
-        given = (self.filters or Filters()).model_dump(exclude_none=True, exclude={"user_id"})
-        return bool(given) or self.startTime is not None or self.endTime is not None
+        return bool(self.wanted().model_dump(exclude_none=True, exclude={"user_id"}))
 
     def takes(self, fact: Mapping[str, Any], score: float) -> bool:
         """Return whether a memory with that score passes the filters."""
-        wanted = self.filters or Filters()
+        wanted = self.wanted()
         sectors = wanted.sectors or ([wanted.sector] if wanted.sector else None)
-        stored_at, begin, end = milliseconds(fact["created_at"]), wanted.startTime, wanted.endTime
-        begin, end = self.startTime if begin is None else begin, self.endTime if end is None else end
         return (
             (sectors is None or sector(fact) in sectors)
             and (not wanted.tags or bool(set(cleaned_tags(wanted.tags)) & set(fact["tags"])))
-            and (wanted.min_score is None or score >= wanted.min_score)
-            and (wanted.min_salience is None or fact["salience"] >= wanted.min_salience)
-            and (begin is None or stored_at >= begin)
-            and (end is None or stored_at <= end)
+            and _is_within(score, wanted.min_score)
+            and _is_within(fact["salience"], wanted.min_salience)
+            and _is_within(milliseconds(fact["created_at"]), wanted.startTime, wanted.endTime)
         )
+
+
+def _is_within(value: float, least: float | None, most: float | None = None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
 
 
 class StrengthenRequest(BaseModel):
@@ -118,14 +127,19 @@ class UpdateRequest(BaseModel):
 
     def changed(self, fact: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the fact that replaces this one, or None if nothing is to be changed."""
-        if self.content is None and self.tags is None and self.metadata is None:
+        if not self.model_dump(exclude_none=True, exclude={"user_id"}):
             return None
-        kept = {name: fact[name] for name in KEPT if fact[name]} | {"salience": fact["strength"]}
-        fields = {"text": self.content or fact["text"]}
-        fields |= {} if self.tags is None else {"tags": cleaned_tags(self.tags or [])}
+        fields = {name: fact[name] for name in KEPT if fact[name]} | {
+            "salience": fact["strength"],
+            "text": fact["text"],
+        }
+        if self.content is not None:
+            fields["text"] = self.content
+        if self.tags is not None:
+            fields["tags"] = cleaned_tags(self.tags)
         if self.metadata is not None:
             fields |= {"metadata": self.metadata, "category": named_sector(self.metadata) or fact["category"]}
-        return {name: value for name, value in (kept | fields).items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def named_sector(metadata: Mapping[str, Any] | None) -> str | None:

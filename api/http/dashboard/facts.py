@@ -95,11 +95,15 @@ def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any
     """Return the part of a curve between two instants, as past and future are drawn separately."""
     inside = [i for i, at in enumerate(curve["at"]) if begins <= at <= over]
     numbered = [{**one, "number": number} for number, one in enumerate(curve["changes"], start=1)]
+
+    def within(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [one for one in points if begins <= one["at"] <= over]
+
     return {
         "now": curve["now"],
         **{name: [curve[name][i] for i in inside] for name in ("at", "salience", "confidence")},
-        "hits": [hit for hit in curve["hits"] if begins <= hit["at"] <= over],
-        "changes": [one for one in numbered if begins <= one["at"] <= over],
+        "hits": within(curve["hits"]),
+        "changes": within(numbered),
         "tiers": [
             {**band, "from": max(band["from"], begins), "until": min(band["until"], over)}
             for band in curve["tiers"]

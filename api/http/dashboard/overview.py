@@ -168,7 +168,7 @@ UNCHANGED = dict.fromkeys((*CHANGES, "held"), 0)
 def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 30) -> HTMLResponse:
     """Show the forecast of a namespace."""
     ahead = [UNCHANGED | day for day in memory.forecast(days, NAMED)["days"]]
-    busy = [day for day in ahead if any(day[name] for name in (*CHANGES, "held"))]
+    busy = [day for day in ahead if any(map(day.get, UNCHANGED))]
     totals = {name: sum(day[name] for day in ahead) for name in CHANGES}
     some = [name for name in CHANGES if totals[name]]
     return page(
@@ -180,7 +180,7 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         some=some,
         totals=totals,
         forgotten=sum(day["forgotten"] for day in ahead),
-        held=max((day["held"] for day in ahead), default=0),
+        held=max(day["held"] for day in ahead),
         busy=busy,
         listed=[{**day, "more": _unnamed(day)} for day in busy[:MOST_DAYS]],
         named=NAMED,

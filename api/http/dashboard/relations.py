@@ -1,6 +1,8 @@
 """The page of relations between entities, as a table and as a graph without overlapping names."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -172,11 +174,11 @@ def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | 
             names.setdefault(end.lower(), end)
     if not names:
         return None
-    numbers = {name: number for number, name in enumerate(names)}
+    numbers = dict(zip(names, count(), strict=False))
     ends = [(numbers[one["from"].lower()], numbers[one["to"].lower()]) for one in edges]
     shown = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names.values()]
     places = arranged(shown, ends, [one["weight"] for one in edges])
-    met = [sum(number in pair for pair in ends) for number in range(len(names))]
+    met = Counter(chain.from_iterable(ends))
     circles = [
         {"name": name, "shown": shown[number], "x": place.x, "y": place.y,
          "r": round(4 + 2 * min(met[number], 16) ** 0.5, 1), "own": name.lower() == entity.lower(),
