@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 from api.up.servers import Postgres
 from workers.errors import EbbError
 from workers.storage.connection import close_pools
+from workers.storage.shards import IDS_OF_A_SHARD
 
 CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
@@ -91,6 +92,7 @@ BUSY = """
             where datname = current_database() and locktype = 'advisory')
 """
 SIZE = "select pg_database_size(current_database())"
+NUMBER = "select setval(pg_get_serial_sequence(%s, 'id'), %s, false)"
 MOST_GROWTH = 4_000_000
 """Bytes by which a database may grow before another one is used: deleted rows change estimates of planned rows."""
 
@@ -124,6 +126,7 @@ class Reused:
         self._until_dropped.callback(close_pools)
         self._db = self._until_dropped.enter_context(psycopg.connect(self.url, autocommit=True))
         self._unchanged = self._db.execute(UNCHANGED).fetchone()
+        self._schemas = schemas(self._db)
         self._most = self._size() + MOST_GROWTH
 
     def emptied(self) -> bool:
@@ -132,10 +135,12 @@ class Reused:
             busy = self._db.execute(BUSY).fetchone() == (True,)
             if busy or self._db.execute(UNCHANGED).fetchone() != self._unchanged:
                 return False
-            if len(schemas(self._db)) > 1:  # only the tables of the first shard are emptied below
+            if schemas(self._db) != self._schemas:
                 return False
             for statement in (EMPTIED, *SEEDS):
-                self._db.execute(statement)
+                on_each_shard(self._db, statement)
+            for shard in range(1, len(self._schemas)):
+                self._db.execute(NUMBER, [f"{self._schemas[shard]}.namespaces", shard * IDS_OF_A_SHARD + 1])
             return self._size() <= self._most
         return False
 
@@ -202,7 +207,7 @@ def on_each_shard(db: psycopg.Connection[Any], statement: Any, parameters: Seque
     found = []
     for name in schemas(db):
         db.execute(sql.SQL("set search_path = {}, public").format(sql.Identifier(name)))
-        cursor = db.execute(statement, parameters)
+        cursor = db.execute(statement, parameters or None)
         found.append(cursor.fetchall() if cursor.description else [])
     db.execute("reset search_path")
     return found

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from databases import CITUS_URL, database_of, new_database, reused_databases
-from memory import Memory
+from memory import SHARDS, Memory
+from psycopg.conninfo import conninfo_to_dict
 
 from api.up.servers import Postgres
 from workers.context import Context
 from workers.memory.embed import check_embedder
 from workers.settings import Settings
+from workers.storage import schema
 from workers.storage.connection import close_pools
 
 
@@ -21,15 +23,24 @@ def reused(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractC
         yield databases
 
 
+@pytest.fixture(scope="session")
+def reused_sharded(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
+    with new_database(postgres, template) as url:
+        schema.apply(url, count=SHARDS)
+        close_pools()
+        with reused_databases(postgres, str(conninfo_to_dict(url)["dbname"])) as databases:
+            yield databases
+
+
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return a database without rows, which other tests may have used before."""
+    """Return a database without rows, which other tests may have used before; with shards for `sharded`."""
     if CITUS_URL:
         with database_of(request) as url:
             yield url
             close_pools()
     else:
-        with request.getfixturevalue("reused")() as url:
+        with request.getfixturevalue("reused_sharded" if "sharded" in request.fixturenames else "reused")() as url:
             yield url
 
 
@@ -45,6 +56,18 @@ def context(database_url: str, redis_url: str) -> Context:
 @pytest.fixture
 def memory(context: Context) -> Memory:
     return Memory(context)
+
+
+@pytest.fixture
+def sharded(context: Context) -> Iterator[Memory]:
+    """Return a memory on several shards."""
+    memory = Memory(context).having(shards=SHARDS)
+    if CITUS_URL:
+        schema.apply(context.database_url, count=SHARDS)
+    for _ in memory.context.each_shard():
+        check_embedder(memory.context)
+    yield memory
+    close_pools()
 
 
 @pytest.fixture

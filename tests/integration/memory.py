@@ -37,6 +37,9 @@ from workers.validation import cursors
 from workers.validation.archived import archived
 from workers.validation.facts import new_fact
 
+SHARDS = 3
+"""Shards of a memory on several."""
+
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
 ROW = """

@@ -16,7 +16,7 @@ from workers.admin import export
 from workers.errors import EbbError
 
 FACTS = 60
-BACKUPS = 8
+BACKUPS = 4
 PAIRS = {"link": ("source", "target"), "contradiction": ("fact", "other"), "likeness": ("fact", "other")}
 
 

@@ -45,8 +45,8 @@ from workers.storage.connection import close_pools, connect
 pytestmark = pytest.mark.long
 
 TENANTS = 20
-FACTS = 20_000
-LARGE = 10_000
+FACTS = 15_000
+LARGE = 5_000
 """Number of facts of the first tenant; the others share the rest."""
 
 FILL = """
@@ -101,7 +101,7 @@ def clustered(count: int) -> Bytes:
 
 @pytest.fixture(scope="module")
 def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
-    """Return a memory of twenty thousand facts, generated in PostgreSQL; tests only read it."""
+    """Return a memory of fifteen thousand facts, generated in PostgreSQL; tests only read it."""
     with new_database(postgres, template) as url:
         memory = Memory(Context(Settings(database_url=url, ann_threshold=LARGE)))
         values = {"tenants": TENANTS, "facts": FACTS, "large": LARGE, "now": day(0)}
@@ -109,8 +109,9 @@ def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
             db.execute(sql.SQL(bound(FILL, values)))
             owners = db.execute("select namespace, id from facts order by id").fetchall()
             with db.cursor().copy("copy signatures (namespace, fact, signature) from stdin") as copy:
-                for (tenant, id_), bits in zip(owners, clustered(FACTS), strict=True):
-                    copy.write_row((tenant, id_, Bit(bits.tobytes()).to_text()))
+                texts = np.unpackbits(clustered(FACTS), axis=1) + ord("0")
+                for (tenant, id_), text in zip(owners, texts, strict=True):
+                    copy.write_row((tenant, id_, text.tobytes().decode()))
         with connect(url, autocommit=True) as db:
             db.execute(SETTLE)
         yield memory

@@ -1,6 +1,5 @@
 """Keys are copied to Redis by one process at a time, so that an older copy never replaces a newer one."""
 
-from collections.abc import Iterator
 from unittest.mock import Mock
 from uuid import UUID
 
@@ -13,8 +12,8 @@ from workers.admin import shard_moves as moves
 from workers.coordination import key_ring
 from workers.coordination.redis import own_keys
 from workers.memory.embed import check_embedder
-from workers.storage import api_keys, routing, schema, shard_moves, shards
-from workers.storage.connection import close_pools, transaction
+from workers.storage import api_keys, routing, shard_moves, shards
+from workers.storage.connection import transaction
 
 TRY_LOCK = "select pg_try_advisory_xact_lock(%s)"
 
@@ -37,11 +36,9 @@ AWAY = "redis://127.0.0.1:1/0"
 
 
 @pytest.fixture
-def groups(memory: Memory) -> Iterator[Memory]:
+def groups(sharded: Memory) -> Memory:
     """Two groups of shards; the Redis of the second does not answer."""
-    schema.apply(memory.context.database_url, count=2)
-    yield memory.having(brokers=f"{memory.context.settings.redis_url} {AWAY}", shards=2)
-    close_pools()
+    return sharded.having(brokers=f"{sharded.context.settings.redis_url} {AWAY}", shards=2)
 
 
 def found(memory: Memory, key: str, url: str = "") -> key_ring.Found:

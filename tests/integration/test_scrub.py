@@ -14,7 +14,7 @@ from workers.admin import purge, search_indexes
 from workers.coordination import idempotency, signals
 from workers.coordination.redis import own_keys
 from workers.errors import UnavailableError
-from workers.storage import connection, schema, server
+from workers.storage import connection, server
 from workers.storage.connection import Connection, close_pools, connect
 
 
@@ -93,8 +93,8 @@ def test_what_a_killed_task_left_uncounted_is_counted_by_the_next(memory: Memory
     assert signals.take_grown(memory.context.redis) == []
 
 
+@pytest.mark.usefixtures("sharded")
 def test_erasures_reach_the_redis_of_every_group_and_are_kept_until_all_answered(memory: Memory) -> None:
-    schema.apply(memory.context.database_url, count=2)
     own = memory.context.settings.redis_url
     second = database_after(own, 4)
     groups = memory.having(brokers=f"{own} {second}", shards=2)

@@ -1,6 +1,5 @@
 """Several shards: each namespace is on one, all work on it goes there, and others see nothing of it."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from secrets import token_hex
@@ -8,13 +7,12 @@ from uuid import uuid4
 
 import pytest
 from databases import schemas
-from memory import Memory, day
+from memory import SHARDS, Memory, day
 from psycopg.conninfo import make_conninfo
 
 from workers.admin import branches, keys, system
 from workers.admin.export import export
 from workers.admin.shards import listed
-from workers.context import Context
 from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, SchemaError, SettingsError
 from workers.memory import facts
@@ -24,18 +22,7 @@ from workers.storage.connection import close_pools, connect, transaction
 
 pytestmark = pytest.mark.long
 
-SHARDS = 3
 NAMES = ("ann", "bob", "eve", "kim", "max", "zoe")
-
-
-@pytest.fixture
-def sharded(context: Context) -> Iterator[Memory]:
-    memory = Memory(context).having(shards=SHARDS)
-    schema.apply(context.database_url, count=SHARDS)
-    for _ in memory.context.each_shard():
-        check_embedder(memory.context)
-    yield memory
-    close_pools()
 
 
 def at(place: str | int) -> AbstractContextManager[None]:
