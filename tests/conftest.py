@@ -128,10 +128,15 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def redis_url(redis_server: servers.Redis) -> str:
+@pytest.fixture(scope="session")
+def redis_client(redis_server: servers.Redis) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(redis_server.url()) as client:
-        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def redis_url(redis_server: servers.Redis, redis_client: redis.Redis) -> str:
+    redis_client.flushall()
     return redis_server.url()
 
 

@@ -92,7 +92,6 @@ BUSY = """
             where datname = current_database() and locktype = 'advisory')
 """
 SIZE = "select pg_database_size(current_database())"
-NUMBER = "select setval(pg_get_serial_sequence(%s, 'id'), %s, false)"
 MOST_GROWTH = 4_000_000
 """Bytes by which a database may grow before another one is used: deleted rows change estimates of planned rows."""
 
@@ -126,7 +125,7 @@ class Reused:
         self._until_dropped.callback(close_pools)
         self._db = self._until_dropped.enter_context(psycopg.connect(self.url, autocommit=True))
         self._unchanged = self._db.execute(UNCHANGED).fetchone()
-        self._schemas = schemas(self._db)
+        self._empty = "".join(map(_emptied_shard, schemas(self._db), range(100)))
         self._most = self._size() + MOST_GROWTH
 
     def emptied(self) -> bool:
@@ -135,12 +134,7 @@ class Reused:
             busy = self._db.execute(BUSY).fetchone() == (True,)
             if busy or self._db.execute(UNCHANGED).fetchone() != self._unchanged:
                 return False
-            if schemas(self._db) != self._schemas:
-                return False
-            for statement in (EMPTIED, *SEEDS):
-                on_each_shard(self._db, statement)
-            for shard in range(1, len(self._schemas)):
-                self._db.execute(NUMBER, [f"{self._schemas[shard]}.namespaces", shard * IDS_OF_A_SHARD + 1])
+            self._db.execute(self._empty)
             return self._size() <= self._most
         return False
 
@@ -150,6 +144,12 @@ class Reused:
     def _size(self) -> int:
         (size,) = self._db.execute(SIZE).fetchone() or (0,)
         return int(size)
+
+
+def _emptied_shard(schema: str, shard: int) -> str:
+    """Return the statements that empty a shard, whose namespaces have ids of their own."""
+    numbered = f"select setval(pg_get_serial_sequence('namespaces', 'id'), {shard * IDS_OF_A_SHARD + 1}, false)"
+    return ";".join((f"set search_path = {schema}, public", EMPTIED, *SEEDS, numbered, "reset search_path", ""))
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def on_each_shard(db: psycopg.Connection[Any], statement: Any, parameters: Seque
     found = []
     for name in schemas(db):
         db.execute(sql.SQL("set search_path = {}, public").format(sql.Identifier(name)))
-        cursor = db.execute(statement, parameters or None)
+        cursor = db.execute(statement, parameters)
         found.append(cursor.fetchall() if cursor.description else [])
     db.execute("reset search_path")
     return found

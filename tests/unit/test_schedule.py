@@ -31,19 +31,28 @@ def schedule(**settings: str) -> dict[str, Any]:
     return seconds
 
 
+CHANGED = {
+    "EBB_DECAY_INTERVAL_MINUTES": "7",
+    "EBB_FOLDERS": "/srv/notes",
+    "EBB_FOLDER_MINUTES": "2",
+    "EBB_RELATION_SCHEDULE": "15 3 * * *",
+    "EBB_TIMEZONE": "Europe/Berlin",
+}
+
+
 def test_a_prune_is_sent_every_hour_and_a_pass_as_often_as_set() -> None:
-    sent = schedule(EBB_DECAY_INTERVAL_MINUTES="7")
+    sent = schedule(**CHANGED)
     assert (sent["decay.prune"], sent["decay.plan"]) == (3_600, 420)
 
 
 def test_registered_folders_are_read_where_workers_may_read_any() -> None:
     assert "memory.read_folders" not in schedule()
-    assert schedule(EBB_FOLDERS="/srv/notes", EBB_FOLDER_MINUTES="2")["memory.read_folders"] == 120
+    assert schedule(**CHANGED)["memory.read_folders"] == 120
 
 
 def test_relations_fade_every_sunday_at_half_past_four_by_default() -> None:
     assert schedule()["relations.decay"] == ["<crontab: 30 4 * * 0 (m/h/dM/MY/d)>", "UTC", "relations.decay"]
-    sent = schedule(EBB_RELATION_SCHEDULE="15 3 * * *", EBB_TIMEZONE="Europe/Berlin")["relations.decay"]
+    sent = schedule(**CHANGED)["relations.decay"]
     assert sent == ["<crontab: 15 3 * * * (m/h/dM/MY/d)>", "Europe/Berlin", "relations.decay"]
 
 
