@@ -156,8 +156,8 @@ def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: date
             source, target = map(str, edge)
             new = {"source": source, "target": target, "type": "SUPERSEDES", "strength": 1.0}
             shown.setdefault((*edge, "SUPERSEDES"), new)
-    told = [{"id": str(one), "text": text} for one, text in texts.items()]
-    return {"facts": told, "links": list(shown.values()), "total": total}
+    shown_facts = [{"id": str(one), "text": text} for one, text in texts.items()]
+    return {"facts": shown_facts, "links": list(shown.values()), "total": total}
 
 
 def _plain(link: Any) -> dict[str, Any]:

@@ -255,9 +255,9 @@ def shards() -> None:
 @moves.command(name="list")
 def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """List the shards with their schemas, numbers of namespaces and facts, and sizes."""
-    from workers.admin import shards  # noqa: PLC0415 - psycopg is slow to load
+    from workers.admin import shard_moves  # noqa: PLC0415 - psycopg is slow to load
 
-    found = [asdict(one) for one in shards.listed(on_database(home))]
+    found = [asdict(one) for one in shard_moves.listed(on_database(home))]
     if as_json:
         output.print_json({"shards": found})
     else:
@@ -267,9 +267,9 @@ def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
 @moves.command()
 def add(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Create the next shard. Then raise EBB_SHARDS in every process, and new namespaces use it too."""
-    from workers.admin import shards  # noqa: PLC0415
+    from workers.admin import shard_moves  # noqa: PLC0415
 
-    number = shards.add(_context(home), output.progress)
+    number = shard_moves.add(_context(home), output.progress)
     if as_json:
         output.print_json({"shard": number})
     else:

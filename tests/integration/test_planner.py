@@ -5,7 +5,7 @@ from databases import role_without_tables
 from memory import Memory
 
 from workers.admin.search_indexes import refresh_statistics, statistics_lack
-from workers.storage.planner import MANY
+from workers.storage.server import MANY
 
 TABLES = ("facts", "activity", "vectors", "signatures")
 OTHERS = 12

@@ -13,7 +13,7 @@ from citus import Node
 from ebb.contract.retention import Forget
 from memory import ON_CITUS, SHARDS, Memory, day
 
-from workers.admin import branches, keys, shards
+from workers.admin import branches, keys
 from workers.admin import shard_moves as moves
 from workers.admin.export import export
 from workers.decay import janitor
@@ -98,7 +98,7 @@ def test_a_move_keeps_everything(sharded: Memory) -> None:
         assert counts(sharded) == counted
         assert sound(sharded)
         assert [one.id for one in keys.of_namespace(sharded.context, "ann")] == [key.id]
-    assert [one.namespaces for one in shards.listed(sharded.context)] == [2, 1, 1]
+    assert [one.namespaces for one in moves.listed(sharded.context)] == [2, 1, 1]
     assert moves.move(sharded.context, "ann", 0).rows == 0
     with sharded.context.at("ann"):
         sharded.relate("Bob", "Eve", namespace="ann")
@@ -145,7 +145,7 @@ def test_a_killed_move_has_moved_everything_or_nothing(sharded: Memory, step: st
     assert len(contents(sharded)) == len(before) + 1
     assert counts(sharded)["facts"] == counted["facts"] + 1
     assert sound(sharded)
-    assert [one.namespaces for one in shards.listed(sharded.context)] == [1, 2, 1]
+    assert [one.namespaces for one in moves.listed(sharded.context)] == [1, 2, 1]
 
 
 def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) -> None:
@@ -246,7 +246,7 @@ def test_a_move_whose_server_ends_says_what_to_do(sharded: Memory, step: str) ->
 def test_a_move_whose_node_is_killed_says_what_to_do_and_can_be_repeated(sharded: Memory, step: str, end: str) -> None:
     fill(sharded)
     before, counted, old = contents(sharded), counts(sharded), routing_of("ann")
-    nodes = [Node(sharded.context.database_url, one.schema) for one in shards.listed(sharded.context)]
+    nodes = [Node(sharded.context.database_url, one.schema) for one in moves.listed(sharded.context)]
     new = next(shard for shard in range(SHARDS) if nodes[shard].port != nodes[old].port)
     node = nodes[old if end == "source" else new]
 
@@ -270,7 +270,7 @@ def test_a_move_whose_node_is_killed_says_what_to_do_and_can_be_repeated(sharded
     assert len(contents(sharded)) == len(before) + 1
     assert counts(sharded)["facts"] == counted["facts"] + 1
     assert sound(sharded)
-    assert sum(one.namespaces for one in shards.listed(sharded.context)) == SHARDS + 1
+    assert sum(one.namespaces for one in moves.listed(sharded.context)) == SHARDS + 1
 
 
 def test_an_error_of_a_statement_is_not_called_an_interruption(sharded: Memory) -> None:
@@ -376,7 +376,7 @@ def test_a_shard_of_another_language_or_embedder_is_refused(sharded: Memory, oth
 
 
 def test_an_added_shard_is_the_next(sharded: Memory) -> None:
-    assert shards.add(sharded.context) == SHARDS
+    assert moves.add(sharded.context) == SHARDS
     schema.verify_at(sharded.context.database_url, SHARDS + 1)
 
 

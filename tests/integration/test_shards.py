@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from workers.admin import branches, keys, system
 from workers.admin.export import export
-from workers.admin.shards import listed
+from workers.admin.shard_moves import listed
 from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, SchemaError, SettingsError
 from workers.memory import facts

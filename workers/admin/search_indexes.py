@@ -9,7 +9,7 @@ import psycopg
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import LanguageMismatchError, SettingsError
-from workers.storage import namespaces, planner, server, signatures, words
+from workers.storage import namespaces, server, signatures, words
 from workers.storage.connection import Connection, connect, lift_limits, transaction
 from workers.storage.server import IndexSize
 
@@ -40,15 +40,15 @@ def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> 
 def statistics_lack(context: Context, namespace: str) -> bool:
     """Return whether PostgreSQL plans for one fact of a namespace that has many, which makes joins very slow."""
     with context.at(namespace), transaction(context.database_url) as db:
-        return bool(planner.outdated(db, namespaces.id_of(db, namespace)))
+        return bool(server.without_statistics(db, namespaces.id_of(db, namespace)))
 
 
 def refresh_statistics(context: Context, namespace: str) -> None:
     """Analyze the namespaces of all tables if the statistics lack this one. Idempotent."""
     with context.at(namespace), connect(context.direct_database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0")
-        if tables := planner.outdated(db, namespaces.id_of(db, namespace)):
-            planner.analyze(db, tables)
+        if tables := server.without_statistics(db, namespaces.id_of(db, namespace)):
+            server.analyze(db, tables)
             log.info("analyzed the tables: their statistics lacked the namespace %s", namespace)
 
 

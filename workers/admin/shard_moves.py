@@ -1,4 +1,4 @@
-"""Moves of a namespace to another shard while it is in use."""
+"""Shards: list them, add one, and move a namespace to another one while it is in use."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +12,10 @@ from workers.admin import keys
 from workers.context import Context
 from workers.coordination import signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.storage import branches, namespaces, routing, shard_moves, shards
+from workers.storage import branches, namespaces, routing, schema, shard_moves, shards
 from workers.storage.connection import Connection, connect, lift_limits, snapshot, transaction
 from workers.storage.shard_moves import Content, Move, Moving, Way
+from workers.storage.shards import Shard
 
 LOCK_MS = 300
 """Longest wait for writes that are under way; new ones wait meanwhile, so a longer one is tried again."""
@@ -341,3 +342,20 @@ def _limit(until: float, *connections: Connection) -> None:
         raise _TooLongError
     for db in set(connections):
         db.execute("select set_config('statement_timeout', %s, true)", [str(left)])
+
+
+def listed(context: Context) -> list[Shard]:
+    """Return all shards with their numbers of namespaces and facts, and their sizes."""
+    found = []
+    for number in context.each_shard():
+        with transaction(context.database_url) as db:
+            found.append(shards.measure(db, number, on_citus=namespaces.is_on_citus(db)))
+    return found
+
+
+def add(context: Context, report: Callable[[str], None] = lambda _: None) -> int:
+    """Create the schema of the next shard; return its number. New namespaces use it once EBB_SHARDS counts it."""
+    with routing.at(0, 1), connect(context.database_url) as db:
+        number = shards.next_number(db)
+    schema.apply(context.direct_database_url, report, number + 1)
+    return number

@@ -46,10 +46,16 @@ class _QoS(redis.QoS):
             log.warning("Redis refuses writes: messages of dead workers wait: %s", error)
 
 
-class _KeepsClient:
-    """Keeps the client of a channel while its connection pool is the same."""
+class _OwnChannel:
+    """The parts that differ from kombu's channels: among others, it keeps its client while its pool is the same."""
 
+    QoS = _QoS
     _kept: Any = None
+
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        _check_open(self)
+        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[misc]
+        return found
 
     def _create_client(self, asynchronous: bool = False) -> Any:
         if asynchronous:
@@ -59,22 +65,12 @@ class _KeepsClient:
         return self._kept
 
 
-class _Channel(_KeepsClient, redis.Channel):
-    QoS = _QoS
-
-    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
-        _check_open(self)
-        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
-        return found
+class _Channel(_OwnChannel, redis.Channel):
+    pass
 
 
-class _SentinelChannel(_KeepsClient, redis.SentinelChannel):
-    QoS = _QoS
-
-    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
-        _check_open(self)
-        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
-        return found
+class _SentinelChannel(_OwnChannel, redis.SentinelChannel):
+    pass
 
 
 class Transport(redis.Transport):

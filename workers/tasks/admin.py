@@ -12,7 +12,7 @@ from ebb.contract.values import MOST_RESULTS, FactId, Flag, Instant, Name, Names
 from pydantic import Field
 
 from workers.admin import branches as branching
-from workers.admin import keys, shard_moves, shards, system
+from workers.admin import keys, shard_moves, system
 from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
@@ -101,7 +101,7 @@ def settings(self: Task, asked: contract.ChangeSettings) -> contract.NamespaceSe
 @task_of(contract.SHARDS, contract.ListShards)
 def list_shards(_: Task, __: contract.ListShards) -> dict[str, Any]:
     """Return all shards with their sizes."""
-    return {"shards": [asdict(one) for one in shards.listed(context)]}
+    return {"shards": [asdict(one) for one in shard_moves.listed(context)]}
 
 
 @task_of(contract.MOVE, contract.MoveNamespace, base=OnceTask, **HOURS)

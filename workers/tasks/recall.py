@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -150,18 +150,21 @@ def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
     """Return the facts that best match each of many questions, and send their touch."""
     at = asked.now or context.now()
 
-    def find(
-        good: list[tuple[contract.Recall, Question]],
-    ) -> Iterable[tuple[contract.Recall, Recalled | NotFoundError]]:
+    def find(good: list[tuple[contract.Recall, Question]]) -> list[dict[str, Any] | InvalidInputError]:
         each = [one for one, _ in good]
         self.check_cost(asked, each)
         self.let_passes_yield()
         with timed("recall all"):
             found = finding.recall_many(context, asked.namespace, [question for _, question in good], at)
-        return zip(each, found, strict=True)
+        return [_answer(self, *one, at) for one in zip(each, found, strict=True)]
 
     every = apply_to_valid([_checked(one, asked.namespace) for one in asked.queries], find)
-    return {"answers": [_answer(self, one, place, at) for place, one in enumerate(every)]}
+    return {
+        "answers": [
+            {"error": str(one), "index": place} if isinstance(one, InvalidInputError) else one
+            for place, one in enumerate(every)
+        ]
+    }
 
 
 def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | InvalidInputError:
@@ -179,15 +182,11 @@ def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | I
 
 
 def _answer(
-    task: RecallTask,
-    one: tuple[contract.Recall, Recalled | NotFoundError] | InvalidInputError,
-    place: int,
-    at: datetime,
-) -> dict[str, Any]:
-    found = one if isinstance(one, InvalidInputError) else one[1]
-    if isinstance(found, InvalidInputError) or isinstance(one, InvalidInputError):
-        return {"error": str(found), "index": place}
-    _touch_found(task, one[0], found, at)
+    task: RecallTask, asked: contract.Recall, found: Recalled | NotFoundError, at: datetime
+) -> dict[str, Any] | InvalidInputError:
+    if isinstance(found, NotFoundError):
+        return found
+    _touch_found(task, asked, found, at)
     return answers.recalled(found)
 
 
