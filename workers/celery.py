@@ -68,12 +68,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "task_acks_on_timeout": True,
         "task_soft_time_limit": 45,
         "task_time_limit": 60,
-        "task_publish_retry_policy": {
-            "max_retries": 20,
-            "interval_start": 0,
-            "interval_step": 0.2,
-            "interval_max": 1,
-        },
+        "task_publish_retry_policy": {"max_retries": 20, "interval_start": 0, "interval_step": 0.2, "interval_max": 1},
         "worker_prefetch_multiplier": 1,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "worker_soft_shutdown_timeout": 8.0,

@@ -9,15 +9,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ebb import broker
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from workers.core import tokens
 from workers.core.hygiene import Defaults
@@ -47,8 +39,7 @@ class Settings(BaseModel):
     # where things are
     database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
     direct_database_url: str = Field(
-        "",
-        description="PostgreSQL itself, where that leads to PgBouncer; for migrations, indexes, cleaning",
+        "", description="PostgreSQL itself, where that leads to PgBouncer; for migrations, indexes, cleaning"
     )
     read_database_url: str = Field(
         "", description="replicas of that PostgreSQL to read from, separated by commas or spaces; empty: none"
@@ -230,9 +221,7 @@ class Settings(BaseModel):
         description="tasks that may wait in a queue; past that the API answers 429 to namespaces with several of them",
     )
     max_requests: int = Field(
-        256,
-        ge=1,
-        description="requests of a namespace that may wait at the same time; past that it alone gets 429",
+        256, ge=1, description="requests of a namespace that may wait at the same time; past that it alone gets 429"
     )
     max_outbox_writes: int = Field(
         100_000, ge=1, description="writes accepted without waiting that a namespace may have until they are stored"

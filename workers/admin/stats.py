@@ -137,11 +137,7 @@ def _named(counted: Sequence[tallies.Tally]) -> dict[str, int]:
         if one.forgotten_reason is not None:
             sums[f"forgotten {one.forgotten_reason}"] += one.facts
         else:
-            for what, code in (
-                ("tier", one.tier),
-                ("fidelity", one.fidelity),
-                ("class", one.decay_class or UNCLASSED),
-            ):
+            for what, code in (("tier", one.tier), ("fidelity", one.fidelity), ("class", one.decay_class or UNCLASSED)):
                 sums[f"{what} {code}"] += one.facts
     return sums
 

@@ -111,11 +111,7 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
         BusyError: the namespace's batches exceed its limit in bytes; those of other namespaces do not count.
     """
     parts = {f"slice:{place}": json.dumps(list(content)) for place, content in enumerate(slices)}
-    fields = {
-        "task": batch.task,
-        "namespace": batch.namespace,
-        PARTS: str(len(parts)),
-    }
+    fields = {"task": batch.task, "namespace": batch.namespace, PARTS: str(len(parts))}
     fields |= {name: json.dumps(getattr(batch, name)) for name in JSON_FIELDS}
     flat = [one for pair in (fields | parts).items() for one in pair]
     keys = [BATCH + batch.id, WAITING + batch.namespace, RING, BYTES, outbox.BOUNDS]

@@ -143,13 +143,7 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
 
 
 def _granted(
-    context: Context,
-    db: Connection,
-    run: UUID,
-    part: Part,
-    tenant: int,
-    rows: Activity,
-    places: Ints,
+    context: Context, db: Connection, run: UUID, part: Part, tenant: int, rows: Activity, places: Ints
 ) -> list[int]:
     """Return the indexes of the facts of one namespace that may go; locks the namespace if there are any."""
     if not len(places):

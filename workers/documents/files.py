@@ -90,12 +90,7 @@ def _fact(namespace: str, path: str, chunk: FilePart) -> NewFact:
 
 
 def _settle(
-    context: Context,
-    tenant: int,
-    asked: Index,
-    given: Sequence[NewFact],
-    stored: Sequence[Stored],
-    read_at: datetime,
+    context: Context, tenant: int, asked: Index, given: Sequence[NewFact], stored: Sequence[Stored], read_at: datetime
 ) -> Indexed:
     """Erase chunks that are no longer in the document, and record their lines and when it was read."""
     wanted = {answer.id for answer in stored}

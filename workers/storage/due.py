@@ -179,12 +179,7 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
 
 
 def segments(
-    db: Connection,
-    now: datetime,
-    *,
-    work: Work = "decay",
-    with_held: bool = False,
-    namespace: int | None = None,
+    db: Connection, now: datetime, *, work: Work = "decay", with_held: bool = False, namespace: int | None = None
 ) -> dict[int, int]:
     """Return the number of due facts by segment; `with_held` includes held facts."""
     given = _as_of(now, work) | {"with_held": with_held, "namespace": namespace}

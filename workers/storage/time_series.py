@@ -11,10 +11,7 @@ from workers.storage.connection import Connection
 STEP = timedelta(minutes=5)
 """The finest resolution."""
 
-LEVELS = (
-    (timedelta(days=1), timedelta(hours=1)),
-    (timedelta(days=14), timedelta(days=1)),
-)
+LEVELS = ((timedelta(days=1), timedelta(hours=1)), (timedelta(days=14), timedelta(days=1)))
 """Resolution by age: rows older than the first are thinned to one in each of the second."""
 
 KEPT = timedelta(days=366)

@@ -183,12 +183,7 @@ def standings(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime
 
 
 def revive(
-    db: Connection,
-    namespace: int,
-    ids: Sequence[UUID],
-    now: datetime,
-    by: str | None = None,
-    what: str = "restored",
+    db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, by: str | None = None, what: str = "restored"
 ) -> int:
     """Make tombstones live again and add an event `what` with their reasons; return how many.
 

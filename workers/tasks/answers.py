@@ -38,10 +38,7 @@ def _plain(value: Any) -> Any:
 
 def recalled(found: Recalled) -> dict[str, Any]:
     """Return the results of a recall, with explanations if requested."""
-    answer: dict[str, Any] = {
-        "results": [_result(result) for result in found.results],
-        "by_meaning": found.by_meaning,
-    }
+    answer: dict[str, Any] = {"results": [_result(result) for result in found.results], "by_meaning": found.by_meaning}
     if found.deep is not None:
         answer["deep"] = found.deep
     if found.left_out is not None:

@@ -14,17 +14,7 @@ Errors need no code: an `EbbError` is shown as a page with its status. Styles ar
 `static/ebb.js`; a chart is a `<figure data-chart="…">` that contains its numbers as JSON.
 """
 
-from api.http.dashboard import (
-    facts,
-    help_pages,
-    keys,
-    overview,
-    playground,
-    relations,
-    rendering,
-    review,
-    visitors,
-)
+from api.http.dashboard import facts, help_pages, keys, overview, playground, relations, rendering, review, visitors
 
 PAGES = (overview, facts, playground, relations, review, keys, visitors, help_pages, rendering)
 """Modules of routes; the last one answers all other addresses."""
