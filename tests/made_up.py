@@ -50,9 +50,9 @@ JSON = st.recursive(
 )
 
 
-def examples(deep: int) -> settings:
-    """Return settings for that many examples in a deep run, a sixth of them otherwise, and more with `FUZZ`."""
-    few = max(deep // 6, min(deep, 4))
+def examples(deep: int, least: int = 4) -> settings:
+    """Return settings for that many examples in a deep run, otherwise a sixth or `least`, and more with `FUZZ`."""
+    few = max(deep // 6, min(deep, least))
     return settings(
         max_examples=deep * FUZZ or (deep if DEEP else few),
         derandomize=not FUZZ,

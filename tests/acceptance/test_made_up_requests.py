@@ -126,7 +126,7 @@ def test_any_request_of_openmemorys_clients_is_answered(api: httpx2.Client, rout
 
 
 @pytest.mark.parametrize("tool", sorted(CALLS))
-@examples(4)
+@examples(4, least=2)
 @given(data=st.data())
 def test_any_call_of_a_tool_is_answered_with_a_message(api: httpx2.Client, tool: str, data: st.DataObject) -> None:
     arguments = data.draw(spoilt(CALLS[tool]).filter(lambda one: _is_unicode(json.dumps(one, ensure_ascii=False))))
@@ -153,7 +153,7 @@ def test_every_command_is_known_here() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-@examples(5)
+@examples(5, least=2)
 @given(data=st.data())
 def test_any_command_line_ends_with_a_message(
     live: LiveSystem, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: st.DataObject

@@ -281,7 +281,7 @@ def test_valid_arguments_are_accepted(known: LiveSystem, task: str) -> None:
 
 
 @pytest.mark.parametrize("task", sorted(ASKED))
-@examples(6)
+@examples(6, least=2)
 @given(data=st.data())
 def test_any_arguments_are_accepted_or_refused_with_a_message(
     known: LiveSystem, task: str, data: st.DataObject
