@@ -211,11 +211,11 @@ def relations(context: Context, asked: ListRelations, now: datetime) -> Relation
         found = table.among(
             db, tenant, at, by, decayed=asked.decayed, entity=asked.entity, limit=asked.limit + 1, behind=after
         )
-    page = found[: asked.limit]
+    page, following = cursors.page(
+        found, asked.limit, lambda one: Cursor(at, one.weight, one.source, one.target, one.type)
+    )
     edges = [_listed(one, by, says=asked.decayed is None) for one in page]
-    is_last = len(page) == len(found)
-    rest = None if is_last else Cursor(at, page[-1].weight, page[-1].source, page[-1].target, page[-1].type)
-    return Relations(edges=edges, total=page[0].total if page else 0, next=cursors.following(rest))
+    return Relations(edges=edges, total=page[0].total if page else 0, next=following)
 
 
 def decay(

@@ -38,12 +38,11 @@ def listed(context: Context, asked: ListHeld) -> HeldFacts:
     with transaction(context.database_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         found = limits.held_page(db, tenant, asked.limit + 1, behind)
-        shown = found[: asked.limit]
+        shown, following = cursors.page(found, asked.limit, lambda one: HeldCursor(one.ended_at, one.id))
         reasons = _reasons(context, db, activity.read(db, tenant, [one.id for one in shown]))
         total = limits.count_held(db, tenant)
-    rest = HeldCursor(shown[-1].ended_at, shown[-1].id) if len(found) > len(shown) else None
     facts = [HeldFact(**asdict(one), reason=reasons.get(one.id)) for one in shown]
-    return HeldFacts(held=facts, total=total, next=cursors.following(rest))
+    return HeldFacts(held=facts, total=total, next=following)
 
 
 def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:

@@ -190,9 +190,8 @@ def forgotten(
     """Return a page of the selected tombstones with the end of their restorability, None if unlimited."""
     with reading(context.read_url) as db:
         found = tombstones.found(db, tenants.id_of(db, namespace), selection, limit + 1, behind)
-    shown = found[:limit]
-    rest = ForgottenCursor(shown[-1].forgotten_at, shown[-1].id) if len(found) > limit else None
-    return Forgotten(facts=[_forgotten(context, one) for one in shown], next=cursors.following(rest))
+    shown, following = cursors.page(found, limit, lambda one: ForgottenCursor(one.forgotten_at, one.id))
+    return Forgotten(facts=[_forgotten(context, one) for one in shown], next=following)
 
 
 def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:

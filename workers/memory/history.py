@@ -152,6 +152,5 @@ def timeline(context: Context, asked: ShowTimeline, now: datetime) -> Timeline:
         ids = entities.of_entity_with_past(db, tenant, asked.entity, asked.key, named)
         after = None if place is None else (place.valid_from, place.id)
         found = entities.stated(db, tenant, ids, now, asked.limit + 1, after)
-    shown = found[: asked.limit]
-    rest = TimelineCursor(shown[-1].valid_from, shown[-1].id) if len(found) > asked.limit else None
-    return Timeline(statements=shown, next=cursors.following(rest))
+    shown, following = cursors.page(found, asked.limit, lambda one: TimelineCursor(one.valid_from, one.id))
+    return Timeline(statements=list(shown), next=following)

@@ -133,11 +133,8 @@ def contradicting(context: Context, asked: ListContradictions, now: datetime) ->
         tenant = namespaces.id_of(db, asked.namespace)
         found = supersession.contradictions(db, tenant, now, asked.limit + 1, behind)
         total = supersession.count_contradictions(db, tenant, now)
-    shown = found[: asked.limit]
-    rest = ContradictionCursor(shown[-1].found_at, *sorted(shown[-1].ids)) if len(found) > len(shown) else None
-    return Contradictions(
-        contradictions=[_contradiction(one) for one in shown], total=total, next=cursors.following(rest)
-    )
+    shown, following = cursors.page(found, asked.limit, lambda one: ContradictionCursor(one.found_at, *sorted(one.ids)))
+    return Contradictions(contradictions=[_contradiction(one) for one in shown], total=total, next=following)
 
 
 def _contradiction(pair: Pair) -> Contradiction:

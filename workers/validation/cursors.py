@@ -2,6 +2,7 @@
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, fields
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from workers.errors import InvalidInputError
 
+Row = TypeVar("Row")
 Place = TypeVar("Place")
 """A frozen dataclass: the sort key of the last row of a page."""
 
@@ -22,6 +24,12 @@ def following(place: Any) -> str | None:
         return None
     said = json.dumps([_listing(type(place)), *astuple(place)], default=str, separators=(",", ":"))
     return urlsafe_b64encode(said.encode()).decode().rstrip("=")
+
+
+def page(found: Sequence[Row], limit: int, after: Callable[[Row], Any]) -> tuple[Sequence[Row], str | None]:
+    """Return the rows of a page and the cursor of the next, as of a listing that was read with one row more."""
+    shown = found[:limit]
+    return shown, following(after(shown[-1])) if len(found) > limit else None
 
 
 def place(given: Any, kind: type[Place]) -> Place | None:
