@@ -1,4 +1,4 @@
-"""A result is stored once it succeeded, told to its listeners, and expires; a later one does not replace it."""
+"""A result is stored once it succeeded, sent to its listeners, and expires; a later one does not replace it."""
 
 import json
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:
     assert stored(app, "one")["result"] == "done"
 
 
-def test_listeners_are_told_once(app: Celery) -> None:
+def test_listeners_are_notified_once(app: Celery) -> None:
     key = app.backend.get_key_for_task("one").decode()
     with Redis.from_url(app.backend.url) as redis, redis.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(key)
@@ -57,6 +57,6 @@ def test_listeners_are_told_once(app: Celery) -> None:
         for _ in range(2):
             app.backend.store_result("one", "done", SUCCESS)
         redis.publish(key, "end")
-        told = [listener.get_message(timeout=5) for _ in range(2)]
-    assert json.loads(told[0]["data"])["result"] == "done"
-    assert told[1]["data"] == b"end"
+        received = [listener.get_message(timeout=5) for _ in range(2)]
+    assert json.loads(received[0]["data"])["result"] == "done"
+    assert received[1]["data"] == b"end"
