@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (35, 'snapshot');
+insert into schema_migrations (number, name) values (36, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -792,6 +792,9 @@ create index facts_items on facts (namespace, left(entity, 200) collate "C")
 create index facts_topics
     on facts (namespace, left(folded(entity), 200), left(folded(key), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
+
+-- lists: newest first
+create index facts_newest on facts (namespace, created_at);
 
 -- contradictions: foreign key of the second fact
 create index contradictions_other on contradictions (namespace, other);

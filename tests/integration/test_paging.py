@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.graph import ListRelations
@@ -20,6 +20,7 @@ from workers.memory import facts as show
 from workers.memory import history, recall, supersede
 from workers.storage import relations as edges
 from workers.storage import supersession as pairs
+from workers.storage.visible import Place
 from workers.validation import cursors
 
 few = examples(6)
@@ -103,7 +104,7 @@ def test_all_about_an_entity_is_listed_once_though_it_is_used_on_the_way(
 
 
 def listing(namespace: str, limit: int, place: Any) -> ListFacts:
-    return ListFacts(namespace=namespace, limit=limit, before=place and place.before)
+    return ListFacts(namespace=namespace, limit=limit, cursor=cursors.following(place))
 
 
 @few
@@ -111,8 +112,25 @@ def listing(namespace: str, limit: int, place: Any) -> ListFacts:
 def test_facts_are_each_listed_once(memory: Memory, count: int, limit: int) -> None:
     name = f"tenant-{uuid4()}"
     added = [memory.add(f"Fact {place}.", at=place, namespace=name) for place in range(count)]
-    pages = turned(lambda place: show.page(memory.context, listing(name, limit, place), day(20)), show.Cursor)
-    assert [one["id"] for one in pages] == sorted(added, reverse=True)
+    pages = turned(lambda place: show.page(memory.context, listing(name, limit, place), day(20)), Place)
+    assert [one["id"] for one in pages] == added[::-1]
+
+
+def test_the_newest_facts_come_first_whatever_their_ids(memory: Memory) -> None:
+    last = {"text": "I moved to Leipzig.", "session": "a", "turn": 2, "id": str(UUID(int=1))}
+    first = {"text": "Where do you live now?", "session": "a", "turn": 1, "id": str(UUID(int=2))}
+    memory.store(first, last, at=1)
+    memory.store({"text": "The flat is near the canal.", "id": str(UUID(int=0))}, at=2)
+    listed, _ = show.page(memory.context, ListFacts(namespace="default"), day(3))
+    assert [UUID(str(one["id"])).int for one in listed] == [0, 1, 2]
+    after, _ = show.page(memory.context, ListFacts(namespace="default", before=UUID(int=0)), day(3))
+    assert after == listed[1:]
+
+
+def test_a_page_before_a_fact_that_does_not_exist_is_refused(memory: Memory) -> None:
+    memory.add("Tea at four.")
+    with pytest.raises(InvalidInputError, match="is in this namespace; leave it out"):
+        show.page(memory.context, ListFacts(namespace="default", before=UUID(int=7)), day(3))
 
 
 @few
@@ -132,7 +150,7 @@ def test_facts_that_stay_are_each_listed_once_while_others_come_and_go(
         memory.touch(*data.draw(st.lists(st.sampled_from(stays))), at=2, namespace=name)
         return found
 
-    listed = [one["id"] for one in turned(page, show.Cursor)]
+    listed = [one["id"] for one in turned(page, Place)]
     assert len(listed) == len(set(listed))
     assert set(stays) <= set(listed)
 

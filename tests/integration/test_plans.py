@@ -1,6 +1,7 @@
 """Hot statements use their indexes, by PostgreSQL's plans."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -239,9 +240,10 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
     assert "facts_topics" in indexes(filled, supersession.FIND_CONTRADICTIONS, values)
 
 
-def test_a_page_of_facts_is_read_by_their_ids_from_behind(filled: Memory) -> None:
-    given = {"namespace": 1, "before": None, "limit": 100, "offset": 0} | Scope(day(0)).parameters()
-    assert indexes(filled, visible.PAGE, given)["facts_pkey"] == "Index Scan"
+@pytest.mark.parametrize("after", [visible.FIRST, asdict(visible.Place(day(0), -1, UUID(int=5)))])
+def test_a_page_of_facts_is_read_by_their_creation_from_behind(filled: Memory, after: dict[str, Any]) -> None:
+    given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0)).parameters() | after
+    assert indexes(filled, visible.PAGE, given)["facts_newest"] == "Index Scan"
 
 
 def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:

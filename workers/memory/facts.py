@@ -1,7 +1,7 @@
 """Facts by id or in pages, in the format of an export, and the list of forgotten facts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,7 @@ from workers.storage.connection import Connection, reading, transaction
 from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
+from workers.storage.visible import Place
 from workers.validation import cursors
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,13 +39,6 @@ AS_STORED = (
     "last_accessed_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id",
     "content_salience",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """The position of a listing: the last fact."""
-
-    before: UUID
 
 
 def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
@@ -63,31 +57,37 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str
     return shown
 
 
-def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[str, Any]], Cursor | None]:
-    """Return the visible facts of `ids`, or the next page that matches the filters, newest first, and the next cursor.
+def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[str, Any]], Place | None]:
+    """Return the visible facts of `ids`, or the next page that matches the filters, newest first, and its last place.
 
     They are in the format of an export; this does not count as access.
 
     Raises:
-        InvalidInputError: the cursor belongs to another listing, or both ids and filters are given.
+        InvalidInputError: the cursor belongs to another listing, there is no fact `before`, or both ids and filters are
+            given.
     """
     scope = Scope(now, asked)
     if asked.ids is not None and scope.selects:
         raise InvalidInputError("ids: these facts alone are shown; leave out the filters, or the ids.")
     with transaction(context.read_url) as db:
         tenant = tenants.id_of(db, asked.namespace)
-        found = _page(db, tenant, asked, scope) if asked.ids is None else asked.ids
-        ids = found if asked.ids is not None else found[: asked.limit]
+        found = _page(db, tenant, asked, scope) if asked.ids is None else []
+        ids = [one.id for one in found[: asked.limit]] if asked.ids is None else asked.ids
         rows = exports.shown(db, asked.namespace, ids, now)
-    rest = Cursor(ids[-1]) if len(found) > len(ids) else None
+    rest = found[asked.limit - 1] if len(found) > asked.limit else None
     return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context), rest
 
 
-def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[UUID]:
-    """Return the ids of a page, and one more if there is a next page."""
-    place = cursors.place(asked.cursor, Cursor)
-    before = place.before if place else asked.before
-    return visible.page(db, tenant, scope, asked.limit + 1, before=before, offset=asked.offset)
+def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[Place]:
+    """Return the places of a page, and one more if there is a next page."""
+    after = cursors.place(asked.cursor, Place)
+    if after is None and asked.before is not None:
+        after = visible.place_of(db, tenant, asked.before)
+        if after is None:
+            raise InvalidInputError(
+                f"before: no fact {asked.before} is in this namespace; leave it out to begin again."
+            )
+    return visible.page(db, tenant, scope, asked.limit + 1, after=after, offset=asked.offset)
 
 
 def namespaces(context: Context, prefix: str, limit: int) -> list[str]:

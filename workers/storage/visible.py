@@ -1,13 +1,14 @@
 """Visible facts: those that reads return at an instant."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from workers.core.fading import REASONS
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection, fetch_all, number
+from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 VISIBLE = """
     select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
@@ -130,25 +131,49 @@ def ask_reached(
     return lambda: {id_: (forgotten_at, asked) for id_, forgotten_at, asked in rows}
 
 
+# Ids are no order of time: those of repeatable writes are hashes. Facts stored together differ by their turns.
 PAGE = f"""
-    select facts.id
+    select facts.created_at, coalesce(turn, -1) as turn, facts.id
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and (%(before)s::uuid is null or facts.id < %(before)s)
+    where facts.namespace = %(namespace)s
+        and (%(id)s::uuid is null
+            or (facts.created_at, coalesce(turn, -1), facts.id) < (%(created_at)s, %(turn)s::int, %(id)s))
         and coalesce(forgotten_at, superseded_at) is null
         and {FILTERED}
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-    order by facts.id desc
+    order by facts.created_at desc, coalesce(turn, -1) desc, facts.id desc
     limit %(limit)s offset %(offset)s
 """
 
+PLACE = """
+    select created_at, coalesce(turn, -1) as turn, id from facts where namespace = %(namespace)s and id = %(id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a fact in a list, newest first."""
+
+    created_at: datetime
+    turn: int
+    id: UUID
+
+
+FIRST: dict[str, Any] = dict.fromkeys(("created_at", "turn", "id"))
+
+
+def place_of(db: Connection, namespace: int, id_: UUID) -> Place | None:
+    """Return the place of a fact, even of a forgotten one; None if there is no such fact."""
+    return fetch_one(db, Place, PLACE, {"namespace": namespace, "id": id_})
+
 
 def page(
-    db: Connection, namespace: int, scope: Scope, limit: int, *, before: UUID | None = None, offset: int = 0
-) -> list[UUID]:
-    """Return the next visible facts that match the filters, by descending id, so newest first.
+    db: Connection, namespace: int, scope: Scope, limit: int, *, after: Place | None = None, offset: int = 0
+) -> list[Place]:
+    """Return the places of the next visible facts that match the filters, newest first.
 
-    New facts shift an offset, but not a page `before` an id.
+    New facts shift an offset, but not a page `after` a place.
     """
-    given = {"namespace": namespace, "limit": limit, "before": before, "offset": offset} | scope.parameters()
-    return [id_ for (id_,) in db.execute(PAGE, given)]
+    given = {"namespace": namespace, "limit": limit, "offset": offset} | scope.parameters()
+    return fetch_all(db, Place, PAGE, given | (asdict(after) if after else FIRST))

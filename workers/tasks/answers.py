@@ -8,8 +8,8 @@ from uuid import UUID
 
 from workers.core.passages import Passage
 from workers.memory.context import Injection, Line
-from workers.memory.facts import Cursor
 from workers.memory.recall import Recalled, Result
+from workers.storage.visible import Place
 from workers.validation import cursors
 
 OVER_BUDGET = "over the token budget"
@@ -25,7 +25,7 @@ def fact(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.items()}
 
 
-def facts(rows: Sequence[Mapping[str, Any]], rest: Cursor | None = None) -> dict[str, Any]:
+def facts(rows: Sequence[Mapping[str, Any]], rest: Place | None = None) -> dict[str, Any]:
     """Return a page of facts in the format of an export, and the next cursor."""
     return {"facts": [fact(row) for row in rows], "next": cursors.following(rest)}
 
