@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from live_system import FOLDER, ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
-from workers.memory import facts as show
 from workers.memory import history
 from workers.memory.recall import lookups
 from workers.storage import limits, relations, supersession
 from workers.storage.tombstones import Cursor
+from workers.storage.visible import Place
 from workers.validation import cursors
 
 pytestmark = pytest.mark.acceptance
@@ -214,7 +214,7 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "memory.timeline": (history.TimelineCursor, {"entity": "Mira", "key": "home"}),
     "memory.contradictions": (supersession.ContradictionCursor, {}),
     "memory.relations": (relations.Cursor, {}),
-    "memory.facts": (show.Cursor, {}),
+    "memory.facts": (Place, {}),
     "memory.forgotten": (Cursor, {}),
     "memory.held": (limits.HeldCursor, {}),
 }

@@ -35,7 +35,7 @@ FIND = """
 
 ID = "select id from namespaces where name = %(name)s"
 
-ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing"
+ADD = "insert into namespaces (name) values (%(name)s) on conflict (name) do nothing returning id"
 
 # Only the coordinator of Citus has a sequence of integers, so nodes choose higher ids. An insert that meets a
 # concurrent one with the same id does nothing, and is repeated with the next.
@@ -44,6 +44,7 @@ ON_A_NODE = "select groupid > 0 from pg_dist_local_group"
 NEXT_ID = "select coalesce(max(id), %(first)s) + 1 from namespaces where id between %(first)s and %(last)s"
 ADD_ON_A_NODE = """
     insert into namespaces (id, name) overriding system value values (%(id)s, %(name)s) on conflict do nothing
+    returning id
 """
 
 HOLD = "update namespaces set held_since = %(now)s where id = %(namespace)s and held_since is null"
@@ -142,7 +143,7 @@ def _add(db: Connection, name: str, shard: int) -> None:
     else:
         statement, parameters = ADD, {"name": name}
     try:
-        db.execute(statement, parameters)
+        db.execute(statement, parameters).fetchone()  # waits for an error also in a pipeline
     except psycopg.errors.RaiseException as error:
         raise SettingsError(f"{error.diag.message_primary}. `ebb doctor` names a shard that is missing.") from error
 

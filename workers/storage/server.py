@@ -328,7 +328,7 @@ OUTDATED = """
 COUNT_MANY = "select count(*) from (select from facts where namespace = %(namespace)s limit %(many)s) as found"
 
 # Without waiting: a table is locked while it is analyzed or vacuumed, or its definition changes.
-ANALYZE = "analyze (skip_locked) {}"
+ANALYZE_COLUMNS = "analyze (skip_locked) {}"
 
 
 def without_statistics(db: Connection, namespace: int) -> list[str]:
@@ -341,4 +341,4 @@ def without_statistics(db: Connection, namespace: int) -> list[str]:
 def analyze(db: Connection, tables: Sequence[str]) -> None:
     """Analyze the namespaces of tables; PostgreSQL warns of those that this role does not own, and leaves them out."""
     columns = sql.SQL(", ").join(sql.SQL("{} (namespace)").format(sql.Identifier(table)) for table in tables)
-    db.execute(sql.SQL(ANALYZE).format(columns))
+    db.execute(sql.SQL(ANALYZE_COLUMNS).format(columns))
