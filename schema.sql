@@ -793,8 +793,9 @@ create index facts_topics
     on facts (namespace, left(folded(entity), 200), left(folded(key), 200), created_at)
     where entity is not null and forgotten_at is null and superseded_at is null;
 
--- lists: newest first
-create index facts_newest on facts (namespace, created_at);
+-- lists: newest first; no other query has this condition, as without statistics the planner would read a whole namespace
+-- by this index to find single facts
+create index facts_newest on facts (namespace, created_at) where num_nonnulls(forgotten_at, superseded_at) = 0;
 
 -- contradictions: foreign key of the second fact
 create index contradictions_other on contradictions (namespace, other);

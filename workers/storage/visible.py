@@ -138,8 +138,8 @@ PAGE = f"""
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s
         and (%(id)s::uuid is null
-            or (facts.created_at, coalesce(turn, -1), facts.id) < (%(created_at)s, %(turn)s::int, %(id)s))
-        and coalesce(forgotten_at, superseded_at) is null
+            or (facts.created_at, coalesce(turn, -1), facts.id) < (%(created_at)s, %(turn)s::numeric, %(id)s))
+        and num_nonnulls(forgotten_at, superseded_at) = 0
         and {FILTERED}
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by facts.created_at desc, coalesce(turn, -1) desc, facts.id desc
