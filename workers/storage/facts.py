@@ -10,8 +10,8 @@ from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
 from workers.storage import columns as packed
-from workers.storage import deep, namespaces
-from workers.storage.connection import Connection, fetch_all, number
+from workers.storage import deep
+from workers.storage.connection import Connection, fetch_all
 
 
 class Fact(NamedTuple):
@@ -145,17 +145,13 @@ ESTIMATE_AGAIN = """
 """
 
 
-# On Citus the tables of the node that is asked may be empty.
-BYTES = """
-    select sum(pg_total_relation_size(oid)) from pg_class
-    where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)
-"""
-BYTES_ON_CITUS = BYTES.replace("pg_total_relation_size", "citus_total_relation_size")
-
-COUNTED = """
-    select coalesce(sum(facts), 0), coalesce((select dims from embedders), 0)
-    from (select * from tallies union all select * from tally_changes) as counted
-    where not coalesce(starts_with(forgotten_reason, 'deep '), false)
+SIZES = """
+    select sum(pg_total_relation_size(oid)) / greatest((
+            select sum(facts) from (select * from tallies union all select * from tally_changes) as counted
+            where not coalesce(starts_with(forgotten_reason, 'deep '), false)
+        ), 1),
+        coalesce((select dims from embedders), 0)
+    from pg_class where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)
 """
 
 
@@ -275,9 +271,8 @@ def estimate_again(
 
 def sizes(db: Connection) -> tuple[float, int]:
     """Return the average bytes of a fact without its vector, and the dimensions of a full vector."""
-    size = number(db, BYTES_ON_CITUS if namespaces.is_on_citus(db) else BYTES)
-    count, dims = db.execute(COUNTED).fetchone() or (0, 0)
-    return size / max(int(count), 1), int(dims)
+    row = db.execute(SIZES).fetchone()
+    return (float(row[0]), int(row[1])) if row else (0.0, 0)
 
 
 def excerpts(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
