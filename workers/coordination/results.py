@@ -1,6 +1,6 @@
 """Result backends on Redis that store a result in one round trip; Celery's own read the earlier result first.
 
-A result that says success stays, as celery has it: a task that was lost and runs again does not change the answer.
+As in Celery, the result of a success is not replaced: a task that was lost and runs again does not change the answer.
 """
 
 import math
@@ -26,7 +26,7 @@ class _InOneTrip:
     def _store_result(
         self: Any, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any
     ) -> Any:
-        """Store a result and tell its listeners, unless the task succeeded before."""
+        """Store and publish a result, unless the task succeeded before."""
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         seconds = math.ceil(self.failure_expires if state == FAILURE else self.expires)
         stored = self.encode(meta | {"task_id": task_id})
