@@ -19,6 +19,8 @@ def app(redis_url: str) -> Iterator[Celery]:
         app.loader.override_backends = results.BACKENDS
         app.conf.update(configuration(redis_url))
         yield app
+        app.backend.result_consumer.stop()
+        app.backend.client.connection_pool.disconnect()
 
 
 def stored(app: Celery, task_id: str) -> dict[str, Any]:
