@@ -27,7 +27,7 @@ ACROSS_TENANTS = {
     "relations.RELATION": "the same",
     "visible.VISIBLE": "the same",
     "limits.HELD_BY_NAMESPACE": "lists for the operator the namespaces in which facts wait for a decision",
-    "facts.SIZES": "reads the sizes of the tables and their number of facts",
+    "facts.COUNTED": "counts the facts of all namespaces, for the mean size of one",
     "facts.NEXT_UNESTIMATED": "finds the tenant whose facts are estimated next",
     "vectors.PENDING": "one task embeds the pending facts of all tenants; rows have the namespace",
     "vectors.COUNT_PENDING": "counts the facts left to that task",

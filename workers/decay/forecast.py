@@ -130,7 +130,7 @@ def forecast(
             return ahead
         every = tenant.unsettled or bool(given)
         context, own = with_settings(context, tenant.settings, given) if given else (context, tenant.settings)
-        rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(db))
+        rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(context.database_url))
         for rows in due.due_by(db, tenant.id, ahead[-1].at, BATCH, every=every):
             due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
             _forecast_batch(rows, due_at, ahead, rules, sizes, shown)
@@ -187,7 +187,7 @@ def _limit(
     """Decide on each day which facts end: requested endings, and the least valuable ones within the forget limit."""
     live, spent = tallies.live(db, tenant.id), limits.recently_ended(db, tenant.id, now)
     passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.configured(context), list[Ended]()
-    crowd = _over_capacity(db, tenant, now)
+    crowd = _over_capacity(db, context.database_url, tenant, now)
     for day in ahead:
         day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
         left = remaining(own, live, spent, day.at.timestamp())
@@ -271,8 +271,8 @@ class OverCapacity:
         return chosen
 
 
-def _over_capacity(db: Connection, tenant: Namespace, now: datetime) -> OverCapacity:
-    left, may = capacity.allowed(db, tenant.id, now).get(tenant.id, (0, 0))
+def _over_capacity(db: Connection, url: str, tenant: Namespace, now: datetime) -> OverCapacity:
+    left, may = capacity.allowed(db, url, tenant.id, now).get(tenant.id, (0, 0))
     return OverCapacity(capacity.least(db, tenant.id, left - may, now) if left > may else [], may)
 
 

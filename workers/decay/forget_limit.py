@@ -207,7 +207,7 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
     A dry run only counts, for all namespaces at once.
     """
     now, most, gone = part.planned_for, context.settings.decay_batch, 0
-    for tenant, excess in capacity.over(db, part.namespace, now).items():
+    for tenant, excess in capacity.over(db, context.database_url, part.namespace, now).items():
         if part.dry_run:
             gone += len(capacity.least(db, tenant, _room(db, tenant, excess, part), now))
             continue

@@ -100,7 +100,7 @@ def _new_parts(
     taken = due.segments(db, now, work=work, with_held=with_held, namespace=tenant)
     if work != "decay":
         return _split(taken, context, 1.0)
-    crowded = [NewPart(runs.CROWDED, 0, 1)] if capacity.over(db, tenant, now) else []
+    crowded = [NewPart(runs.CROWDED, 0, 1)] if capacity.over(db, context.database_url, tenant, now) else []
     return _split(taken, context, context.settings.decay_ratio) + crowded
 
 

@@ -36,18 +36,19 @@ OVER = """
 """
 
 
-def over(db: Connection, namespace: int | None, now: datetime) -> dict[int, int]:
+def over(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, int]:
     """Return the number of facts over capacity by namespace, for one namespace or all."""
-    return {tenant: left - may for tenant, (left, may) in allowed(db, namespace, now).items() if left > may}
+    return {tenant: left - may for tenant, (left, may) in allowed(db, url, namespace, now).items() if left > may}
 
 
-def allowed(db: Connection, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
+def allowed(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
     """Return (facts that have not ended, capacity) by namespace, for one namespace or all.
 
-    A capacity in bytes is converted with an estimate: the average row of the database and the namespace's vectors.
+    A capacity in bytes is converted with an estimate: the average row of the database, read at its `url`, and the
+    namespace's vectors.
     """
     capacities = with_capacity(db, namespace)
-    row, dims = facts.sizes(db) if any(size is not None for _, _, size in capacities) else (0.0, 0)
+    row, dims = facts.sizes(url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
     found = {}
     for tenant, most, size in capacities:
         live, vectors = db.execute(HELD, {"namespace": tenant}).fetchone() or (0, 0.0)

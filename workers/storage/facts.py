@@ -10,8 +10,8 @@ from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
 from workers.storage import columns as packed
-from workers.storage import deep
-from workers.storage.connection import Connection, fetch_all
+from workers.storage import deep, namespaces
+from workers.storage.connection import Connection, fetch_all, number, second_reader
 
 
 class Fact(NamedTuple):
@@ -145,13 +145,17 @@ ESTIMATE_AGAIN = """
 """
 
 
-SIZES = """
-    select sum(pg_total_relation_size(oid)) / greatest((
-            select sum(facts) from (select * from tallies union all select * from tally_changes) as counted
-            where not coalesce(starts_with(forgotten_reason, 'deep '), false)
-        ), 1),
-        coalesce((select dims from embedders), 0)
-    from pg_class where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)
+# On Citus the tables of the node that is asked are empty: their rows are on the schema's node.
+BYTES = """
+    select sum(pg_total_relation_size(oid)) from pg_class
+    where oid in ('facts'::regclass, 'activity'::regclass, 'signatures'::regclass)
+"""
+BYTES_ON_CITUS = BYTES.replace("pg_total_relation_size", "citus_total_relation_size")
+
+COUNTED = """
+    select coalesce(sum(facts), 0), coalesce((select dims from embedders), 0)
+    from (select * from tallies union all select * from tally_changes) as counted
+    where not coalesce(starts_with(forgotten_reason, 'deep '), false)
 """
 
 
@@ -269,10 +273,15 @@ def estimate_again(
     db.execute(ESTIMATE_AGAIN, given)
 
 
-def sizes(db: Connection) -> tuple[float, int]:
-    """Return the average bytes of a fact without its vector, and the dimensions of a full vector."""
-    row = db.execute(SIZES).fetchone()
-    return (float(row[0]), int(row[1])) if row else (0.0, 0)
+def sizes(url: str) -> tuple[float, int]:
+    """Return the average bytes of a fact without its vector, and the dimensions of a full vector.
+
+    They are read on a connection of their own, as Citus refuses sizes to a transaction that has written.
+    """
+    with second_reader(url) as db:
+        size = number(db, BYTES_ON_CITUS if namespaces.is_on_citus(db) else BYTES)
+        count, dims = db.execute(COUNTED).fetchone() or (0, 0)
+    return size / max(int(count), 1), int(dims)
 
 
 def excerpts(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
