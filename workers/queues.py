@@ -45,6 +45,7 @@ INTERNAL = {
     "memory.sweep_outbox": MAINTENANCE,
     "memory.slice": STORE,
     "memory.touch": STORE,
+    "memory.record_touches": STORE,
     "memory.regenerate": STORE,
     "decay.apply": MAINTENANCE,
 }

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.acceptance
 
 OWN_AFFAIRS = {
     "memory.touch": "follows a recall",
+    "memory.record_touches": "follows recalls",
     "memory.regenerate": "follows a touch",
     "memory.embed_pending": "upkeep, by beat",
     "memory.lexemes": "upkeep, by beat",

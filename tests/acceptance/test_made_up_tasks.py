@@ -58,6 +58,7 @@ ASKED: dict[str, dict[str, Any]] = {
                               "documents": True, "explain": True, "touch": True, "deep": False,
                               "namespaces": [NAME]} | FILTERS,
     "memory.touch": {"ids": [ONE], "namespace": NAME, "at": AT, "question": 7, "deep": False},
+    "memory.record_touches": {"namespace": NAME},
     "memory.reinforce": HERE | {"id": ONE, "boost": 0.2},
     "memory.used": HERE | {"ids": [ONE]},
     "memory.regenerate": {"ids": [ONE], "namespace": NAME, "now": AT},
@@ -221,7 +222,8 @@ PAGED: dict[str, tuple[type[Any], dict[str, Any]]] = {
 REFUSALS = ("InvalidInputError", "NotFoundError")
 SILENT = (
     "memory.read_folder", "memory.read_folders",
-    "memory.slice", "memory.touch", "memory.regenerate", "memory.autolink", "memory.extract", "memory.consolidate_all",
+    "memory.slice", "memory.touch", "memory.record_touches", "memory.regenerate", "memory.autolink", "memory.extract",
+    "memory.consolidate_all",
     "memory.analyze", "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip

@@ -17,7 +17,8 @@ from live_system import LiveSystem, eventually
 from api import transport
 from api.client import Client
 from api.up import servers
-from workers.coordination import outbox, signals
+from workers.coordination import outbox, signals, touches
+from workers.coordination.touches import Waiting
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import EbbError, InvalidInputError, UnavailableError
 
@@ -104,11 +105,11 @@ def test_of_a_few_facts_those_that_hardly_match_are_shown_and_not_strengthened(
     live: LiveSystem, client: Client
 ) -> None:
     ids = [one["id"] for one in client.store_many([{"text": text} for text in FEW])["results"]]
-    before, touches = live.state(), live.settle().get("memory.touch", 0)
+    before, touches = live.state(), live.settle().get("memory.record_touches", 0)
     guess = "Where does she live?"
     assert {one["id"] for one in client.recall(guess)["results"]} >= {ids[0]}
     assert {one["id"] for one in client.context(guess)["facts"]} >= {ids[0]}
-    assert live.settle().get("memory.touch", 0) == touches
+    assert live.settle().get("memory.record_touches", 0) == touches
     assert live.state() == before
     assert client.recall("What is the cat called?")["results"][0]["id"] == ids[1]
     eventually(lambda: recalls(live, ids[1]) == 1, "the recall is counted")
@@ -117,20 +118,20 @@ def test_of_a_few_facts_those_that_hardly_match_are_shown_and_not_strengthened(
 
 def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:
     client.store("The spare key hangs behind the clock.")
-    before, touches = live.state(), live.settle().get("memory.touch", 0)
+    before, touches = live.state(), live.settle().get("memory.record_touches", 0)
     assert client.recall("Where is the spare key?", touch=False)["results"]
     assert client.recall("Where is the spare key?", as_of=ago(-1))["results"]
-    assert live.settle().get("memory.touch", 0) == touches
+    assert live.settle().get("memory.record_touches", 0) == touches
     assert live.state() == before
 
 
 def test_a_lookup_is_recorded_afterwards_unless_it_is_dry(live: LiveSystem, client: Client) -> None:
     stored = client.store("OAuth for the API", entity="Home Assistant", key="login", last_seen_at=ago(3))
-    before, touches = live.state(), live.settle().get("memory.touch", 0)
+    before, touches = live.state(), live.settle().get("memory.record_touches", 0)
     assert client.lookup("home assistant", "Login", touch=False)["results"]
     assert client.lookup("home assistant", as_of=ago(-1))["results"]
     assert client.lookup("unknown")["results"] == []
-    assert live.settle().get("memory.touch", 0) == touches
+    assert live.settle().get("memory.record_touches", 0) == touches
     assert live.state() == before
     (found,) = client.lookup("home assistant", tag="API")["results"]
     assert (found["id"], found["confidence"], found["tags"]) == (stored["id"], 1.0, ["auth", "api", "homeassistant"])
@@ -681,3 +682,53 @@ def test_errors_are_one_family(client: Client) -> None:
     with pytest.raises(EbbError):
         client.recall("")
     assert client.recall("meadow")["results"] == []
+
+
+def waiting(*ids: str) -> Waiting:
+    return Waiting(str(uuid4()), list(ids), datetime.now(UTC).isoformat(), None)
+
+
+def test_touches_that_wait_are_recorded_by_one_task(live: LiveSystem, client: Client, namespace: str) -> None:
+    ids = [client.store(text)["id"] for text in FEW]
+    live.settle()
+    shown = [waiting(*ids), *(waiting(ids[0]) for _ in range(9))]
+    for one in [*shown, *shown]:
+        touches.add(live.own_keys, namespace, one)
+    live.send("memory.record_touches", {"namespace": namespace}, str(uuid4()))
+    live.settle()
+    assert [recalls(live, id_) for id_ in ids] == [10, *[1] * (len(ids) - 1)]
+    assert touches.oldest(live.own_keys, namespace) == []
+
+
+def test_more_touches_than_one_transaction_should_record_are_recorded_by_several(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    id_ = client.store("The spare key hangs behind the clock.")["id"]
+    live.settle()
+    for _ in range(2 * touches.MOST + 1):
+        touches.add(live.own_keys, namespace, waiting(id_))
+    live.send("memory.record_touches", {"namespace": namespace}, str(uuid4()))
+    eventually(lambda: recalls(live, id_) == 2 * touches.MOST + 1, "all are counted")
+
+
+def test_touches_whose_task_was_lost_are_recorded_after_a_while(
+    live: LiveSystem, client: Client, namespace: str
+) -> None:
+    id_ = client.store("The spare key hangs behind the clock.")["id"]
+    live.settle()
+    assert touches.add(live.own_keys, namespace, waiting(id_))
+    live.own_keys.zincrby(touches.SENT, -touches.LOST_SECONDS, namespace)
+    eventually(lambda: recalls(live, id_) == 1, "a worker sends the task again")
+
+
+def test_each_of_many_recalls_at_once_is_counted(live: LiveSystem, client: Client, namespace: str) -> None:
+    id_ = client.store("The spare key hangs behind the clock.")["id"]
+
+    def recalling(number: int) -> None:
+        with live.client(namespace) as own:
+            for place in range(5):
+                assert own.recall(f"Where is the spare key? {number} {place}")["results"]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(recalling, range(8)))
+    eventually(lambda: recalls(live, id_) == 40, "all are counted")

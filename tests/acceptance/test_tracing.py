@@ -151,9 +151,11 @@ def test_a_task_sent_by_name_and_what_it_sends_are_in_the_callers_trace(
 
     with traced.client(namespace) as client:
         client.store(SECRET)
-    _, spans = traced_as(collector, tracer, recall, ("ebb-worker", "memory.touch"), ("ebb-worker", "memory.recall"))
+    _, spans = traced_as(
+        collector, tracer, recall, ("ebb-worker", "memory.record_touches"), ("ebb-worker", "memory.recall")
+    )
     (task,) = named(spans, "ebb-worker", "memory.recall")
-    (touch,) = named(spans, "ebb-worker", "memory.touch")
+    (touch,) = named(spans, "ebb-worker", "memory.record_touches")
     assert touch.parent_span_id == task.span_id
 
 

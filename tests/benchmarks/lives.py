@@ -181,7 +181,7 @@ def _counting(answers: Answers, context: Context, size: Size) -> None:
     def touched() -> float:
         number = next(numbers)
         some = [ids[(number * TOUCHED + i) % len(ids)] for i in range(TOUCHED)]
-        return seconds(lambda: touch.touch(context, data.namespace(OURS - 1), some, _minute(number)))
+        return seconds(lambda: touch.touch(context, data.namespace(OURS - 1), [touch.Shown(some, _minute(number))]))
 
     def stored() -> float:
         number = next(numbers)

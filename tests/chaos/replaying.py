@@ -32,6 +32,7 @@ from workers.decay import consolidate, janitor, passes
 from workers.documents import files, items
 from workers.errors import InvalidInputError
 from workers.memory import forget, namespace_settings, pin, restore, store, supersede, touch
+from workers.memory.touch import Shown
 from workers.validation.facts import new_fact
 
 
@@ -42,7 +43,7 @@ def replay(context: Context, cell: Cell, step: Step) -> None:
     """
     with suppress(InvalidInputError):
         if step.task == LOOKUP:
-            touch.touch(context, cell.namespace, [UUID(id_) for id_ in cell.ids], _instant(step))
+            touch.touch(context, cell.namespace, [Shown([UUID(id_) for id_ in cell.ids], _instant(step))])
         else:
             VERBS[step.task](context, step)
 
@@ -64,7 +65,8 @@ def _store_many(context: Context, step: Step) -> None:
 def _touch(context: Context, step: Step) -> None:
     name, ids, at = step.arguments["namespace"], _ids(step), _instant(step, "at")
     revived = restore.revive(context, name, ids, at)[0] if step.arguments.get("deep") else []
-    touch.touch(context, name, [id_ for id_ in ids if id_ not in revived], at, UUID(step.task_id))
+    rest = [id_ for id_ in ids if id_ not in revived]
+    touch.touch(context, name, [Shown(rest, at, UUID(step.task_id))])
 
 
 def _reinforce(context: Context, step: Step) -> None:

@@ -27,7 +27,7 @@ from api.up import servers
 from api.up.processes import launched
 from tests.chaos import launch
 from workers.context import Context
-from workers.coordination import bulk, outbox
+from workers.coordination import bulk, outbox, touches
 from workers.coordination.redis import own_keys
 from workers.memory.embed import check_embedder
 from workers.queues import configuration, length_of
@@ -288,7 +288,11 @@ class System:
         """Return the numbers of waiting messages, unacknowledged deliveries and accepted writes."""
         with redis.Redis.from_url(self.redis_url) as keys, own_keys(self.redis_url) as own:
             queues = {queue: length_of(keys, queue) for queue in launch.QUEUES}
-            kept = {"outbox": outbox.size(own), "bulk lane": bulk.waiting(own)["batches"]}
+            kept = {
+                "outbox": outbox.size(own),
+                "bulk lane": bulk.waiting(own)["batches"],
+                "touches": int(own.zcard(touches.SENT)),
+            }
             return queues | {"unacknowledged": int(keys.hlen("unacked"))} | kept
 
     def lost_children(self) -> dict[str, int]:

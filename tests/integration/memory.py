@@ -29,7 +29,7 @@ from workers.errors import InvalidInputError
 from workers.memory import embed, facts, forget, history, namespace_settings, pin, recall, restore, store, touch
 from workers.memory.add import Stored
 from workers.memory.recall import Recalled
-from workers.memory.touch import Reinforced, Touched
+from workers.memory.touch import Reinforced, Shown, Touched
 from workers.settings import Settings
 from workers.storage.connection import transaction
 from workers.storage.tombstones import Cursor, Selection
@@ -140,7 +140,7 @@ class Memory:
 
     def touch(self, *ids: UUID, at: float, namespace: str = "default", use: UUID | None = None) -> Touched:
         """Touch facts as a recall does."""
-        return touch.touch(self.context, namespace, ids, day(at), use)
+        return touch.touch(self.context, namespace, [Shown(ids, day(at), use or uuid4())])
 
     def reinforce(self, id_: UUID, *, at: float, boost: float = 0.2, use: UUID | None = None) -> Reinforced | None:
         """Reinforce a fact."""

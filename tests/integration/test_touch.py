@@ -1,6 +1,7 @@
 """Touches: strength, expiry and counters change once for each use, and never decrease."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from random import Random
@@ -16,6 +17,7 @@ from memory import Memory, day
 from workers.core.lifetime import LIFETIMES
 from workers.errors import NotFoundError
 from workers.memory import history, touch
+from workers.memory.touch import Shown
 
 REFRESHED = {"stable": 90, "active": 14, "durable": 90, "normal": 14}
 bounded = examples(15)
@@ -179,7 +181,7 @@ def test_touches_that_arrive_again_count_once_at_every_microsecond(
     instants = [(day(0) + timedelta(microseconds=number), uuid4()) for number in sorted(microseconds)]
     id_ = memory.add(f"Tea {uuid4()}.", strength=0.35)
     for instant, use in [*instants, instants[again % len(instants)]]:
-        touch.touch(memory.context, "default", [id_], instant, use)
+        touch.touch(memory.context, "default", [Shown([id_], instant, use)])
     assert memory.row(id_)["recall_count"] == len(instants)
     assert memory.row(id_)["last_accessed_at"] == instants[-1][0]
 
@@ -392,7 +394,7 @@ def test_a_question_strengthens_a_fact_once_in_a_cool_down_and_others_do_too(mem
     minute = 1 / 1440
 
     def touched(question: int, minutes: float) -> list[UUID]:
-        return touch.touch(memory.context, "default", [fact], day(minutes * minute), question=question).changed
+        return touch.touch(memory.context, "default", [Shown([fact], day(minutes * minute), question=question)]).changed
 
     assert [touched(1, 0), touched(1, 9), touched(2, 9), touched(1, 5)] == [[fact], [], [fact], []]
     assert touched(1, 11) == [fact]
@@ -404,12 +406,50 @@ def test_without_cool_down_each_recall_counts(memory: Memory) -> None:
     fact = memory.add("Mira lives in Leipzig")
     other = memory.having(touch_cooldown=0)
     for _ in range(3):
-        touch.touch(other.context, "default", [fact], day(0), question=1)
+        touch.touch(other.context, "default", [Shown([fact], day(0), question=1)])
     assert memory.value("select recall_count from activity") == 3
 
 
 def test_a_fact_that_faded_is_regenerated_even_if_the_question_is_repeated(memory: Memory) -> None:
     fact = memory.add("Mira lives in Leipzig")
-    touch.touch(memory.context, "default", [fact], day(0), question=1)
+    touch.touch(memory.context, "default", [Shown([fact], day(0), question=1)])
     memory.rows("update activity set fidelity = 2")
-    assert touch.touch(memory.context, "default", [fact], day(0), question=1).faded == [fact]
+    assert touch.touch(memory.context, "default", [Shown([fact], day(0), question=1)]).faded == [fact]
+
+
+TOGETHER = st.lists(
+    st.tuples(st.integers(0, 40), st.lists(st.integers(0, 3), min_size=1, max_size=4, unique=True), st.integers(0, 3)),
+    min_size=1, max_size=8,
+)  # fmt: skip
+"""Touches: days, places of facts, and questions (0 for none)."""
+
+
+@bounded
+@given(drawn=TOGETHER, order=st.randoms(use_true_random=False), again=st.integers(0, 8))
+def test_touches_recorded_together_are_as_if_each_came_by_itself(
+    memory: Memory, drawn: list[tuple[int, list[int], int]], order: Random, again: int
+) -> None:
+    """Those that are delivered again count once; facts that end in between are left out."""
+    kinds = [{"decay_class": "session"}, {"strength": 0.2}, {"confidence": 0.9}, {}]
+    one, two = ([memory.add(f"Tea {uuid4()}.", **kind) for kind in kinds] for _ in range(2))
+    shown = [(places, day(at), uuid4(), question or None) for at, places, question in drawn]
+    for places, at, use, question in sorted(shown, key=lambda touched: touched[1]):
+        touch.touch(memory.context, "default", [Shown([one[place] for place in places], at, use, question)])
+    together = [Shown([two[place] for place in places], at, use, question) for places, at, use, question in shown]
+    together = [replace(touched, use=uuid5(touched.use, "two")) for touched in together]
+    order.shuffle(together)
+    touch.touch(memory.context, "default", [*together, *together[:again]])
+    touch.touch(memory.context, "default", together)
+    for before, after in zip(one, two, strict=True):
+        assert memory.rows(USED, after) == memory.rows(USED, before)
+
+
+def test_facts_of_one_touch_that_a_pass_forgot_meanwhile_are_revived_at_their_own_instants(memory: Memory) -> None:
+    first, second = (memory.add(text, decay_class="normal") for text in ("Tea at four.", "Cake on Sunday."))
+    ends = memory.row(first)["ends"]
+    memory.decay(ends + 5 * MINUTE)
+    assert memory.ids("tea", at=ends + 6 * MINUTE) == []
+    shown = [Shown([first], day(ends - MINUTE)), Shown([second], day(ends - 2 * MINUTE))]
+    assert {*touch.touch(memory.context, "default", shown).changed} == {first, second}
+    revived = memory.rows("select fact, at from events where what = 'revived' order by at")
+    assert [fact for fact, _ in revived] == [second, first]

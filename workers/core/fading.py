@@ -101,8 +101,11 @@ def select(facts: Anchors, which: Bools | Ints) -> Anchors:
     return Anchors(**{field.name: getattr(facts, field.name)[which] for field in fields(facts)})
 
 
-def fade(facts: Anchors, now: float, rules: FadingRules) -> Faded:
-    """Return the state of facts at `now`; fidelity that was already coarser stays, since only an access restores it."""
+def fade(facts: Anchors, now: Each, rules: FadingRules) -> Faded:
+    """Return the state of facts at `now` (epoch seconds), or each at its own instant.
+
+    Fidelity that was already coarser stays, since only an access restores it.
+    """
     facts = with_pins(facts)
     bends = curve(strength(facts.base, facts.coactivations), facts.coactivations)
     age = np.maximum(now - facts.last_seen_at, 0.0) / DAY
@@ -130,7 +133,7 @@ def have_ended(faded: Faded, now: float) -> Bools:
     return ended
 
 
-def as_written(facts: Anchors, now: float, rules: FadingRules) -> Faded:
+def as_written(facts: Anchors, now: Each, rules: FadingRules) -> Faded:
     """Return the state of facts as just written, due at once where a pass has work to do on them."""
     faded = fade(facts, now, rules)
     behind = (faded.fidelity > facts.fidelity) | (faded.halvings > facts.halvings) | (faded.stale & ~facts.stale)
@@ -216,14 +219,14 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     return np.where(facts.permanent, np.inf, instants)
 
 
-def _staleness(facts: Anchors, now: float, rules: FadingRules) -> tuple[Bools, Floats]:
+def _staleness(facts: Anchors, now: Each, rules: FadingRules) -> tuple[Bools, Floats]:
     """Return which episodes are stale, and when the others will be (infinite if never)."""
     begins = np.where(facts.branch == Branch.PERMANENT, stale_at(facts.silent_since, rules.stale_days), np.inf)
     stale = begins <= now
     return stale, np.where(stale, np.inf, begins)
 
 
-def _halvings(facts: Anchors, now: float) -> tuple[Ints, Floats]:
+def _halvings(facts: Anchors, now: Each) -> tuple[Ints, Floats]:
     """Return the number of halvings by soft decay, and the time of the next one (infinite if none)."""
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     due = soft_decay_halvings(confirmed_at, expires_at, np.minimum(now, expires_at - GUARD))

@@ -237,7 +237,7 @@ def _strengthen(
     keepers = np.zeros(len(rows), dtype=np.bool_)
     keepers[[own[0] for own in members]] = True
     kept, times = rows.only(keepers), np.array([len(group.merge) for group in groups], dtype=np.int64)
-    anchors = confirmed(_best_of(rows.anchors, members, times, now), kept, now, always=True)
+    anchors = confirmed(_best_of(rows.anchors, members, times, now), kept, now.timestamp(), always=True)
     latest = np.array([rows.anchors.expires_at[own].max() for own in members])
     anchors = replace(anchors, expires_at=np.maximum(anchors.expires_at, latest))
     faded = as_written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
@@ -248,7 +248,7 @@ def _strengthen(
 
 def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now: datetime) -> Anchors:
     """Return the anchors of each group's first member, with the highest strength and confidence of the group."""
-    alive = salience(facts, now)
+    alive = salience(facts, now.timestamp())
     strongest = select(facts, np.array([own[int(alive[own].argmax())] for own in members], dtype=np.int64))
     surest = np.array([facts.confidence[own].max() for own in members])
     return replace(

@@ -60,7 +60,7 @@ def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetim
 
 def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:
     """Return a fact, locked, if it was visible at `now`."""
-    found = reach(db, tenant, [id_], now)
+    found = reach(db, tenant, {id_: now})
     for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
         raise overtaken_error(id_, "pinned or unpinned", at, now)
     return found if found.rows.ids else None
@@ -74,7 +74,7 @@ def _write(context: Context, db: Connection, found: Reached, until: float, now: 
     anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
     anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
     faded = fading.as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
-    found.revive(db, tenant, rows.ids, now)
+    found.revive(db, tenant, rows.ids)
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
     activity.pin_until(db, tenant, id_, until, lifetime)
     turns.restart_count(db, rows.namespaces.tolist(), rows.ids)

@@ -256,7 +256,7 @@ def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
     Episodes are as if they had been stored now.
     """
     instant = now.timestamp()
-    anchors = strengthened(rows.anchors, now, QUERY_BOOST, coactivations=0)
+    anchors = strengthened(rows.anchors, instant, QUERY_BOOST, coactivations=0)
     begins = np.maximum(anchors.pinned_until, instant).tolist()
     expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
     anchors = replace(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from ebb.contract.facts import NewFact
 from uuid_utils.compat import uuid7
@@ -27,7 +27,7 @@ from workers.memory.lifetime import Ending, first_lives, lives
 from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within
-from workers.memory.touch import touch_within
+from workers.memory.touch import Shown, touch_within
 from workers.storage import activity, edits, facts, namespaces, occurrences, statements, vectors
 from workers.storage.connection import Connection, writing
 from workers.storage.edits import Classed, Editable
@@ -216,7 +216,7 @@ def _touched(
     if not repeated:
         return []
     restate_within(context, db, tenant, repeated, now)
-    return touch_within(context, db, tenant, repeated, now, use).faded
+    return touch_within(context, db, tenant, [Shown(repeated, now, use or uuid4())]).faded
 
 
 def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | None) -> bool:
@@ -225,7 +225,7 @@ def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | 
     A repeat could undo later edits and consolidations, or a later deletion request if `again` is given.
     """
     undoes = any(fact.again or explicit(fact) for fact in said)
-    return not undoes or use is None or activity.claim_use(db, tenant, uuid5(use, "statement"))
+    return not undoes or use is None or bool(activity.claim_uses(db, tenant, [uuid5(use, "statement")]))
 
 
 def _with_lives(

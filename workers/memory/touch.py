@@ -1,9 +1,10 @@
 """Touch and reinforce: each use of a fact counts once, in any order, and revives a fact that a pass has forgotten."""
 
 import logging
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -11,7 +12,7 @@ from ebb.contract.retention import Use, Used
 
 from workers.context import Context
 from workers.core import lifetime, tiers
-from workers.core.arrays import Bools, Floats
+from workers.core.arrays import Bools, Each, Floats
 from workers.core.confidence import DAY
 from workers.core.fading import Anchors, as_written, select, with_pins
 from workers.core.fidelity import FULL, PENDING
@@ -24,19 +25,26 @@ from workers.storage.connection import Connection, transaction, writing
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The locked facts for which a use counts, and when a pass forgot each since (epoch seconds, -inf if none did).
+    """The locked facts for which a use counts, when each was used, and when a pass forgot each since.
 
-    `asked` has the recent questions of each, packed by `core.repeats`.
+    The latter is in epoch seconds, -inf if none did. `asked` has each one's recent questions, packed by `core.repeats`.
     """
 
     rows: Activity
+    at: list[datetime]
     forgotten_at: Floats
     asked: list[bytes]
 
     def only(self, keep: Bools) -> "Reached":
         """Return the facts where `keep` is true."""
-        asked = [one for one, kept in zip(self.asked, keep, strict=True) if kept]
-        return Reached(self.rows.only(keep), self.forgotten_at[keep], asked)
+        kept = np.flatnonzero(keep).tolist()
+        at, asked = [self.at[place] for place in kept], [self.asked[place] for place in kept]
+        return Reached(self.rows.only(keep), at, self.forgotten_at[keep], asked)
+
+    @property
+    def instants(self) -> Floats:
+        """Return when each was used (epoch seconds)."""
+        return np.array([at.timestamp() for at in self.at], dtype=np.float64)
 
     @property
     def live(self) -> Activity:
@@ -47,29 +55,37 @@ class Reached:
         """Return which facts are live, or with the new `ends_at` would have outlived the pass that forgot them."""
         return ends_at > self.forgotten_at
 
-    def revive(self, db: Connection, tenant: int, kept: Collection[UUID], at: datetime) -> None:
+    def revive(self, db: Connection, tenant: int, kept: Collection[UUID]) -> None:
         """Restore the `kept` facts that are tombstones; the caller writes their activity."""
-        back = [id_ for id_ in self.rows.only(~np.isneginf(self.forgotten_at)).ids if id_ in kept]
-        if back:
-            tombstones.revive(db, tenant, back, at, what="revived")
-            signatures.revive(db, tenant, back)
-            duplicate_pairs.compare_again(db, tenant, back)
-            supersession.find_contradictions(db, tenant, back, at)
+        back: dict[datetime, list[UUID]] = {}
+        for id_, at, forgotten_at in zip(self.rows.ids, self.at, self.forgotten_at.tolist(), strict=True):
+            if forgotten_at > -np.inf and id_ in kept:
+                back.setdefault(at, []).append(id_)
+        for at, ids in back.items():
+            tombstones.revive(db, tenant, ids, at, what="revived")
+            signatures.revive(db, tenant, ids)
+            duplicate_pairs.compare_again(db, tenant, ids)
+            supersession.find_contradictions(db, tenant, ids, at)
 
 
-def reach(db: Connection, tenant: int, ids: Sequence[UUID], at: datetime) -> Reached:
-    """Return the facts for which a use at `at` counts, locked until the commit.
+def reach(db: Connection, tenant: int, uses: Mapping[UUID, datetime]) -> Reached:
+    """Return the facts for which a use counts, locked until the commit; `uses` has the instant of each fact's use.
 
-    These are the facts that were visible at `at`. As a message may be late, they include facts that have ended since,
-    and those that a pass forgot because they had ended, within ten minutes of `at` and if no equal fact is live. Facts
+    These are the facts that were visible then. As a message may be late, they include facts that have ended since, and
+    those that a pass forgot because they had ended, within ten minutes of the use and if no equal fact is live. Facts
     forgotten on request are excluded.
     """
-    locked, visible_then = activity.ask_lock(db, tenant, ids), visible.ask_reached(db, tenant, ids, at)
+    locked, visible_then = activity.ask_lock(db, tenant, list(uses)), visible.ask_reached(db, tenant, uses)
     rows, found = locked(), visible_then()
     rows = rows.among(found)
     instants = (found[id_][0] for id_ in rows.ids)
     forgotten = [-np.inf if instant is None else instant.timestamp() for instant in instants]
-    return Reached(rows, np.array(forgotten, dtype=np.float64), [found[id_][1] for id_ in rows.ids])
+    return Reached(
+        rows,
+        [uses[id_] for id_ in rows.ids],
+        np.array(forgotten, dtype=np.float64),
+        [found[id_][1] for id_ in rows.ids],
+    )
 
 
 log = logging.getLogger(__name__)
@@ -97,22 +113,25 @@ class Reinforced:
     faded: bool
 
 
-def touch(
-    context: Context,
-    namespace: str,
-    ids: Sequence[UUID],
-    at: datetime,
-    use: UUID | None = None,
-    question: int | None = None,
-) -> Touched:
-    """Record that a recall returned these facts at `at`: counters, expiry, strength and last use.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Facts that a recall returned at `at`; `use` is the id of their touch, `question` a key of `core.repeats`."""
 
-    Touches may arrive in any order. Each counts once by its id `use` (deduplicated for a day; without an id each call
-    counts). Timestamps become the latest of all; the strength grows by `QUERY_BOOST` at `at`, or at the last use if it
-    was later. A fact that the same `question`, a key of `core.repeats`, touched within the cool-down is unchanged.
+    ids: Sequence[UUID]
+    at: datetime
+    use: UUID = field(default_factory=uuid4)
+    question: int | None = None
+
+
+def touch(context: Context, namespace: str, shown: Sequence[Shown]) -> Touched:
+    """Record that recalls returned these facts: counters, expiry, strength and last use.
+
+    Touches may arrive in any order. Each counts once by its id (deduplicated for a day). Timestamps become the latest
+    of all; the strength grows by `QUERY_BOOST` at the recall, or at the last use if it was later. A fact that the same
+    question touched within the cool-down is unchanged.
     """
     with writing(context.database_url) as db:
-        return touch_within(context, db, namespaces.id_of(db, namespace), ids, at, use, question)
+        return touch_within(context, db, namespaces.id_of(db, namespace), shown)
 
 
 def reinforce(
@@ -124,17 +143,17 @@ def reinforce(
     """
     with writing(context.database_url) as db:
         tenant = namespaces.id_of(db, namespace)
-        found = reach(db, tenant, [id_], at)
+        found = reach(db, tenant, {id_: at})
         if not found.rows.ids:
             return None
         rows = found.live
-        if activity.claim_use(db, tenant, use or uuid4()):
-            anchors = strengthened(found.rows.anchors, at, boost, coactivations=0)
-            rows = _confirm(context, db, tenant, found, anchors, at)
+        if activity.claim_uses(db, tenant, [use or uuid4()]):
+            anchors = strengthened(found.rows.anchors, found.instants, boost, coactivations=0)
+            rows = _confirm(context, db, tenant, found, anchors)
             events.add_use(db, tenant, rows.ids, at, "reinforced", {"boost": boost})
             log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
         anchors = activity.read(db, tenant, rows.ids).anchors
-        return Reinforced(float(salience(anchors, at)[0]), bool(_faded(anchors)[0])) if rows.ids else None
+        return Reinforced(float(salience(anchors, at.timestamp())[0]), bool(_faded(anchors)[0])) if rows.ids else None
 
 
 def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) -> tuple[Used, list[UUID]]:
@@ -144,57 +163,81 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
     """
     with writing(context.database_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
-        found = reach(db, tenant, asked.ids, at)
+        found = reach(db, tenant, dict.fromkeys(asked.ids, at))
         if not found.rows.ids:
             return Used(used=[], unknown=asked.ids), []
         rows = found.live
-        if activity.claim_use(db, tenant, use or uuid4()):
-            anchors = strengthened(found.rows.anchors, at, QUERY_BOOST, coactivations=1)
-            rows = _confirm(context, db, tenant, found, anchors, at)
+        if activity.claim_uses(db, tenant, [use or uuid4()]):
+            anchors = strengthened(found.rows.anchors, found.instants, QUERY_BOOST, coactivations=1)
+            rows = _confirm(context, db, tenant, found, anchors)
             events.add_use(db, tenant, rows.ids, at, "used", {})
     there, ids = set(rows.ids), dict.fromkeys(asked.ids)
     answer = Used(used=[id_ for id_ in ids if id_ in there], unknown=[id_ for id_ in ids if id_ not in there])
     return answer, rows.only(_faded(rows.anchors)).ids
 
 
-def _confirm(context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, at: datetime) -> Activity:
+def _confirm(context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors) -> Activity:
     """Write anchors as confirmed, and count that; return the facts that are live or revived by it."""
-    rows = _write(context, db, tenant, found, confirmed(anchors, found.rows, at, always=True), at, recalls=0)
+    anchors = confirmed(anchors, found.rows, found.instants, always=True)
+    rows = _write(context, db, tenant, found, anchors, recalls=0)
     activity.confirm(db, tenant, rows.ids, [1] * len(rows))
     return rows
 
 
-def touch_within(
-    context: Context,
-    db: Connection,
-    tenant: int,
-    ids: Sequence[UUID],
-    at: datetime,
-    use: UUID | None = None,
-    question: int | None = None,
-) -> Touched:
+def touch_within(context: Context, db: Connection, tenant: int, shown: Sequence[Shown]) -> Touched:
     """Touch facts as `touch` does, in an open transaction."""
-    every = reach(db, tenant, ids, at)
-    found = every if question is None else _first(context, every, question, at)
-    if not found.rows.ids or not activity.claim_use(db, tenant, use or uuid4()):
-        return Touched([], every.live.only(_faded(every.live.anchors)).ids)
+    groups = list(_without_common_facts(shown))
+    if len(groups) > 1:  # in one order, so that two transactions do not wait for each other
+        activity.ask_lock(db, tenant, [id_ for one in shown for id_ in one.ids])
+    changed, faded = dict[UUID, None](), dict[UUID, None]()
+    for group in groups:
+        done = _touch_once(context, db, tenant, group)
+        changed |= dict.fromkeys(done.changed)
+        faded |= dict.fromkeys(done.faded)
+    return Touched([*changed], [*faded])
+
+
+def _without_common_facts(shown: Sequence[Shown]) -> Iterator[list[Shown]]:
+    """Yield touches in groups in which no fact has two; those of one fact keep the order of their instants."""
+    groups: list[list[Shown]] = []
+    after: dict[UUID, int] = {}
+    for one in sorted(shown, key=attrgetter("at")):
+        place = max((after.get(id_, 0) for id_ in one.ids), default=0)
+        if place == len(groups):
+            groups.append([])
+        groups[place].append(one)
+        after |= dict.fromkeys(one.ids, place + 1)
+    yield from groups
+
+
+def _touch_once(context: Context, db: Connection, tenant: int, shown: Sequence[Shown]) -> Touched:
+    """Record touches that have no fact in common."""
+    of = {id_: one for one in shown for id_ in one.ids}
+    every = reach(db, tenant, {id_: one.at for id_, one in of.items()})
+    faded = every.live.only(_faded(every.live.anchors)).ids
+    found = _first(context, every, of)
+    claimed = activity.claim_uses(db, tenant, {of[id_].use for id_ in found.rows.ids})
+    found = found.only(np.array([of[id_].use in claimed for id_ in found.rows.ids], dtype=np.bool_))
+    if not found.rows.ids:
+        return Touched([], faded)
     anchors = found.rows.anchors
     if context.settings.decay_reinforce_on_query:
-        anchors = strengthened(anchors, at, QUERY_BOOST, coactivations=1)
+        anchors = strengthened(anchors, found.instants, QUERY_BOOST, coactivations=1)
     elif context.settings.regeneration_enabled:
-        anchors = _seen_again(anchors, at)
-    anchors = confirmed(anchors, found.rows, at, always=False)
-    touched = _write(context, db, tenant, found, anchors, at, recalls=1)
-    return Touched(touched.ids, touched.only(_faded(touched.anchors)).ids)
+        anchors = _seen_again(anchors, found.instants)
+    anchors = confirmed(anchors, found.rows, found.instants, always=False)
+    touched = _write(context, db, tenant, found, anchors, recalls=1)
+    return Touched(touched.ids, [*faded, *touched.only(_faded(touched.anchors)).ids])
 
 
-def _first(context: Context, found: Reached, question: int, at: datetime) -> Reached:
-    """Return the facts that a question did not touch within the cool-down, with the question added to `asked`."""
-    seconds, instant = context.settings.touch_cooldown, at.timestamp()
-    found = found.only(
-        np.array([not is_repeat(one, question, instant, seconds) for one in found.asked], dtype=np.bool_)
-    )
-    return replace(found, asked=[with_question(one, question, instant, seconds) for one in found.asked])
+def _first(context: Context, found: Reached, of: Mapping[UUID, Shown]) -> Reached:
+    """Return the facts that their question did not touch within the cool-down, with the question added to `asked`."""
+    seconds, keep, asked = context.settings.touch_cooldown, list[bool](), list[bytes]()
+    for id_, at, before in zip(found.rows.ids, found.instants.tolist(), found.asked, strict=True):
+        question = of[id_].question
+        keep.append(question is None or not is_repeat(before, question, at, seconds))
+        asked.append(before if question is None else with_question(before, question, at, seconds))
+    return replace(found, asked=asked).only(np.array(keep, dtype=np.bool_))
 
 
 def drop_old_uses(context: Context) -> int:
@@ -208,8 +251,8 @@ def _faded(anchors: Anchors) -> Bools:
     return less
 
 
-def _seen_again(anchors: Anchors, at: datetime) -> Anchors:
-    """Return anchors where the decay of faded facts restarts at `at`, without more strength.
+def _seen_again(anchors: Anchors, at: Each) -> Anchors:
+    """Return anchors where the decay of faded facts restarts at `at` (epoch seconds), without more strength.
 
     Else the next pass would reduce their regenerated vectors again.
     """
@@ -218,55 +261,51 @@ def _seen_again(anchors: Anchors, at: datetime) -> Anchors:
     return replace(anchors, base=base, last_seen_at=np.where(faded, renewed.last_seen_at, anchors.last_seen_at))
 
 
-def salience(anchors: Anchors, at: datetime) -> Floats:
-    """Return the salience of facts at an instant."""
+def salience(anchors: Anchors, at: Each) -> Floats:
+    """Return the salience of facts at an instant (epoch seconds), or each at its own."""
     strength = tiers.strength(anchors.base, anchors.coactivations)
-    age_days = (at.timestamp() - with_pins(anchors).last_seen_at) / DAY
+    age_days = (at - with_pins(anchors).last_seen_at) / DAY
     return strength * tiers.retention(tiers.curve(strength, anchors.coactivations), age_days)
 
 
-def strengthened(anchors: Anchors, at: datetime, boost: float, coactivations: int) -> Anchors:
-    """Return anchors whose strength is the salience at `at` plus `boost`, at most 1, from the last use on.
+def strengthened(anchors: Anchors, at: Each, boost: float, coactivations: int) -> Anchors:
+    """Return anchors whose strength is the salience at `at` (epoch seconds) plus `boost`, at most 1, from the last use.
 
     The last use is `at` or a later one. The base is set so that the strength is exact: the source's 0.35 becomes 0.85,
     however often the fact was recalled before.
     """
     wanted = np.minimum(salience(anchors, at) + boost, 1.0)
     times = np.minimum(anchors.coactivations + coactivations, MOST_COUNTED)
-    seen = np.maximum(anchors.last_seen_at, at.timestamp())
+    seen = np.maximum(anchors.last_seen_at, at)
     return replace(anchors, base=tiers.base_for(wanted, times), coactivations=times, last_seen_at=seen)
 
 
-def confirmed(anchors: Anchors, rows: Activity, at: datetime, *, always: bool) -> Anchors:
-    """Return anchors confirmed at `at` where the decay class is refreshed by use, or `always`.
+def confirmed(anchors: Anchors, rows: Activity, at: Each, *, always: bool) -> Anchors:
+    """Return anchors confirmed at `at` (epoch seconds) where the decay class is refreshed by use, or `always`.
 
     The lifetime of a pinned fact starts at the end of its pin. A confirmation undoes soft decay.
     """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
-    instant = at.timestamp()
-    refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < instant)
-    renewed = refreshed | (always & (anchors.confirmed_at < instant))
-    begins = np.maximum(anchors.pinned_until, instant).tolist()
+    refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < at)
+    renewed = refreshed | (always & (anchors.confirmed_at < at))
+    begins = np.maximum(anchors.pinned_until, at).tolist()
     expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
     return replace(
         anchors,
-        confirmed_at=np.where(renewed, instant, anchors.confirmed_at),
+        confirmed_at=np.where(renewed, at, anchors.confirmed_at),
         halvings=np.where(renewed, 0, anchors.halvings),
         expires_at=np.where(refreshed, np.array(expires, dtype=np.float64), anchors.expires_at),
     )
 
 
-def _write(
-    context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, at: datetime, recalls: int
-) -> Activity:
+def _write(context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors, recalls: int) -> Activity:
     """Write the new anchors of facts that are live or revived by them; return these facts with their old anchors."""
-    instant = at.timestamp()
-    anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, instant))
-    faded = as_written(anchors, instant, rules_for(context, db, found.rows.namespaces))
+    anchors = replace(anchors, silent_since=np.maximum(anchors.silent_since, found.instants))
+    faded = as_written(anchors, found.instants, rules_for(context, db, found.rows.namespaces))
     keep = found.prolonged(faded.ends_at)
-    rows = found.rows.only(keep)
-    if rows.ids:
-        found.revive(db, tenant, set(rows.ids), at)
-        counts = np.full(len(rows), recalls, dtype=np.int64)
-        activity.write_used(db, rows, select(anchors, keep), faded.only(keep), counts, at, found.only(keep).asked)
-    return rows
+    kept = found.only(keep)
+    if kept.rows.ids:
+        found.revive(db, tenant, set(kept.rows.ids))
+        counts = np.full(len(kept.rows), recalls, dtype=np.int64)
+        activity.write_used(db, kept.rows, select(anchors, keep), faded.only(keep), counts, kept.at, kept.asked)
+    return kept.rows

@@ -100,10 +100,10 @@ WRITE_USED = """
         last_seen_at = to_timestamp(new.last_seen_at), last_confirmed_at = to_timestamp(new.confirmed_at),
         expires_at = to_timestamp(new.expires_at), confidence = new.confidence, halvings = new.halvings,
         recall_count = least(recall_count::bigint + new.recalls, 2147483647),
-        last_accessed_at = case when new.recalls > 0 then greatest(last_accessed_at, %(now)s) else last_accessed_at end,
+        last_accessed_at = case when new.recalls > 0 then greatest(last_accessed_at, new.at) else last_accessed_at end,
         tier = new.tier, fidelity = new.fidelity, ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at), stale = new.stale, retired = false,
-        held = held and to_timestamp(new.ends_at) <= %(now)s,
+        held = held and to_timestamp(new.ends_at) <= new.at,
         spells = case when new.spell = '' then spells
             else substring(new.spell || coalesce(spells, '') for %(longest)s) end,
         asked = coalesce(new.asked, activity.asked)
@@ -111,9 +111,9 @@ WRITE_USED = """
         %(last_seen_at)b::float8[], %(confidence)b::float8[], %(confirmed_at)b::float8[], %(expires_at)b::float8[],
         %(halvings)b::int[], %(tier)b::int[], %(fidelity)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[],
         %(stale)b::bool[], %(recalls)b::int[], %(spells)b::bytea[],
-        %(asked)b::bytea[])
+        %(asked)b::bytea[], %(at)b::timestamptz[])
         as new (namespace, fact, base, coactivations, last_seen_at, confidence, confirmed_at, expires_at, halvings,
-            tier, fidelity, ends_at, due_at, stale, recalls, spell, asked)
+            tier, fidelity, ends_at, due_at, stale, recalls, spell, asked, at)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -289,10 +289,10 @@ def write_used(
     anchors: Anchors,
     faded: Faded,
     recalls: Ints,
-    now: datetime,
+    at: datetime | Sequence[datetime],
     asked: Sequence[bytes] = (),
 ) -> None:
-    """Write new anchors after a touch or reinforcement, and add the previous ones to the decay intervals.
+    """Write new anchors after uses at `at`, or each at its own instant, and add the previous ones to the intervals.
 
     `recalls` is added to each fact's counter; `asked` has each fact's packed recent questions, if they change.
     """
@@ -304,7 +304,7 @@ def write_used(
         "spells": decay_intervals.over(rows.anchors, anchors),
         "longest": decay_intervals.LONGEST,
         "asked": [*asked] if asked else [None] * len(rows),
-        "now": now,
+        "at": [at] * len(rows) if isinstance(at, datetime) else list(at),
     }
     db.execute(WRITE_USED, given)
 
@@ -409,8 +409,10 @@ def pin_until(db: Connection, namespace: int, fact: UUID, until: float, lifetime
 
 
 # A concurrent second delivery waits here until the first one commits or rolls back.
-CLAIM_USE = """
-    insert into uses (namespace, id) values (%(namespace)s, %(id)s)
+CLAIM_USES = """
+    insert into uses (namespace, id)
+    select %(namespace)s, id from unnest(%(ids)b::uuid[]) as given (id)
+    order by id
     on conflict do nothing
     returning id
 """
@@ -421,9 +423,11 @@ DROP_OLD_USES = """
 """
 
 
-def claim_use(db: Connection, namespace: int, id_: UUID) -> bool:
-    """Record the id of a use for deduplication; return false if it was recorded within the last day."""
-    return db.execute(CLAIM_USE, {"namespace": namespace, "id": id_}).fetchone() is not None
+def claim_uses(db: Connection, namespace: int, ids: Collection[UUID]) -> set[UUID]:
+    """Record the ids of uses for deduplication; return those that were not recorded within the last day."""
+    if not ids:
+        return set()
+    return {id_ for (id_,) in db.execute(CLAIM_USES, {"namespace": namespace, "ids": columns.uuids(list(ids))})}
 
 
 def drop_old_uses(db: Connection) -> int:

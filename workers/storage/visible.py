@@ -1,12 +1,13 @@
 """Visible facts: those that reads return at an instant."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from workers.core.fading import REASONS
+from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
@@ -51,13 +52,19 @@ LATE = "10 minutes"
 # A use counts if the fact was live when it was used: no pass has forgotten it yet, or one did a little later because it
 # had ended, and no equal fact was stored since.
 REACHED = """
+    with instants as materialized (
+        select at, outlook_of(%(namespace)s, at) as outlook from unnest(%(instants)b::timestamptz[]) as given (at)
+    )
     select id, forgotten_at, coalesce(asked, '') as asked
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    cross join lateral (select (%(at)b::timestamptz[])[array_position(%(ids)b::uuid[], id)] as at) as used
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and superseded_at is null
-        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(at)s)), %(at)s)
+        and not has_ended(
+            row(activity.*)::activity, (select outlook from instants where instants.at = used.at), used.at
+        )
         and (forgotten_at is null
-            or forgotten_reason = any(%(reasons)s) and forgotten_at <= %(at)s + %(late)s::interval
+            or forgotten_reason = any(%(reasons)s) and forgotten_at <= used.at + %(late)s::interval
                 and not exists (
                     select from facts as other
                     where other.namespace = %(namespace)s and other.hash = facts.hash
@@ -119,14 +126,21 @@ def count(db: Connection, namespace: int, kind: str, now: datetime) -> int:
 
 
 def ask_reached(
-    db: Connection, namespace: int, ids: Sequence[UUID], at: datetime
+    db: Connection, namespace: int, uses: Mapping[UUID, datetime]
 ) -> Callable[[], dict[UUID, tuple[datetime | None, bytes]]]:
-    """Send the query for the facts that were visible at `at`; return its reader.
+    """Send the query for the facts that were visible at the instants of their `uses`; return its reader.
 
     It gives when a pass forgot each fact, and its recent questions. Includes facts that a pass forgot at most ten
-    minutes after `at` because they had ended.
+    minutes after the use because they had ended.
     """
-    given = {"namespace": namespace, "ids": list(ids), "at": at, "late": LATE, "reasons": list(REASONS)}
+    given = {
+        "namespace": namespace,
+        "ids": columns.uuids(list(uses)),
+        "at": list(uses.values()),
+        "instants": list({*uses.values()}),
+        "late": LATE,
+        "reasons": list(REASONS),
+    }
     rows = db.execute(REACHED, given)
     return lambda: {id_: (forgotten_at, asked) for id_, forgotten_at, asked in rows}
 

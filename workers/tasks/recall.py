@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from celery import Task
 from ebb.contract import recall as contract
@@ -18,7 +18,7 @@ from pydantic import Field
 from redis.exceptions import RedisError
 
 from workers.celery import settings
-from workers.coordination import contexts, signals
+from workers.coordination import contexts, signals, touches
 from workers.coordination.timings import timed
 from workers.core import cost, repeats
 from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError, NotFoundError, apply_to_valid
@@ -31,7 +31,7 @@ from workers.memory.recall import Preferences, Question, Recalled, Result
 from workers.tasks import answers
 from workers.tasks.bulk import SMALL, LaneTask, take_slot
 from workers.tasks.operation import Facts, internal, task_of, validated
-from workers.tasks.task import context, use_of, uuid_of, write_instant
+from workers.tasks.task import bounded, context, use_of, uuid_of, write_instant
 from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
@@ -100,9 +100,18 @@ class RecallTask(LaneTask):
         for place, arguments in enumerate(self.request.get("touch_after") or ()):
             at = signals.first_seen(context.redis, task_id, datetime.fromisoformat(arguments["at"]))
             use = str(uuid5(uuid_of(task_id), f"touch {place}" if place else "touch"))
-            touch.apply_async(kwargs=arguments | {"at": at.isoformat()}, task_id=use)
+            _send_touch(arguments | {"at": at.isoformat()}, use)
         for name, given in self.request.get("given_out") or ():
             contexts.note(context.redis, name, given, settings.last_contexts_hours)
+
+
+def _send_touch(arguments: dict[str, Any], use: str) -> None:
+    """Send a touch: together with others of its namespace, unless it is large or restores facts."""
+    namespace, ids = arguments["namespace"], arguments["ids"]
+    if arguments.get("deep") or len(ids) > SMALL:
+        touch.apply_async(kwargs=arguments, task_id=use)
+    elif touches.add(context.redis, namespace, touches.Waiting(use, ids, arguments["at"], arguments["question"])):
+        record_touches.apply_async(kwargs={"namespace": namespace})
 
 
 def _cost(asked: contract.Recall | contract.Context) -> int:
@@ -236,6 +245,12 @@ class Touched(Params):
     deep: Flag = False
 
 
+class InNamespace(Params):
+    """The namespace that a task sent by another one is about."""
+
+    namespace: Namespace
+
+
 @internal("memory.touch", Touched, base=LaneTask, ignore_result=True)
 def touch(self: Task, asked: Touched) -> None:
     """Touch recalled facts, once for each task id, and send the regeneration of faded ones."""
@@ -244,8 +259,29 @@ def touch(self: Task, asked: Touched) -> None:
     seen_at = write_instant(self, asked.at, refuse=False)
     revived, faded = restoring.revive(context, asked.namespace, asked.ids, seen_at) if asked.deep else ([], [])
     ids = [id_ for id_ in asked.ids if id_ not in revived]
-    touched = touching.touch(context, asked.namespace, ids, seen_at, use_of(self), asked.question)
+    shown = touching.Shown(ids, seen_at, use_of(self) or uuid4(), asked.question)
+    touched = touching.touch(context, asked.namespace, [shown])
     regenerate_used(asked.namespace, [*faded, *touched.faded])
+
+
+@internal("memory.record_touches", InNamespace, ignore_result=True)
+def record_touches(_: Task, asked: InNamespace) -> None:
+    """Record the oldest touches that wait in a namespace, and send the next task if more do."""
+    waiting = touches.oldest(context.redis, asked.namespace)
+    shown = [
+        touching.Shown([UUID(id_) for id_ in one.ids], bounded(one.instant), UUID(one.use), one.question)
+        for one in waiting
+    ]
+    if shown:
+        regenerate_used(asked.namespace, touching.touch(context, asked.namespace, shown).faded)
+    if touches.finish(context.redis, asked.namespace, waiting):
+        record_touches.apply_async(kwargs={"namespace": asked.namespace})
+
+
+def send_lost_touches() -> None:
+    """Send the tasks that record touches again where they were lost."""
+    for namespace in touches.claim_lost(context.redis):
+        record_touches.apply_async(kwargs={"namespace": namespace})
 
 
 def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:

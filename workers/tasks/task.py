@@ -149,11 +149,12 @@ def write_instant(task: Task, now: datetime | None, *, refuse: bool = True) -> d
         InvalidInputError: `now` is out of bounds.
         UnavailableError: the database does not answer.
     """
-    at = _bounded(now or context.now(), refuse=refuse and task.request.get(outbox.HEADER) is None)
+    at = bounded(now or context.now(), refuse=refuse and task.request.get(outbox.HEADER) is None)
     return signals.first_seen(context.redis, task.request.id or "", at)
 
 
-def _bounded(given: datetime, *, refuse: bool) -> datetime:
+def bounded(given: datetime, *, refuse: bool = False) -> datetime:
+    """Return an instant within the bounds of `write_instant`."""
     if settings.time_travel:
         return given
     clock = context.now()

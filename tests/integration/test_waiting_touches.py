@@ -1,0 +1,58 @@
+"""Touches that wait in Redis: none is lost, and a namespace has one task for all of them."""
+
+from uuid import uuid4
+
+from memory import Memory, day
+
+from workers.coordination import touches
+from workers.coordination.touches import Waiting
+
+
+def waiting(at: float, question: int | None = None) -> Waiting:
+    return Waiting(str(uuid4()), [str(uuid4())], day(at).isoformat(), question)
+
+
+def test_the_first_touch_needs_a_task_and_the_rest_wait_for_it_oldest_first(memory: Memory) -> None:
+    redis, (late, early, middle) = memory.context.redis, (waiting(3), waiting(1, 7), waiting(2))
+    assert [touches.add(redis, "ann", one) for one in (late, early, middle)] == [True, False, False]
+    assert touches.oldest(redis, "ann") == [early, middle, late]
+    assert touches.oldest(redis, "ben") == []
+    assert touches.add(redis, "ben", early)
+
+
+def test_a_touch_that_is_added_again_waits_once(memory: Memory) -> None:
+    redis, one = memory.context.redis, waiting(1)
+    touches.add(redis, "ann", one)
+    touches.add(redis, "ann", one)
+    assert touches.oldest(redis, "ann") == [one]
+
+
+def test_what_came_while_others_were_recorded_needs_the_next_task(memory: Memory) -> None:
+    redis, (one, two) = memory.context.redis, (waiting(1), waiting(2))
+    touches.add(redis, "ann", one)
+    taken = touches.oldest(redis, "ann")
+    assert not touches.add(redis, "ann", two)
+    assert touches.finish(redis, "ann", taken)
+    assert touches.oldest(redis, "ann") == [two]
+    assert not touches.finish(redis, "ann", [two])
+    assert touches.add(redis, "ann", one), "a new task, since there is none any more"
+
+
+def test_as_many_are_taken_as_one_transaction_should_record(memory: Memory) -> None:
+    redis = memory.context.redis
+    for number in range(touches.MOST + 1):
+        touches.add(redis, "ann", waiting(number))
+    taken = touches.oldest(redis, "ann")
+    assert len(taken) == touches.MOST
+    assert touches.finish(redis, "ann", taken)
+    assert len(touches.oldest(redis, "ann")) == 1
+
+
+def test_a_lost_task_is_sent_again_once(memory: Memory) -> None:
+    redis = memory.context.redis
+    touches.add(redis, "ann", waiting(1))
+    touches.add(redis, "ben", waiting(1))
+    assert touches.claim_lost(redis) == []
+    redis.zincrby(touches.SENT, -touches.LOST_SECONDS - 1, "ann")
+    assert touches.claim_lost(redis) == ["ann"]
+    assert touches.claim_lost(redis) == []
