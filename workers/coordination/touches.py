@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from redis import Redis
 
@@ -73,7 +74,8 @@ def add(redis: Redis, namespace: str, touch: Waiting) -> bool:
 
 def oldest(redis: Redis, namespace: str) -> list[Waiting]:
     """Return the oldest touches of a namespace, as many as are recorded together."""
-    return [Waiting(**json.loads(one)) for one in redis.zrange(WAITING + namespace, 0, MOST - 1)]
+    found: Any = redis.zrange(WAITING + namespace, 0, MOST - 1)
+    return [Waiting(**json.loads(one)) for one in found]
 
 
 def finish(redis: Redis, namespace: str, recorded: Sequence[Waiting]) -> bool:
@@ -84,5 +86,5 @@ def finish(redis: Redis, namespace: str, recorded: Sequence[Waiting]) -> bool:
 
 def claim_lost(redis: Redis) -> list[str]:
     """Return the namespaces whose task was lost, each to one caller."""
-    found: list[bytes] = redis.eval(CLAIM_LOST, 1, SENT, str(LOST_SECONDS))  # type: ignore[assignment]
+    found: Any = redis.eval(CLAIM_LOST, 1, SENT, str(LOST_SECONDS))
     return [name.decode() for name in found]

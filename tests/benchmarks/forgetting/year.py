@@ -90,7 +90,7 @@ def _store(context: Context, name: str, turns: Sequence[Turn], life: Life, at: d
 def _ask(context: Context, name: str, text: str, at: datetime) -> None:
     """Recall, then as tasks do: touch the results, restore faded vectors; the first result is used."""
     found = recall.recall(context, name, recall.Question(text), at).results
-    touched = touch.touch(context, name, [result.id for result in found], at)
+    touched = touch.touch(context, name, [touch.Shown([result.id for result in found], at)])
     if found:
         touch.used(context, Use.model_construct(namespace=name, ids=[found[0].id]), at)
     if touched.faded:
