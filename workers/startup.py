@@ -28,7 +28,7 @@ from workers.storage import replicas, schema
 from workers.storage.connection import close_pools, transaction
 from workers.tasks.bulk import send_slices
 from workers.tasks.decay import prune
-from workers.tasks.recall import send_lost_touches
+from workers.tasks.recall import send_touches
 from workers.tasks.task import context
 
 log = logging.getLogger(__name__)
@@ -116,12 +116,12 @@ def _note_usage(node: str) -> None:
 
 
 def _offer_slots(node: str) -> None:
-    """Offer children to the bulk lane, of which one stays free for interactive work; resend lost slices and touches."""
+    """Offer children to the bulk lane, but one for interactive work; send slices and touches that wait."""
     queues = app.amqp.queues.consume_from
     if STORE in queues:
         bulk.note_slots(context.redis, node, int(own["children"]), int(RECALL in queues), context.seconds())
         send_slices()
-        send_lost_touches()
+        send_touches()
 
 
 @worker_process_init.connect

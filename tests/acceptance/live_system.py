@@ -24,7 +24,7 @@ from kombu.exceptions import OperationalError
 from psycopg import sql
 
 from api.client import Client
-from workers.coordination import bulk, outbox
+from workers.coordination import bulk, outbox, touches
 from workers.coordination.redis import open_redis, own_keys
 from workers.queues import configuration, length_of
 
@@ -200,7 +200,7 @@ class LiveSystem:
         with open_redis(self.redis_url) as queues:
             if any(length_of(queues, queue) for queue in ("recall", "store", "maintenance")):
                 return False
-        if bulk.waiting(self.own_keys)["batches"]:
+        if bulk.waiting(self.own_keys)["batches"] or self.own_keys.zcard(touches.SENT):
             return False
         answers = [self.ask(question) for question in ("active", "reserved", "scheduled")]
         return all(len(answer) == len(self.workers) and not any(answer.values()) for answer in answers)

@@ -12,7 +12,7 @@ def waiting(at: float, question: int | None = None) -> Waiting:
     return Waiting(str(uuid4()), [str(uuid4())], day(at).isoformat(), question)
 
 
-def test_the_first_touch_needs_a_task_and_the_rest_wait_for_it_oldest_first(memory: Memory) -> None:
+def test_the_first_touch_has_a_task_sent_and_the_rest_wait_for_it_oldest_first(memory: Memory) -> None:
     redis, (late, early, middle) = memory.context.redis, (waiting(3), waiting(1, 7), waiting(2))
     assert [touches.add(redis, "ann", one) for one in (late, early, middle)] == [True, False, False]
     assert touches.oldest(redis, "ann") == [early, middle, late]
@@ -27,32 +27,47 @@ def test_a_touch_that_is_added_again_waits_once(memory: Memory) -> None:
     assert touches.oldest(redis, "ann") == [one]
 
 
-def test_what_came_while_others_were_recorded_needs_the_next_task(memory: Memory) -> None:
+def test_what_came_while_others_were_recorded_waits_for_a_heartbeat(memory: Memory) -> None:
     redis, (one, two) = memory.context.redis, (waiting(1), waiting(2))
     touches.add(redis, "ann", one)
     taken = touches.oldest(redis, "ann")
     assert not touches.add(redis, "ann", two)
-    assert touches.finish(redis, "ann", taken)
+    assert not touches.finish(redis, "ann", taken)
     assert touches.oldest(redis, "ann") == [two]
+    assert touches.claim(redis) == ["ann"]
+    assert touches.claim(redis) == []
     assert not touches.finish(redis, "ann", [two])
-    assert touches.add(redis, "ann", one), "a new task, since there is none any more"
+    assert touches.claim(redis) == []
 
 
-def test_as_many_are_taken_as_one_transaction_should_record(memory: Memory) -> None:
+def test_the_touches_of_the_next_second_wait_for_the_first_one_after_it(memory: Memory) -> None:
+    redis, (one, two, three) = memory.context.redis, (waiting(1), waiting(2), waiting(3))
+    touches.add(redis, "ann", one)
+    touches.finish(redis, "ann", [one])
+    assert not touches.add(redis, "ann", two)
+    redis.delete(touches.RESTING + "ann")  # as after the second
+    assert touches.add(redis, "ann", three)
+    assert touches.oldest(redis, "ann") == [two, three]
+
+
+def test_as_many_are_taken_as_one_transaction_should_record_and_as_many_more_need_the_next_task(
+    memory: Memory,
+) -> None:
     redis = memory.context.redis
-    for number in range(touches.MOST + 1):
+    for number in range(2 * touches.MOST):
         touches.add(redis, "ann", waiting(number))
     taken = touches.oldest(redis, "ann")
     assert len(taken) == touches.MOST
     assert touches.finish(redis, "ann", taken)
-    assert len(touches.oldest(redis, "ann")) == 1
+    assert not touches.finish(redis, "ann", touches.oldest(redis, "ann"))
+    assert touches.oldest(redis, "ann") == []
 
 
 def test_a_lost_task_is_sent_again_once(memory: Memory) -> None:
     redis = memory.context.redis
     touches.add(redis, "ann", waiting(1))
     touches.add(redis, "ben", waiting(1))
-    assert touches.claim_lost(redis) == []
+    assert touches.claim(redis) == []
     redis.zincrby(touches.SENT, -touches.LOST_SECONDS - 1, "ann")
-    assert touches.claim_lost(redis) == ["ann"]
-    assert touches.claim_lost(redis) == []
+    assert touches.claim(redis) == ["ann"]
+    assert touches.claim(redis) == []

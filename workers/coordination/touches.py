@@ -1,7 +1,7 @@
-"""Touches that wait: recalls add theirs, and one task records all of a namespace together.
+"""Touches that wait: recalls add theirs, and one task records all of a namespace together, about once a second.
 
-A touch stays until it is recorded, so one that is taken twice has to count once. A namespace whose task was sent gets
-no second one until all its touches are recorded, or the task is lost.
+A touch stays until it is recorded, so one that is taken twice has to count once. The first touch has its task sent at
+once. Those of the next second wait for the first touch after it, or for a worker's heartbeat.
 """
 
 import json
@@ -16,7 +16,12 @@ WAITING = "ebb:touches:"
 """Per namespace, a sorted set of its touches by their instants."""
 
 SENT = "ebb:touches"
-"""Namespaces whose task was sent, by when (epoch seconds)."""
+"""Namespaces with touches, by when their task was sent (epoch seconds), or 0 if it is still to be sent."""
+
+RESTING = "ebb:touched:"
+"""Per namespace, exists while no task is sent after the last one."""
+
+REST_MS = 1_000
 
 MOST = 50
 """Touches that are recorded together."""
@@ -26,24 +31,29 @@ LOST_SECONDS = 30
 
 ADD = """
     redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])
-    return redis.call('zadd', KEYS[2], 'nx', redis.call('time')[1], ARGV[3])
+    if tonumber(redis.call('zscore', KEYS[2], ARGV[3]) or 0) > 0 then return 0 end
+    local rests = redis.call('exists', KEYS[3]) == 1
+    redis.call('zadd', KEYS[2], rests and 0 or redis.call('time')[1], ARGV[3])
+    return rests and 0 or 1
 """
 
 FINISH = """
-    for place = 2, #ARGV do redis.call('zrem', KEYS[1], ARGV[place]) end
-    if redis.call('exists', KEYS[1]) == 1 then
+    for place = 4, #ARGV do redis.call('zrem', KEYS[1], ARGV[place]) end
+    local left = redis.call('zcard', KEYS[1])
+    if left >= tonumber(ARGV[2]) then
         redis.call('zadd', KEYS[2], redis.call('time')[1], ARGV[1])
         return 1
     end
-    redis.call('zrem', KEYS[2], ARGV[1])
+    redis.call('set', KEYS[3], 1, 'px', ARGV[3])
+    if left > 0 then redis.call('zadd', KEYS[2], 0, ARGV[1]) else redis.call('zrem', KEYS[2], ARGV[1]) end
     return 0
 """
 
-CLAIM_LOST = """
+CLAIM = """
     local now = redis.call('time')[1]
-    local lost = redis.call('zrangebyscore', KEYS[1], '-inf', now - ARGV[1])
-    for _, namespace in ipairs(lost) do redis.call('zadd', KEYS[1], now, namespace) end
-    return lost
+    local due = redis.call('zrangebyscore', KEYS[1], '-inf', now - ARGV[1])
+    for _, namespace in ipairs(due) do redis.call('zadd', KEYS[1], now, namespace) end
+    return due
 """
 
 
@@ -67,9 +77,9 @@ class Waiting:
 
 
 def add(redis: Redis, namespace: str, touch: Waiting) -> bool:
-    """Add a touch; return whether its namespace needs a task."""
+    """Add a touch; return whether to send the task of its namespace now."""
     given = (touch.instant.timestamp(), touch.content(), namespace)
-    return bool(redis.eval(ADD, 2, WAITING + namespace, SENT, *map(str, given)))
+    return bool(redis.eval(ADD, 3, *_keys(namespace), *map(str, given)))
 
 
 def oldest(redis: Redis, namespace: str) -> list[Waiting]:
@@ -79,12 +89,16 @@ def oldest(redis: Redis, namespace: str) -> list[Waiting]:
 
 
 def finish(redis: Redis, namespace: str, recorded: Sequence[Waiting]) -> bool:
-    """Remove recorded touches; return whether the namespace needs another task."""
+    """Remove recorded touches; return whether so many are left that the next task is to be sent now."""
     given = [one.content() for one in recorded]
-    return bool(redis.eval(FINISH, 2, WAITING + namespace, SENT, namespace, *given))
+    return bool(redis.eval(FINISH, 3, *_keys(namespace), namespace, str(MOST), str(REST_MS), *given))
 
 
-def claim_lost(redis: Redis) -> list[str]:
-    """Return the namespaces whose task was lost, each to one caller."""
-    found: Any = redis.eval(CLAIM_LOST, 1, SENT, str(LOST_SECONDS))
+def claim(redis: Redis) -> list[str]:
+    """Return the namespaces whose task is to be sent, or was lost, each to one caller."""
+    found: Any = redis.eval(CLAIM, 1, SENT, str(LOST_SECONDS))
     return [name.decode() for name in found]
+
+
+def _keys(namespace: str) -> tuple[str, str, str]:
+    return WAITING + namespace, SENT, RESTING + namespace

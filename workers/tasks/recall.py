@@ -266,7 +266,7 @@ def touch(self: Task, asked: Touched) -> None:
 
 @internal("memory.record_touches", InNamespace, ignore_result=True)
 def record_touches(_: Task, asked: InNamespace) -> None:
-    """Record the oldest touches that wait in a namespace, and send the next task if more do."""
+    """Record the oldest touches that wait in a namespace, and send the next task if many more do."""
     waiting = touches.oldest(context.redis, asked.namespace)
     shown = [
         touching.Shown([UUID(id_) for id_ in one.ids], bounded(one.instant), UUID(one.use), one.question)
@@ -278,9 +278,9 @@ def record_touches(_: Task, asked: InNamespace) -> None:
         record_touches.apply_async(kwargs={"namespace": asked.namespace})
 
 
-def send_lost_touches() -> None:
-    """Send the tasks that record touches again where they were lost."""
-    for namespace in touches.claim_lost(context.redis):
+def send_touches() -> None:
+    """Send the tasks that record touches where they are to be sent, or were lost."""
+    for namespace in touches.claim(context.redis):
         record_touches.apply_async(kwargs={"namespace": namespace})
 
 
