@@ -67,9 +67,9 @@ def purge(call: Call) -> None:
     before = [
         f"{what} before {at}" for what in ("forgotten", "superseded", "ended") if (at := done.get(f"{what}_before"))
     ]
-    output.console().print(f"{count} facts {would}erased that were {', or '.join(before)}")
+    output.console().print(f"{output.counted(count, 'fact')} {would}erased that were {', or '.join(before)}")
     if done["sunk"]:
-        output.console().print(f"{done['sunk']} facts that decay ended were moved to deep memory")
+        output.console().print(f"moved to deep memory: {output.counted(done['sunk'], 'fact')} that decay ended")
     for one in left:
         output.console().print(f"not reached: {one}", markup=False)
 
@@ -125,7 +125,8 @@ def branch(
 
 
 def _say_made(done: dict[str, Any]) -> None:
-    output.console().print(f"[green]{done['action']}[/green] {done['branch']} with {done['facts']} facts")
+    facts = output.counted(done["facts"], "fact")
+    output.console().print(f"[green]{done['action']}[/green] {done['branch']} with {facts}")
     output.progress(f"Next: ebb decay -n {done['branch']}, then: ebb stats -n {done['branch']}")
 
 

@@ -71,7 +71,7 @@ def backfill_decay(call: Call) -> None:
         return
     output.print_table(["from", "to", "facts"], [[one["from"], one["to"], one["facts"]] for one in done["changes"]])
     unchanged = ", nothing changed" if call.given["dry_run"] else ""
-    output.console().print(f"{done['examined']} facts examined{unchanged}")
+    output.console().print(f"{output.counted(done['examined'], 'fact')} examined{unchanged}")
     if done["overdue"]:
         ended = "are over by that; the next pass forgets them"
         kept = "would be over by that and stay: see --prune"
@@ -118,7 +118,8 @@ def held(call: Call) -> None:
         output.print_json(answer)
     elif decision:
         done = "let go" if decision is LET_GO else "kept"
-        output.console().print(f"[green]{done}[/green] {answer['decided']} facts, {answer['left']} are still held")
+        decided = output.counted(answer["decided"], "fact")
+        output.console().print(f"[green]{done}[/green] {decided}; still held: {answer['left']}")
     else:
         _show_held(answer, call.sender.namespace)
 
@@ -202,14 +203,15 @@ def _show(group: dict[str, Any], *, merged: bool) -> None:
 def _conclude(done: dict[str, Any], namespace: str) -> None:
     screen = output.console()
     if done["merged"] or (done["applied"] and done["facts"]):
-        screen.print(f"{done['merged']} facts merged; each is restored by: ebb restore ID")
+        screen.print(f"{output.counted(done['merged'], 'fact')} merged; each is restored by: ebb restore ID")
         if done["facts"]:
             screen.print(
                 f"[bold red]Forget limit met:[/bold red] {done['facts']} more would be merged but are kept. "
                 "Look at them, then run `ebb consolidate --apply --force`, or raise EBB_FORGET_LIMIT."
             )
     elif done["facts"]:
-        screen.print(f"{done['facts']} facts in {done['total']} groups would be merged by: ebb consolidate --apply")
+        facts, groups = output.counted(done["facts"], "fact"), output.counted(done["total"], "group")
+        screen.print(f"{facts} in {groups} would be merged by: ebb consolidate --apply")
     else:
         screen.print(f"No two facts in {namespace!r} say nearly the same.")
 
@@ -238,7 +240,8 @@ def janitor(call: Call) -> None:
 
 def _say_sent(done: dict[str, Any]) -> None:
     """Print which namespaces have work due."""
-    output.console().print(f"sent to {done['total']} namespaces: {', '.join(done['namespaces']) or 'nothing is due'}")
+    names = ", ".join(done["namespaces"]) or "nothing is due"
+    output.console().print(f"sent to {output.counted(done['total'], 'namespace')}: {names}")
 
 
 @command(CONTRADICTIONS, left_out=("cursor",))

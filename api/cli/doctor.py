@@ -287,5 +287,5 @@ def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:
     mark, done = ("[green]✓[/green]", "put right") if facts["mended"] else ("[red]✗[/red]", "run `ebb doctor --mend`")
     for fault in facts["faults"]:
         named = f" ({fault['first'][0]} …)" if fault["first"] else ""
-        screen.print(mark, f"{fault['facts']} facts, {fault['fault']}: {fault['meaning']}{named}")
-    screen.print(f"{facts['examined']} facts examined; {done}")
+        screen.print(mark, f"{output.counted(fault['facts'], 'fact')}, {fault['fault']}: {fault['meaning']}{named}")
+    screen.print(f"{output.counted(facts['examined'], 'fact')} examined; {done}")

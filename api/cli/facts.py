@@ -156,9 +156,8 @@ def _forget_subject(call: Call) -> None:
         return
     done_with = "erased" if call.given["purge"] else "forgotten"
     for one in done:
-        output.console().print(
-            f"[yellow]{one['done']} facts {done_with}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}"
-        )
+        said = f"{output.counted(one['done'], 'fact')} {done_with}"
+        output.console().print(f"[yellow]{said}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}")
 
 
 def _kept(answer: dict[str, Any]) -> str:
@@ -254,10 +253,10 @@ def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         output.print_json(answer)
     elif "restored" not in answer:
-        output.console().print(f"{answer['matching']} facts match")
+        output.console().print(f"{output.counted(answer['matching'], 'fact')} found")
     else:
         again = f", {answer['pinned']} of them for the second time and so pinned" if answer["pinned"] else ""
-        output.console().print(f"[green]{answer['restored']} facts restored[/green]{again}")
+        output.console().print(f"[green]{output.counted(answer['restored'], 'fact')} restored[/green]{again}")
         for one in answer["errors"]:
             output.console(stderr=True).print(one["error"], style="red", markup=False)
     if answer.get("refused"):

@@ -136,7 +136,8 @@ def remember(call: Call) -> None:
         added, left_out = sum(one["added"] for one in answers), sum(len(one["left_out"]) for one in answers)
         known = len(turns) - added - len(errors)
         output.console().print(
-            f"{len(turns)} turns: {added} added, {known} known, {len(errors)} with errors; {left_out} messages left out"
+            f"{output.counted(len(turns), 'turn')}: {added} added, {known} known, {len(errors)} with errors; "
+            f"{output.counted(left_out, 'message')} with nothing to store"
         )
         for turn in errors[:MOST_ERRORS]:
             output.console(stderr=True).print(f"message {turn['message']}: {turn['error']}", style="red", markup=False)

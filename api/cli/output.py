@@ -139,6 +139,11 @@ def warn_words_only(answer: dict[str, Any]) -> None:
         )
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, which ends in s unless there is one."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def warn_held(facts: int) -> None:
     """Print a warning that the forget limit holds back facts that have ended."""
     console().print(
@@ -159,9 +164,9 @@ def confirm(what: tuple[str, str, str], facts: int, *, yes: bool, as_json: bool)
         return
     asked, otherwise, place = what
     if not sys.stdin.isatty() or as_json:
-        said = f"{facts} facts {otherwise}, run the same command with --yes{place}."
+        said = f"{counted(facts, 'fact')} {otherwise}, run the same command with --yes{place}."
         fail(InvalidInputError(said), as_json=as_json)
-    elif typer.confirm(f"{facts} facts {asked}. Go on?", err=True):
+    elif typer.confirm(f"{counted(facts, 'fact')} {asked}. Go on?", err=True):
         return
     raise typer.Exit(2)
 

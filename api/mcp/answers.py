@@ -78,7 +78,7 @@ def remembered(answer: Answer) -> Answer:
     return {
         "added": answer["added"],
         "known": len(answer["turns"]) - answer["added"] - len(errors),
-        **whole({"left_out": answer.get("left_out"), "errors": errors}),
+        **whole({"nothing to store in": answer.get("left_out"), "errors": errors}),
     }
 
 

@@ -14,7 +14,7 @@ def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem
     idle.rows("delete from vectors")
     diagnosis = idle.ebb("doctor")
     assert diagnosis.returncode == 1
-    assert "1 facts, no vector" in diagnosis.stdout
+    assert "1 fact, no vector" in diagnosis.stdout
     mended = idle.ebb_json("doctor", "--mend")
     assert [(one["fault"], one["facts"]) for one in mended["facts"]["faults"]] == [("no vector", 1)]
     eventually(lambda: not idle.incomplete(), "the vector is computed again")

@@ -57,8 +57,8 @@ def test_the_text_output_of_a_consolidation(live: LiveSystem, namespace: str) ->
     first, second = (live.ebb_json("store", text, "-n", namespace)["id"] for text in (MOVED, HAS_MOVED))
     code, text = said("consolidate")
     assert (code, f"{first}  {MOVED}" in text, f"{second}  {HAS_MOVED}" in text) == (0, True, True)
-    assert text.endswith("1 facts in 1 groups would be merged by: ebb consolidate --apply\n")
-    assert said("consolidate", "--apply")[1].endswith("1 facts merged; each is restored by: ebb restore ID\n")
+    assert text.endswith("1 fact in 1 group would be merged by: ebb consolidate --apply\n")
+    assert said("consolidate", "--apply")[1].endswith("1 fact merged; each is restored by: ebb restore ID\n")
     assert live.ebb("consolidate", "--force").returncode == 2
 
 

@@ -245,7 +245,7 @@ def test_messages_with_nothing_to_store_are_named(modern_doors: Doors, namespace
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
             stored = answered(await agent.call_tool("remember", {"messages": said}))
-        assert stored == {"added": 1, "known": 0, "left_out": [1, 2]}
+        assert stored == {"added": 1, "known": 0, "nothing to store in": [1, 2]}
 
     anyio.run(talk)
 

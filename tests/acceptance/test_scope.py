@@ -178,10 +178,10 @@ def test_erasure_is_counted_first_and_requires_confirmation(live: LiveSystem, na
         gone = filled(client)
     asked = live.ebb("purge", "--now", NEXT_YEAR, "-n", namespace)
     assert asked.returncode == 2
-    assert "1 facts would be erased for good; nothing was erased" in asked.stderr
+    assert "1 fact would be erased for good; nothing was erased" in asked.stderr
     assert "--yes" in asked.stderr
     refused = live.ebb("forget", gone, "--purge", "-n", namespace, "--json")
-    assert (refused.returncode, "1 facts would be erased" in refused.stdout) == (2, True)
+    assert (refused.returncode, "1 fact would be erased" in refused.stdout) == (2, True)
     assert live.rows("select count(*) from facts where id = %s", [gone]) == [(1,)]
     assert live.ebb("forget", gone, "--purge", "--yes", "-n", namespace).returncode == 0
     assert live.rows("select count(*) from facts where id = %s", [gone]) == [(0,)]

@@ -202,7 +202,10 @@ class Remembered(Answer):
 
     turns: list[Turn]
     added: int
-    left_out: Annotated[list[int], Field(description="the places of messages without words, or to the system")]
+    left_out: Annotated[
+        list[int],
+        Field(description="places of messages with nothing to store: without words, to the system, or of another role"),
+    ]
 
 
 class Edited(Lives):
