@@ -78,7 +78,7 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "http": lambda servers, answers: doors.measure(servers, size, answers),
         "fairness": lambda servers, answers: fairness.measure(servers, size, answers),
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
-        "quality": lambda servers, answers: quality.measure(servers, answers, _sets(given), given.model),
+        "quality": lambda servers, answers: quality.measure(servers, answers, _sets(given), given.model, given.beliefs),
         "parts": lambda servers, answers: parts.measure(servers, answers, _sets(given), given.model),
         "space": lambda servers, answers: space.measure(servers, size, answers),
         "peers": lambda servers, answers: peers.measure(servers, size, answers),
@@ -115,7 +115,7 @@ def _options(given: argparse.Namespace, name: str) -> str:
     if name in {"quality", "parts", "forgetting"}:
         sized += " --conversations FILE" * bool(given.conversations)
         sized += " --beam FOLDER" * bool(given.beam) + " --memora FOLDER" * bool(given.memora)
-        sized += " --judging" * given.judging
+        sized += " --beliefs FOLDER" * (bool(given.beliefs) and name == "quality") + " --judging" * given.judging
     return sized
 
 
@@ -137,6 +137,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations in LoCoMo's form")
     parser.add_argument("--beam", type=Path, metavar="FOLDER", help="BEAM's chats of one size, such as chats/100K")
     parser.add_argument("--memora", type=Path, metavar="FOLDER", help="a period of Memora, such as data/weekly")
+    parser.add_argument("--beliefs", type=Path, metavar="FOLDER", help="PrecisionMemBench, with its folder fixtures")
     parser.add_argument("--judging", action="store_true", help="of the folders, what no constant was chosen on")
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a sentence-transformers model for the same")
     given = parser.parse_args()

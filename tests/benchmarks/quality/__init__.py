@@ -9,20 +9,26 @@ from tests.benchmarks.conversations import Asked, Conversation
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.libraries import Ebb, Library
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.quality import words
+from tests.benchmarks.quality import beliefs, words
 from tests.benchmarks.quality.measures import MOST, Outcome, at_floor, calibration, foreign, report
 
 __all__ = ["filled", "measure", "outcomes"]
 
-OWN = ("Ebb", "Ebb, hashing")
-"""What all measures are taken of."""
+OWN: dict[str, dict[str, str]] = {"Ebb": {}, "Ebb, hashing": {"embedder": "hashing"}}
+"""What all measures are taken of, with its settings."""
 
 PASSAGE = 80
 """Words of a passage for BM25 on passages."""
 
 
-def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conversation]], model: Path | None) -> None:
-    """Send every question to each memory: in its own conversation, and in another one."""
+def measure(
+    machine: Machine,
+    answers: Answers,
+    sets: Mapping[str, Sequence[Conversation]],
+    model: Path | None,
+    cases: Path | None,
+) -> None:
+    """Send every question to each memory, in its own conversation and in another one, and the cases to Ebb."""
     for name, conversations in sets.items():
         turns, asked = (sum(len(one) for one in every) for every in _sizes(conversations))
         answers.details[name] = {"namespaces": len(conversations), "turns": turns, "questions": asked}
@@ -36,6 +42,9 @@ def measure(machine: Machine, answers: Answers, sets: Mapping[str, Sequence[Conv
                 answers.details[name][memory] |= at_floor(answers, f"{memory}, {name}", found, floored)
                 answers.details[name][memory]["calibration"] = calibration(found)
                 console.print(f"  right by relevance, {memory}, {name}: {calibration(found)}")
+    if cases is not None:
+        for memory, settings in OWN.items():
+            beliefs.measure(answers, memory, Ebb(machine.create(libraries.EBB, **settings)), cases)
 
 
 def _sizes(conversations: Sequence[Conversation]) -> Iterator[list[Sequence[object]]]:
