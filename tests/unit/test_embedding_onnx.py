@@ -1,6 +1,7 @@
 """The embedder that runs MiniLM with ONNX Runtime, with the model of the extra `onnx`."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,19 @@ def test_choosing_it_does_not_load_the_model() -> None:
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert answer.stdout.strip() == "False"
+
+
+def test_it_reports_nothing_to_the_makers_of_its_runtime(tmp_path: Path) -> None:
+    program = (
+        "from workers.embedding import make_embedder; from workers.settings import Settings\n"
+        "make_embedder(Settings(embedder='onnx')).embed(['tea'])"
+    )
+    left = {"ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME"}
+    kept = {name: value for name, value in os.environ.items() if name not in left}
+
+    subprocess.run([sys.executable, "-c", program], env=kept | {"HOME": str(tmp_path)}, check=True)
+
+    assert list(tmp_path.rglob("*")) == [], "it has made the id of this machine by which it reports"
 
 
 def test_another_model_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Embedder that runs all-MiniLM-L6-v2 with ONNX Runtime, without PyTorch."""
 
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources import files
@@ -66,6 +67,7 @@ class OnnxEmbedder:
 
     @cached_property
     def _session(self) -> "InferenceSession":
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else release 1.31 reports to its makers
         from onnxruntime import InferenceSession, SessionOptions  # noqa: PLC0415 - it starts threads, after any fork
 
         options = SessionOptions()
