@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import psycopg
@@ -43,11 +43,11 @@ _drops: list[Future[None]] = []
 
 
 @contextmanager
-def new_database(postgres: Postgres, template: str = "template1") -> Iterator[str]:
+def new_database(postgres: Postgres, template: str = "template1", options: LiteralString = "") -> Iterator[str]:
     """Yield the URL of a fresh copy of a database, or of an empty one."""
     name = f"test_{uuid4().hex}"
-    create = sql.SQL("create database {} template {} strategy file_copy")
-    _execute(postgres, create.format(sql.Identifier(name), sql.Identifier(template)))
+    create = sql.SQL("create database {} template {} strategy file_copy {}")
+    _execute(postgres, create.format(sql.Identifier(name), sql.Identifier(template), sql.SQL(options)))
     yield postgres.url(name)
     # In the background, since dropping a database waits for a checkpoint.
     drop = sql.SQL("drop database {} with (force)").format(sql.Identifier(name))

@@ -41,6 +41,14 @@ def test_the_snapshot_refuses_a_database_that_has_a_schema(memory: Memory) -> No
         db.execute(schema.snapshot().encode())
 
 
+def test_a_database_that_cannot_store_every_text_is_refused(postgres: servers.Postgres) -> None:
+    with new_database(postgres, "template0", "encoding 'SQL_ASCII' locale 'C'") as url:
+        with pytest.raises(SchemaError, match=r"encoding is SQL_ASCII, .* --encoding=UTF8"):
+            schema.apply(url)
+        with connect(url) as db:
+            assert db.execute("select 1 from pg_tables where schemaname = 'public'").fetchall() == []
+
+
 def test_two_processes_that_apply_it_to_an_empty_database_at_once_both_succeed(empty_url: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(schema.apply, [empty_url, empty_url])) == [[], []]

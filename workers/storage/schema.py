@@ -85,6 +85,7 @@ def _of_shard(shard: int, count: int) -> Iterator[None]:
 
 def _apply(database_url: str, report: Callable[[str], None], count: int) -> list[int]:
     with migrations.exclusive(database_url, report) as db:
+        _check_encoding(db)
         if missing := _missing_schema(db):
             db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         had = migrations.number(db)
@@ -191,6 +192,15 @@ def _make(db: Connection) -> None:
     with db.transaction():
         for statement in migrations.statements(snapshot()):
             db.execute(statement.encode())
+
+
+def _check_encoding(db: Connection) -> None:
+    encoding = db.info.parameter_status("server_encoding")
+    if encoding not in ("UTF8", None):  # a pooler need not tell
+        raise SchemaError(
+            f"The database's encoding is {encoding}, which cannot store every text: make one with "
+            "`createdb --template=template0 --encoding=UTF8 NAME`."
+        )
 
 
 def _missing_schema(db: Connection) -> str | None:
