@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -164,6 +165,11 @@ def test_pages_follow_each_other(store: EbbStore) -> None:
         ({"size.large": None, "nested.more": {"$gte": 2}}, {"4"}),
         ({"absent": None}, {"1", "2", "3", "4"}),
         ({"absent": "x"}, set()),
+        ({"size": {"$lt": math.inf}}, {"1", "2", "3"}),
+        ({"size": {"$gte": -math.inf, "$lt": 3}}, {"1", "2"}),
+        ({"size": math.inf}, set()),
+        ({"size": {"$eq": math.nan}}, set()),
+        ({"size": {"$ne": math.nan}}, {"1", "2", "3", "4"}),
     ],
 )
 def test_filters_choose_by_value_and_operator(store: EbbStore, wanted: dict[str, Any], found: set[str]) -> None:

@@ -8,6 +8,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -34,6 +35,9 @@ from ebb.contract.values import MOST_QUESTIONS
 from ebb.memory import Memory
 
 WHOLE = "$"
+BEYOND = 10**400
+"""An integer that is greater than every float; it stands for infinity in filters, as JSON has none."""
+
 PUTS = 200
 CHARACTERS = 1_000_000
 """The most puts of a task, and characters of their documents if there are several."""
@@ -95,7 +99,7 @@ class EbbStore(BaseStore):
         refresh = op.refresh_ttl and (self.ttl_config or {}).get("refresh_on_read", True)
         if isinstance(op, GetOp):
             return {"path": list(op.namespace), "key": op.key, "limit": 1, "refresh": refresh}
-        given = {"query": op.query, "filter": op.filter, "limit": max(op.limit, 1), "offset": op.offset}
+        given = {"query": op.query, "filter": _sendable(op.filter), "limit": max(op.limit, 1), "offset": op.offset}
         return {"path": list(op.namespace_prefix), "refresh": refresh, **given}
 
     @staticmethod
@@ -125,6 +129,15 @@ class EbbStore(BaseStore):
         text = None if op.index is False else text_of(value, op.index or self._fields)
         own = {"path": list(op.namespace), "key": op.key, "document": json.dumps(value), "text": text}
         return own if op.ttl is None else own | {"ttl": op.ttl}
+
+
+def _sendable(wanted: Any) -> Any:
+    """Return a filter with numbers that JSON has: an infinite one is `BEYOND`; one that is none is equal to nothing."""
+    if isinstance(wanted, Mapping):
+        return {name: _sendable(one) for name, one in wanted.items()}
+    if not isinstance(wanted, float) or math.isfinite(wanted):
+        return wanted
+    return ["not a number"] if math.isnan(wanted) else BEYOND if wanted > 0 else -BEYOND
 
 
 def text_of(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
