@@ -23,7 +23,7 @@ from uuid_utils.compat import uuid7
 
 from workers import redaction
 from workers.clock import Clock, with_deadline
-from workers.coordination import idempotency, outbox, shares, transport
+from workers.coordination import idempotency, outbox, results, shares, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, InvalidInputError, LateError, OlderWorkersError, TaskFailedError, UnavailableError
@@ -119,7 +119,7 @@ class Sender:
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
-            _stop_listening(self.send(task, outbox.message(entry), priority=shares.priority(others), **message))
+            self.send(task, outbox.message(entry), priority=shares.priority(others), **message)
         except RefusedError:
             outbox.remove(self._own_keys, self.namespace, own_id)
             raise
@@ -151,7 +151,7 @@ class Sender:
             EbbError: the error that the worker raised.
         """
         try:
-            answer: Answer = self._reach(lambda: result.get(timeout=seconds))
+            answer: Answer = self._reach(lambda: self._taken(result, seconds))
         except (NoResultError, TaskRevokedError):
             raise LateError(
                 f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
@@ -166,9 +166,22 @@ class Sender:
             raise TaskFailedError(
                 f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
             ) from error
+        return self.noted(answer)
+
+    def _taken(self, result: AsyncResult, seconds: float) -> Any:
+        """Return a task's result, which is removed from Redis, or raise its error."""
+        found = results.take(self._app.backend, result.id, seconds)
+        if found is None:
+            raise NoResultError
+        result._maybe_set_cache(found)  # noqa: SLF001 - so that Celery rebuilds the error
+        return result.get()
+
+    def _shared(self, result: AsyncResult, seconds: float) -> Any:
+        """Return the result of a task that several callers may wait for, each by a message, or raise its error."""
+        try:
+            return result.get(timeout=seconds)
         finally:
             _forget(result)
-        return self.noted(answer)
 
     def noted(self, answer: Answer) -> Answer:
         """Return an answer without up to where was written for it, which later reads of this client have to know of."""
@@ -269,7 +282,7 @@ class Sender:
 
 
 class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
-    """A Celery app whose connections to the result backend, one per thread, close when their thread ends.
+    """A Celery app that subscribes to a result only when asked for it; connections for results end with their thread.
 
     Otherwise they stay open until garbage collection, and the many short-lived threads of a server could exceed the
     limit of open files.
@@ -277,6 +290,7 @@ class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
 
     def _get_backend(self) -> Any:
         backend = super()._get_backend()
+        backend.on_task_call = lambda *_, **__: None
         # Results received twice, by message and on request, stay there: some 8,000 per thread.
         backend._pending_messages.maxsize = UNASKED  # noqa: SLF001 - there is no setting for it
         self._local.ending = _Ending(backend)
@@ -317,13 +331,9 @@ def _is_default(operation: Operation, name: str, value: Any) -> bool:
 
 
 def _forget(result: AsyncResult) -> None:
+    """Remove a result, and stop listening for it; otherwise the garbage collector does, whose errors are not caught."""
     with suppress(*AWAY, RuntimeError):  # without Redis, the result expires
         result.forget()
-    _stop_listening(result)
-
-
-def _stop_listening(result: AsyncResult) -> None:
-    """Stop listening for a result; otherwise the garbage collector does, and its errors cannot be caught."""
     with suppress(*AWAY, RuntimeError):
         result.backend.remove_pending_result(result)
 

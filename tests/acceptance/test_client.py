@@ -16,7 +16,7 @@ from ebb.methods import Method, Operations
 from live_system import LiveSystem, eventually
 
 from api.client import Client
-from api.transport import UNASKED
+from workers.coordination import results
 from workers.errors import LateError, NotFoundError
 
 pytestmark = pytest.mark.acceptance
@@ -167,18 +167,14 @@ def test_what_a_thread_has_sent_another_may_wait_for_when_it_is_over(live: LiveS
         assert client.wait(sent[0], 30)["results"][0]["action"] == "added"
 
 
-def test_results_that_no_caller_asks_for_again_do_not_pile_up(live: LiveSystem, namespace: str) -> None:
-    with live.client(namespace) as client:
-        for _ in range(UNASKED * 8):
-            client.stats()
-        assert len(client._app.backend._pending_messages) <= UNASKED
-
-
-def test_more_results_than_are_kept_come_in_any_order(live: LiveSystem, namespace: str) -> None:
-    with live.client(namespace) as client:
-        sent = [client.send_many([{"text": f"The oboe has key {number}."}]) for number in range(UNASKED * 3)]
+def test_results_are_waited_for_in_any_order_and_leave_nothing_behind(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client, redis.Redis.from_url(live.redis_url) as server:
+        sent = [client.send_many([{"text": f"The oboe has key {number}."}]) for number in range(48)]
         answers = [client.wait(one, 60)["results"][0]["action"] for one in reversed(sent)]
-    assert answers == ["added"] * len(sent)
+        assert answers == ["added"] * len(sent)
+        left = [one for one in sent if server.exists(f"celery-task-meta-{one.id}", results.READY + one.id)]
+        assert left == []
+        assert client._app.backend.result_consumer.subscribed_to == set()
 
 
 def test_closed_clients_leave_no_connection(live: LiveSystem, namespace: str) -> None:

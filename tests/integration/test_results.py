@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -62,3 +63,30 @@ def test_listeners_are_notified_once(app: Celery) -> None:
         received = [listener.get_message(timeout=5) for _ in range(2)]
     assert json.loads(received[0]["data"])["result"] == "done"
     assert received[1]["data"] == b"end"
+
+
+def test_a_result_is_taken_once_and_leaves_nothing(app: Celery) -> None:
+    app.backend.store_result("one", {"id": 1}, SUCCESS)
+    found = results.take(app.backend, "one", 5)
+    assert found is not None
+    assert (found["status"], found["result"]) == (SUCCESS, {"id": 1})
+    assert app.backend.client.exists(app.backend.get_key_for_task("one"), results.READY + "one") == 0
+    assert results.take(app.backend, "one", 0.01) is None
+
+
+def test_a_result_is_waited_for(app: Celery) -> None:
+    with ThreadPoolExecutor(1) as other:
+        waiting = other.submit(results.take, app.backend, "one", 60)
+        app.backend.store_result("one", ValueError("not yet"), RETRY)
+        app.backend.store_result("one", "done", SUCCESS)
+        found = waiting.result()
+    assert found is not None
+    assert found["result"] == "done"
+
+
+def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -> None:
+    app.backend.store_result("one", "done", SUCCESS)
+    app.backend.client.delete(results.READY + "one")
+    found = results.take(app.backend, "one", 60)
+    assert found is not None
+    assert found["result"] == "done"
