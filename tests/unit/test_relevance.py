@@ -88,7 +88,7 @@ def test_weights_belong_to_an_embedder() -> None:
 
 def test_the_default_floor_follows_the_length_of_facts() -> None:
     short, long = (asked(mean_words=words) for words in (20, 1_000))
-    assert [STATIC.floor(one) for one in (short, long)] == pytest.approx([0.15, 0.2])
+    assert [STATIC.floor(one) for one in (short, long)] == pytest.approx([0.15, 0.26])
     assert [HASHING.floor(one) for one in (short, long)] == pytest.approx([0.1, 0.2])
     assert [ONNX.floor(one) for one in (short, long)] == pytest.approx([0.1, 0.1])
 

@@ -149,7 +149,7 @@ STATIC_LITTLE = Weights(
     question_words=0.072,
     fact_words=0.193,
 )
-STATIC = Model(STATIC_MUCH, STATIC_LITTLE, (0.15, 0.2))
+STATIC = Model(STATIC_MUCH, STATIC_LITTLE, (0.15, 0.26))
 ONNX_LITTLE = Weights(
     start=-3.609,
     held=1.987,
