@@ -1,5 +1,6 @@
 """Capacity: a namespace over its capacity loses the least valuable facts, within the forget limit."""
 
+from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +43,17 @@ def test_a_pass_lets_the_least_valuable_go_until_the_rest_fits(free: Memory, by:
     assert [what for what, _ in free.history(ids[0], at=3)] == ["stored", "forgotten"]
     free.restore(ids[0], at=3)
     assert free.value("select forgotten_reason from facts where id = %s", ids[0]) is None
+
+
+def test_a_capacity_in_bytes_counts_the_rows_where_they_are(free: Memory) -> None:
+    for number in range(40):  # each more than 10,000 bytes, also where they are compressed
+        free.add(f"Guest {number} has the keys {token_hex(10_000)}.")
+    free.choose({"capacity.bytes": 200_000})
+    (ahead,) = forecast.forecast(free.context, "default", 1, day(0))
+    gone = free.decay(1).counters.crowded
+    assert 20 <= ahead.counts["crowded"] < 40
+    assert 20 <= gone < 40
+    assert free.value(LIVE) == 40 - gone
 
 
 def test_what_is_pinned_or_permanent_or_over_does_not_count_among_what_goes(free: Memory) -> None:
