@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from databases import schemas
-from memory import SHARDS, Memory, day
+from memory import ON_CITUS, SHARDS, Memory, day
 from psycopg.conninfo import make_conninfo
 
 from workers.admin import branches, keys, system
@@ -31,6 +31,11 @@ def at(place: str | int) -> AbstractContextManager[None]:
 
 def directory(memory: Memory) -> dict[str, int]:
     return dict(memory.rows("select name, shard from directory order by 1"))  # type: ignore[arg-type]
+
+
+def home(memory: Memory) -> str:
+    """Return the schema of the first shard."""
+    return str(memory.value("select current_schema()"))
 
 
 def fill(memory: Memory) -> None:
@@ -97,11 +102,11 @@ def test_fewer_shards_than_hold_namespaces_are_refused(sharded: Memory) -> None:
 
 
 def test_a_shard_that_lacks_its_schema_or_has_another_version_is_refused(sharded: Memory) -> None:
-    url = sharded.context.database_url
-    with pytest.raises(SchemaError, match=r"Shard 3: The database has no schema public_0003, .*: run `ebb migrate`"):
+    url, own = sharded.context.database_url, home(sharded)
+    with pytest.raises(SchemaError, match=rf"Shard 3: The database has no schema {own}_0003, .*: run `ebb migrate`"):
         schema.verify_at(url, 4)
     with connect(url, autocommit=True) as db:
-        db.execute("update public_0002.schema_migrations set number = 12")
+        db.execute(f"update {own}_0002.schema_migrations set number = 12".encode())
     with pytest.raises(SchemaError, match="Shard 2: The database has schema 12, this version of Ebb needs schema"):
         schema.verify_at(url, SHARDS)
 
@@ -220,8 +225,10 @@ def test_a_branch_leaves_a_namespace_of_its_name_on_another_shard_alone(sharded:
 
 
 def test_two_systems_in_one_database_have_shards_of_their_own(sharded: Memory) -> None:
-    other = sharded.having(database_url=make_conninfo(sharded.context.database_url, options="-csearch_path=ebb,public"))
-    schema.apply(other.context.database_url, count=SHARDS)
+    own = f"{home(sharded)}_other"
+    url = make_conninfo(sharded.context.database_url, options=f"-csearch_path={own},public")
+    other = sharded.having(database_url=url)
+    schema.apply(url, count=SHARDS)
     for _ in other.context.each_shard():
         check_embedder(other.context)
     fill(sharded)
@@ -235,7 +242,7 @@ def test_two_systems_in_one_database_have_shards_of_their_own(sharded: Memory) -
             assert texts
             assert not any(word in text for text in texts for word in {"bicycle", "boat"} - {what})
         assert sum(one.namespaces for one in listed(memory.context)) == len(NAMES)
-    assert [one.schema for one in listed(other.context)] == ["ebb", "ebb_0001", "ebb_0002"]
+    assert [one.schema for one in listed(other.context)] == [own, f"{own}_0001", f"{own}_0002"]
 
 
 AS_BEFORE = """
@@ -252,6 +259,9 @@ AS_BEFORE = """
 """
 
 
+IN_PUBLIC = pytest.mark.skipif(ON_CITUS, reason="Citus does not place the schema `public`")
+
+
 def as_before(memory: Memory) -> None:
     """Bring the shards of a system in `public` back to the names that they had."""
     with connect(memory.context.database_url, autocommit=True) as db:
@@ -259,6 +269,7 @@ def as_before(memory: Memory) -> None:
             db.execute(statement)
 
 
+@IN_PUBLIC
 def test_a_migration_renames_shards_to_those_of_their_home(sharded: Memory) -> None:
     fill(sharded)
     as_before(sharded)
@@ -275,6 +286,7 @@ def test_a_migration_renames_shards_to_those_of_their_home(sharded: Memory) -> N
     assert all(sharded.examine() == {} for _ in sharded.context.each_shard())
 
 
+@IN_PUBLIC
 @pytest.mark.parametrize("both", [True, False])
 def test_a_migration_leaves_shards_that_may_be_those_of_another_system(sharded: Memory, both: bool) -> None:
     if both:
@@ -295,9 +307,10 @@ def test_a_migration_leaves_shards_that_may_be_those_of_another_system(sharded: 
 
 def test_a_session_without_transactions_stays_on_the_shard_of_a_namespace(sharded: Memory) -> None:
     fill(sharded)
+    own = home(sharded)
     for name, shard in directory(sharded).items():
         with at(name), connect(sharded.context.database_url, autocommit=True) as db:
-            assert db.execute("select current_schema()").fetchone() == (shards.schema_of("public", shard),)
+            assert db.execute("select current_schema()").fetchone() == (shards.schema_of(own, shard),)
 
 
 def test_with_one_shard_no_statement_is_added(memory: Memory) -> None:
