@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf
 from random import Random
 from uuid import UUID, uuid4, uuid5
@@ -166,7 +166,7 @@ def test_the_largest_counts_that_can_be_stored_make_no_use_fail(memory: Memory) 
 def test_what_was_counted_is_known_for_a_day_before_the_newest_use(memory: Memory) -> None:
     id_, old, new = memory.add("Tea at four."), uuid4(), uuid4()
     memory.touch(id_, at=1, use=old)
-    memory.rows("update uses set counted_at = counted_at - interval '3 days'")
+    memory.rows("update uses set counted_at = %s", datetime.now(UTC) - timedelta(days=3))
     assert touch.drop_old_uses(memory.context) == 0
     memory.touch(id_, at=1, use=new)
     assert touch.drop_old_uses(memory.context) == 1
