@@ -1,20 +1,22 @@
 """Deep memory: facts that decay forgot are packed, and found, shown and restored until they are erased."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 from ebb.contract.recall import Lookup
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from api.cli.output import json_line
 from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
-from workers.storage import packing
+from workers.storage import deep, packing
+from workers.storage.connection import connect
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
 
@@ -68,6 +70,25 @@ def test_demoted_facts_are_listed_and_restored_unchanged(memory: Memory, sunk: U
         "s",
     ]
     assert [what for what, _ in memory.history(sunk, at=20)] == ["stored", "forgotten", "restored"]
+
+
+@pytest.mark.parametrize("act", ["restored", "purged"])
+def test_a_fact_is_restored_or_erased_at_the_moment_it_is_demoted(memory: Memory, act: str) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    memory.decay(2)
+    namespace = memory.value("select id from namespaces")
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        assert deep.demote(db, [namespace], [id_]) == 1
+        if act == "restored":
+            acting = pool.submit(memory.restore, id_, at=4)
+        else:
+            acting = pool.submit(memory.forget, id_, at=4, purge=True)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.commit()
+        (outcome,) = acting.result()
+    assert outcome.action == act
+    assert memory.value("select count(*) from deep") == 0
+    assert memory.value("select count(*) from facts") == (act == "restored")
 
 
 def test_deep_memory_is_erased_when_its_owner_says_so(memory: Memory, sunk: UUID) -> None:

@@ -41,7 +41,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
     with transaction(context.database_url) as db:
         tenant = namespaces.id_of(db, namespace)
-        deep.promote(db, tenant, [id_])
+        deep.ask_promote(db, tenant, [id_])()  # a reader does not wait for locks
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)
         rows = activity.read_live(db, tenant, [id_])

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from workers.core import tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
-from workers.storage import columns, imports, packing
+from workers.storage import activity, columns, imports, packing
 from workers.storage.connection import Connection, Cursor, fetch_all, number
 
 FINGERPRINT = 32767
@@ -274,8 +274,10 @@ def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> in
 def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     """Move facts from deep memory back to tombstones; return how many.
 
-    A link, contradiction or near-duplicate returns when both of its facts have returned.
+    A link, contradiction or near-duplicate returns when both of its facts have returned. A lock waits until facts that
+    are just being moved into deep memory are there.
     """
+    activity.ask_lock(db, namespace, ids)
     return ask_promote(db, namespace, ids)()
 
 
