@@ -1,9 +1,10 @@
 """Bloated indexes are rebuilt, and old runs are deleted."""
 
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from memory import Memory
+import pytest
+from memory import ON_CITUS, Memory
 
 from workers.admin import search_indexes
 from workers.decay import passes
@@ -18,6 +19,7 @@ FILL = """
 THIN = "delete from lexemes where right(lexeme, 2) <> '00'"
 SIZE = "select pg_relation_size('lexemes_pkey')"
 INVALID = "select count(*) from pg_index where not indisvalid"
+ON_THE_SERVER_ITSELF = pytest.mark.skipif(ON_CITUS, reason="indexes on nodes of Citus are neither found nor rebuilt")
 
 
 def filled(memory: Memory, *, thinned: bool) -> None:
@@ -38,6 +40,7 @@ def rebuilt(memory: Memory) -> list[str]:
     return search_indexes.rebuild_bloated_indexes(memory.context)
 
 
+@ON_THE_SERVER_ITSELF
 def test_an_index_of_nearly_empty_pages_is_rebuilt(memory: Memory) -> None:
     filled(memory, thinned=True)
     before = memory.value(SIZE)
@@ -48,12 +51,14 @@ def test_an_index_of_nearly_empty_pages_is_rebuilt(memory: Memory) -> None:
     assert rebuilt(memory) == []
 
 
+@ON_THE_SERVER_ITSELF
 def test_an_index_of_full_pages_stays_as_it_is(memory: Memory) -> None:
     filled(memory, thinned=False)
     assert memory.value(SIZE) > search_indexes.LEAST_BLOATED_BYTES
     assert rebuilt(memory) == []
 
 
+@ON_THE_SERVER_ITSELF
 def test_how_large_an_index_must_be_is_known_without_building_it(memory: Memory) -> None:
     filled(memory, thinned=False)
     with connect(memory.context.database_url, autocommit=True) as db:
@@ -69,6 +74,7 @@ def test_small_indexes_stay_as_they_are(memory: Memory) -> None:
     assert rebuilt(memory) == []
 
 
+@ON_THE_SERVER_ITSELF
 def test_one_builder_at_a_time(memory: Memory) -> None:
     filled(memory, thinned=True)
     with connect(memory.context.database_url) as db:
@@ -91,12 +97,18 @@ def test_an_index_that_cannot_be_rebuilt_stays(memory: Memory) -> None:
         assert not search_indexes._rebuilt(db, missing)
 
 
+def age_by(memory: Memory, run: UUID, days: int) -> None:
+    """Have a pass begin days earlier; Citus refuses to subtract them in the update itself."""
+    began = memory.value("select started_at from decay_runs where id = %s", run)
+    memory.rows("update decay_runs set started_at = %s where id = %s", began - timedelta(days=days), run)
+
+
 def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) -> None:
     memory.add("A meadow.")
     old, recent, unfinished = uuid4(), uuid4(), uuid4()
     for run, age in ((old, 31), (recent, 29), (unfinished, 31)):
         memory.decay(100, run=run)
-        memory.rows("update decay_runs set started_at = started_at - %s where id = %s", timedelta(days=age), run)
+        age_by(memory, run, age)
     memory.rows("update decay_runs set finished_at = null where id = %s", unfinished)
     assert passes.drop_old_runs(memory.context) == 1
     assert {run for (run,) in memory.rows("select id from decay_runs")} == {recent, unfinished}
@@ -106,9 +118,10 @@ def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) 
 
 def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:
     id_ = memory.add("A meadow.")
-    memory.decay(100)
+    run = uuid4()
+    memory.decay(100, run=run)
     before = memory.row(id_)
-    memory.rows("update decay_runs set started_at = started_at - interval '40 days'")
+    age_by(memory, run, 40)
     passes.drop_old_runs(memory.context)
     assert memory.row(id_) == before
     assert memory.decay(100).counters.changed == 0

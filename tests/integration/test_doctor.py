@@ -137,7 +137,7 @@ def cut_away(memory: Memory, statement: str, *values: Any) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "truncate tallies, tally_changes",
+        "with gone as (delete from tally_changes) delete from tallies",
         "update tally_changes set facts = facts + 2",
         "insert into tallies (namespace, forgotten_reason, facts) values (1, 'faded', 3)",
         "update activity set tier = 1, decay_class = null, decay_class_source = null",
