@@ -259,11 +259,18 @@ def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractConte
 
 
 def _emptied(url: str) -> bool:
-    """Delete all rows of a schema but those that it is made with; return false if it has another language or shards."""
+    """Delete all rows of a schema but those that it is made with.
+
+    Returns false if it has another language, more migrations or shards.
+    """
+    from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
+
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("set lock_timeout = '5s'")
         (own,) = db.execute("select current_schema()").fetchone() or ("",)
         if db.execute("select name from languages").fetchone() != ("english",):
+            return False
+        if db.execute("select max(number) from schema_migrations").fetchone() != (schema.version(),):
             return False
         if len(db.execute(OF_A_SYSTEM, [own]).fetchall()) > 1:
             return False
