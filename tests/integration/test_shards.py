@@ -182,24 +182,26 @@ def test_a_shard_is_listed_with_its_schema_and_the_size_of_its_rows(sharded: Mem
     assert [size > 100_000 for size in grown] == [number == place for number in range(SHARDS)]
 
 
-def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory) -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory, first: bool) -> None:
     fill(sharded)
     context = sharded.context
-    with at("ann"):
-        made = branches.begin(context, "ann", 30)
+    name = next(name for name, shard in directory(sharded).items() if (shard == 0) == first)
+    with at(name):
+        made = branches.begin(context, name, 30)
         branches.copy(context, made, branches.START)
         branches.conclude(context, made, day(0))
-    with at("ann-older-30d"):
+    with at(made.name):
         assert branches.facts(context, made) == 2
         assert sharded.ask("Who has a bicycle?", namespace=made.name).results
         assert [one["occurrence"]["session"] for one in export(context, made.name, day(0)) if "occurrence" in one] == [
             "chat"
         ]
-    assert [one.name for one in branches.listed(context, None)] == ["ann-older-30d"]
+    assert [one.name for one in branches.listed(context, None)] == [f"{name}-older-30d"]
     for shard in range(SHARDS):
         with at(shard):
             assert branches.facts(context, made) == 2
-    with at("ann"):
+    with at(name):
         branches.drop_facts(context, made)
         branches.drop(context, made)
     assert branches.listed(context, None) == []

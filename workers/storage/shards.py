@@ -9,15 +9,15 @@ from workers.errors import SettingsError
 from workers.storage import routing
 from workers.storage.connection import Connection, home_and_shard, number
 
-ADD = "insert into {}.directory (name, shard) values (%(name)s, %(shard)s) on conflict do nothing"
+ADD = "insert into {home}.directory (name, shard) values (%(name)s, %(shard)s) on conflict do nothing"
 
 REMOVE = "delete from {}.directory where name = %(name)s and shard = %(shard)s"
 
 # A namespace of the first shard may have no row.
-ADD_BRANCH = """
+ADD_ON_ANOTHER = """
     insert into {home}.directory (name, shard)
     select %(name)s, %(shard)s
-    where %(shard)s = 0 or not exists (select from {home}.namespaces where name = %(name)s)
+    where not exists (select from {home}.namespaces where name = %(name)s)
     on conflict do nothing
 """
 
@@ -134,7 +134,8 @@ def place_branch(db: Connection, branch: str) -> bool:
     if known is None:
         return True
     home, given = sql.Identifier(known[0]), {"name": branch, "shard": known[1] or 0}
-    db.execute(sql.SQL(ADD_BRANCH).format(home=home), given)
+    # two statements, as Citus inserts no row where a condition is true without a look at a table
+    db.execute(sql.SQL(ADD_ON_ANOTHER if known[1] else ADD).format(home=home), given)
     return db.execute(sql.SQL(IS_HERE).format(home=home), given).fetchone() == (True,)
 
 
@@ -162,4 +163,4 @@ def check(db: Connection, shards: int) -> None:
 
 
 def _add(db: Connection, home: str, namespace: str, shard: int) -> None:
-    db.execute(sql.SQL(ADD).format(sql.Identifier(home)), {"name": namespace, "shard": shard})
+    db.execute(sql.SQL(ADD).format(home=sql.Identifier(home)), {"name": namespace, "shard": shard})
