@@ -113,7 +113,7 @@ def test_settling_that_dies_has_changed_nothing(memory: Memory) -> None:
     memory.store(*TEXTS)
     with connect(memory.context.database_url) as db:
         assert tallies.settle(db, 100)[0] > 0
-        memory.rows("select pg_terminate_backend(%s)", db.info.backend_pid)
+        memory.rows("select pg_terminate_backend(%s::int)", db.info.backend_pid)
         with pytest.raises(psycopg.OperationalError):
             db.execute("select 1")
         db.close()
@@ -126,7 +126,9 @@ def test_a_writer_waits_neither_for_settling_nor_for_other_writers(memory: Memor
     with connect(memory.context.database_url) as db, connect(memory.context.database_url) as writer:
         tallies.settle(db, 100)
         writer.execute("update activity set tier = 2 where fact = %s", [fact])
-        memory.rows("set local lock_timeout = '1s'; update activity set tier = 2 where fact = '" + str(other) + "'")
+        with connect(memory.context.database_url) as second:
+            second.execute("set local lock_timeout = '1s'")
+            second.execute("update activity set tier = 2 where fact = %s", [other])
         memory.add("Nuts are forbidden.")
         db.commit()
         writer.commit()
