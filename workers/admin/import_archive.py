@@ -84,22 +84,27 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
     hashes = [digest(one.fact) for one in given]
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
-        refused = _refused(db, tenant, given, hashes)
-    new = [(one, hash_) for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)) if place not in refused]
+        outcomes: dict[int, Imported] = {**_refused(db, tenant, given, hashes)}
+    new = {place: pair for place, pair in enumerate(zip(given, hashes, strict=True)) if place not in outcomes}
+    outcomes |= zip(new, _added(context, tenant, list(new.values()), now), strict=True)
+    return [outcomes[place] for place in range(len(given))]
+
+
+def _added(
+    context: Context, tenant: int, new: Sequence[tuple[ArchivedFact, bytes]], now: datetime
+) -> list[Stored | InvalidInputError]:
+    """Write facts, each with its hash; return their outcomes."""
     embedded = zip(new, embed(context, [one.fact.text for one, _ in new]), strict=True)
     having = {one.id: vector for (one, _), vector in embedded if vector is not None}
     with writing(context.database_url) as db:
         added = imports.add_facts(db, tenant, _estimated(db, tenant, [_row(*one) for one in new]))
         with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
-    outcomes: list[Imported] = []
-    for place, one in enumerate(given):
-        if place in refused:
-            outcomes.append(refused[place])
-        elif one.id in added:
-            outcomes.append(Stored(one.id, "kept" if one.past.ended else "added", one.id in with_vector))
-        else:
-            outcomes.append(InvalidInputError(f"id: what {one.id} says was just stored by another: import it again."))
-    return outcomes
+    return [
+        Stored(one.id, "kept" if one.past.ended else "added", one.id in with_vector)
+        if one.id in added
+        else InvalidInputError(f"id: what {one.id} says was just stored by another: import it again.")
+        for one, _ in new
+    ]
 
 
 def _restored(
@@ -138,20 +143,21 @@ def _refused(
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
     refused: dict[int, Stored | InvalidInputError] = {}
-    ids: set[UUID] = set()
+    ids = set(known)
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
+        stated = None if one.past.ended else hash_
         if one.id in known and not same_record(known[one.id].hash, hash_):
             refused[place] = InvalidInputError(f"id: {one.id} belongs to another fact already.")
-        elif one.id in known or one.id in ids:
+        elif one.id in ids:
             refused[place] = Stored(one.id, "unchanged", embedded=True)
-        elif not one.past.ended and hash_ in said:
-            refused[place] = Stored(said[hash_], "duplicate", embedded=True)
-        elif not one.past.ended and hash_ in deleted:
-            refused[place] = Stored(deleted[hash_], "forgotten", embedded=False)
+        elif stated in said:
+            refused[place] = Stored(said[stated], "duplicate", embedded=True)
+        elif stated in deleted:
+            refused[place] = Stored(deleted[stated], "forgotten", embedded=False)
         else:
             ids.add(one.id)
-            if not one.past.ended:
-                said[hash_] = one.id
+            if stated is not None:
+                said[stated] = one.id
     return refused
 
 
@@ -188,17 +194,21 @@ def _write(
     """Write the other rows of facts just added; return those that have a vector or, if they ended, a signature."""
     if not those:
         return ()
-    if having and not vectors.is_embedder(db, context.embedder.name):
-        having = {}
+    having = _usable(context, db, having)
     states = [_activity(one, now, context.settings.segments, embedded=one.id in having) for one in those]
     imports.add(db, imports.ADD_ACTIVITY, tenant, states)
     imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one in those))
-    imports.add(db, imports.ADD_EVENTS, tenant, [event for one in those for event in _events(one)])
+    imports.add(db, imports.ADD_EVENTS, tenant, _events(those))
     _write_vectors(db, tenant, [one for one in those if one.id in having], having)
     rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
     faded = as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     due.write_faded(db, rows, faded, rows.held)
     return having
+
+
+def _usable(context: Context, db: Connection, found: Mapping[UUID, Vectors]) -> Mapping[UUID, Vectors]:
+    """Return the vectors, or none if the database has those of another embedder."""
+    return found if found and vectors.is_embedder(db, context.embedder.name) else {}
 
 
 def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], having: Mapping[UUID, Vectors]) -> None:
@@ -226,8 +236,8 @@ def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool
     }
 
 
-def _events(one: ArchivedFact) -> list[dict[str, Any]]:
-    return [{"fact": str(one.id), **event.model_dump(mode="json")} for event in one.past.events]
+def _events(those: Sequence[ArchivedFact]) -> list[dict[str, Any]]:
+    return [{"fact": str(one.id), **event.model_dump(mode="json")} for one in those for event in one.past.events]
 
 
 def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:
