@@ -156,7 +156,7 @@ def faults_of(one: Parts, dims: int | None) -> list[str]:
     """Return the faults of a fact's rows, except for its due time; full vectors have `dims` dimensions."""
     if one.fidelity is None:
         return ["no activity"]
-    return _faults_of_ended(one) if one.ended else _faults_of_live(one, dims)
+    return _faults_of_ended(one) if one.ended else _faults_of_live(one, one.fidelity, dims)
 
 
 def _faults_of_ended(one: Parts) -> list[str]:
@@ -169,21 +169,21 @@ def _faults_of_ended(one: Parts) -> list[str]:
     return [fault for fault, there in found.items() if there]
 
 
-def _faults_of_live(one: Parts, full_dims: int | None) -> list[str]:
+def _faults_of_live(one: Parts, fidelity: int, full_dims: int | None) -> list[str]:
     uncounted = ["not counted"] if one.retired else []
-    if one.fidelity is None or one.fidelity == PENDING:
+    if fidelity == PENDING:
         return uncounted
-    fingerprint, dims = one.fidelity == FINGERPRINT, one.dims
-    found = {
-        "no signature": one.live is None,
-        "hidden": one.live is False,
-        "no vector": not fingerprint and dims is None,
-        "vector left over": fingerprint and dims is not None,
-        "wrong dimensions": not fingerprint
-        and dims is not None
-        and (dims != (one.full_dims or 0) // one.fidelity or full_dims not in (None, one.full_dims)),
-    }
-    return uncounted + [fault for fault, there in found.items() if there]
+    of_signature = {None: ["no signature"], False: ["hidden"], True: []}[one.live]
+    return uncounted + of_signature + _faults_of_vector(one, fidelity, full_dims)
+
+
+def _faults_of_vector(one: Parts, fidelity: int, full_dims: int | None) -> list[str]:
+    if fidelity == FINGERPRINT:
+        return [] if one.dims is None else ["vector left over"]
+    if one.dims is None:
+        return ["no vector"]
+    is_right = one.dims == (one.full_dims or 0) // fidelity and full_dims in (None, one.full_dims)
+    return [] if is_right else ["wrong dimensions"]
 
 
 def _with_other_signature(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUID]:
