@@ -1,6 +1,7 @@
 """Tasks of reports: facts, statistics, forecasts and contradictions."""
 
 from typing import Any
+from uuid import UUID
 
 from celery import Task
 from ebb.contract import reports as contract
@@ -16,8 +17,6 @@ from workers.memory import history, supersede
 from workers.tasks import answers
 from workers.tasks.operation import task_of
 from workers.tasks.task import OnceTask, context, write_instant
-
-PAIR = 2
 
 
 @task_of(contract.STATS, contract.ShowStats)
@@ -93,12 +92,12 @@ def list_contradictions(_: Task, asked: contract.ListContradictions) -> contract
 def resolve(self: Task, asked: contract.Resolve) -> dict[str, Any]:
     """Resolve a contradiction: one fact supersedes the others, or both are accepted."""
     at = write_instant(self, asked.now)
-    given, name = list(dict.fromkeys(asked.ids)), asked.namespace
-    if asked.both and asked.keep is None and len(given) == PAIR:
-        supersede.accept(context, name, given[0], given[1], at)
-        return {"accepted": [str(id_) for id_ in given]}
-    others = [id_ for id_ in given if id_ != asked.keep]
-    if asked.both or asked.keep is None or not others:
-        raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
-    supersede.keep(context, name, asked.keep, others, at)
-    return {"kept": str(asked.keep), "superseded": [str(id_) for id_ in others]}
+    others = [id_ for id_ in dict.fromkeys(asked.ids) if id_ != asked.keep]
+    match asked.both, asked.keep, others:
+        case True, None, [one, two]:
+            supersede.accept(context, asked.namespace, one, two, at)
+            return {"accepted": [str(one), str(two)]}
+        case False, UUID() as kept, [_, *_]:
+            supersede.keep(context, asked.namespace, kept, others, at)
+            return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}
+    raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
