@@ -176,15 +176,19 @@ def changed(known: Document, given: Document | None, unset: Sequence[str] | None
         InvalidInputError: a setting is unknown or its value is not allowed; the first faults are listed.
     """
     given, unset, own = given or {}, unset or [], known
-    if faults := [fault for path, value in given.items() for fault in _faults(path.split("."), value)]:
-        raise InvalidInputError(joined(faults))
-    if unknown := [path for path in unset if path not in PATHS]:
-        raise InvalidInputError(f"unset: {show(unknown)}: no settings of a namespace; known are {', '.join(PATHS)}.")
+    _check(given, unset)
     for path, value in given.items():
         own = merged(own, _at(path.split("."), value))
     for path in unset:
         own = without(own, path.split("."))
     return own
+
+
+def _check(given: Document, unset: Sequence[str]) -> None:
+    if faults := [fault for path, value in given.items() for fault in _faults(path.split("."), value)]:
+        raise InvalidInputError(joined(faults))
+    if unknown := [path for path in unset if path not in PATHS]:
+        raise InvalidInputError(f"unset: {show(unknown)}: no settings of a namespace; known are {', '.join(PATHS)}.")
 
 
 def _at(path: list[str], value: Any) -> Document:
