@@ -57,17 +57,23 @@ def extracted(pointed: Quote, text: str, names: Sequence[str]) -> Extracted | No
 
     The name may occur in any of the texts `names`, which are those of the conversation.
     """
-    found, entity, key = _found(pointed.quote, text), " ".join(pointed.entity.split()), pointed.key.strip().lower()
-    is_named = entity.lower() == SPEAKER or any(mentioned_names(one, [entity]) for one in names)
-    if found is None or not entity or not is_named or not KEY.fullmatch(key):
+    found, entity, key = _found(pointed.quote, text), _entity(pointed.entity, names), pointed.key.strip().lower()
+    if found is None or not entity or not KEY.fullmatch(key):
         return None
     start, end = _sentences(text, *found)
     quote = text[start:end]
     value = _found(pointed.value, quote)
     if end - start > LONGEST or value is None:
         return None
-    name = SPEAKER if entity.lower() == SPEAKER else entity
-    return Extracted(start, end, quote, name, key, quote[slice(*value)] if pointed.single else None)
+    return Extracted(start, end, quote, entity, key, quote[slice(*value)] if pointed.single else None)
+
+
+def _entity(name: str, texts: Sequence[str]) -> str | None:
+    """Return an entity's name if it occurs in a text, without extra blanks; speakers need not be named."""
+    entity = " ".join(name.split())
+    if entity.lower() == SPEAKER:
+        return SPEAKER
+    return entity if any(mentioned_names(one, [entity]) for one in texts) else None
 
 
 def _found(words: str, text: str) -> tuple[int, int] | None:
