@@ -104,16 +104,17 @@ def redundant(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[U
         UnusableJudgementError: the answer names a fact that was not shown or must stay; none of it is used.
     """
     found = chat.ask(INSTRUCTIONS, {"facts": [fact.shown() for fact in facts]}, _Review, seconds).forget
-    may_go = {str(fact.statement.id): not fact.keep for fact in facts}
-    named = {one.id.lower(): one for one in found}
-    others = {one.because_of.lower() for one in found}
-    if (
-        len(named) < len(found)
-        or not all(may_go.get(id_) and id_ not in others for id_ in named)
-        or not others <= may_go.keys()
-    ):
+    if not _is_usable(found, facts):
         raise UnusableJudgementError("The LLM named facts that were not shown to it, or that must stay.")
-    return {UUID(id_): Because(UUID(one.because_of), one.why) for id_, one in named.items()}
+    return {UUID(one.id): Because(UUID(one.because_of), one.why) for one in found}
+
+
+def _is_usable(found: Sequence[_Needless], facts: Sequence[Reviewed]) -> bool:
+    """Return whether an answer names only facts that were shown, each once, and none that must stay."""
+    named, others = [one.id.lower() for one in found], {one.because_of.lower() for one in found}
+    shown = {str(fact.statement.id) for fact in facts}
+    staying = others | {str(fact.statement.id) for fact in facts if fact.keep}
+    return len(named) == len({*named}) and shown >= {*named, *others} and staying.isdisjoint(named)
 
 
 @dataclass(frozen=True, slots=True)
