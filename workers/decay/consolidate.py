@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import TypeVar
 from uuid import UUID
 
@@ -292,7 +293,7 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
     if not candidates:
         return {}
     related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
-    texts = facts.texts(db, tenant, list({id_ for pair in related for id_ in pair}))
+    texts = facts.texts(db, tenant, list({*chain.from_iterable(related)}))
     said = {id_: alike.wording(text) for id_, text in texts.items()}
     there = [pair for pair in related if said.keys() >= set(pair)]  # others were forgotten just now
     same = [(one, two) for one, two in there if not alike.differ(said[one], said[two])]
@@ -302,7 +303,7 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
 
 def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pair, float]:
     """Return the cosine of each pair, by vectors pooled to the same size if both have one, else by signatures."""
-    ids = sorted({id_ for pair in pairs for id_ in pair})
+    ids = sorted({*chain.from_iterable(pairs)})
     kept, signs = _vectors(db, tenant, ids), signatures.read(db, tenant, ids)
     by_shape: dict[tuple[int, int], list[Pair]] = defaultdict(list)
     for one, two in (pair for pair in pairs if signs.keys() >= set(pair)):
