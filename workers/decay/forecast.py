@@ -135,10 +135,15 @@ def forecast(
             due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
             _forecast_batch(rows, due_at, ahead, rules, sizes, shown)
         _limit(context, db, tenant, ahead, now, shown, sizes)
-        texts = facts.excerpts(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
+        _read_examples(db, tenant, ahead)
+    return ahead
+
+
+def _read_examples(db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> None:
+    """Read the texts of the facts that are examples of each day's changes."""
+    texts = facts.excerpts(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
         day.facts = [ForecastFact(id=id_, change=change, text=texts[id_]) for id_, change in day.examples]
-    return ahead
 
 
 def _forecast_batch(
