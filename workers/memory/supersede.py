@@ -112,12 +112,15 @@ def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | N
         return f"id: {row.id} was superseded or forgotten already; leave it out, or give a new one."
     if target is None:
         return f"supersedes: no fact {intent.target} is in this namespace; look for it with `recall`."
-    if target.current or (saying is not None and target.superseded_by == saying):
+    if target.current:
         return None
-    if target.superseded_by is not None:
-        return f"supersedes: {target.id} was superseded by {target.superseded_by} already; give that id."
-    said = "retracted" if target.superseded else "forgotten"
-    return f"supersedes: {target.id} was {said} already; leave `supersedes` out."
+    if target.superseded_by is None:
+        said = "retracted" if target.superseded else "forgotten"
+        return f"supersedes: {target.id} was {said} already; leave `supersedes` out."
+    successor = target.superseded_by
+    return (
+        None if successor == saying else f"supersedes: {target.id} was superseded by {successor} already; give that id."
+    )
 
 
 def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime, edited: Sequence[UUID] = ()) -> None:
