@@ -76,12 +76,10 @@ def add_within(
 ) -> Added:
     """Write the new facts with their activity, vectors and signatures."""
     tenant, own = owner.id, hygiene(context, owner.settings)
-    # The name of a failing embedder may be unknown, so it is read only if there are vectors.
-    any_vector = any(embedded.get(row.hash) is not None for row in rows)
-    is_current = vectors.ask_whether_embedder(db, context.embedder.name) if any_vector else None
+    read_usable = _ask_usable(context, db, rows, embedded)
     new = _write_new(db, owner, rows, given)
-    found = {row.id: embedded.get(row.hash) for row, _ in new} if is_current and is_current() else {}
-    kept = {id_: vector for id_, vector in found.items() if vector is not None}
+    usable = read_usable()
+    kept = {row.id: usable[row.hash] for row, _ in new if row.hash in usable}
     turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
     endings: dict[UUID, tuple[str | None, Ending]] = {}
     for fidelity in (FULL, PENDING):
@@ -89,9 +87,19 @@ def add_within(
         endings |= _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
     if kept:
         keep_vectors(db, tenant, list(kept), np.stack(list(kept.values())))
-    if turns.turns > own.persistent_turns and turns.grown:
-        apply_within(context, db, tenant, turns.turns - int(own.persistent_turns), now)
+    apply_within(context, db, tenant, turns, own.persistent_turns, now)
     return Added({row.id: row.hash for row, _ in new}, kept.keys(), endings)
+
+
+def _ask_usable(
+    context: Context, db: Connection, rows: Sequence[Fact], embedded: dict[bytes, Vectors | None]
+) -> Callable[[], dict[bytes, Vectors]]:
+    """Return a function that gives the vectors by hash, or none if the database has those of another embedder."""
+    found = {row.hash: vector for row in rows if (vector := embedded.get(row.hash)) is not None}
+    if not found:  # the name of a failing embedder may be unknown
+        return dict
+    is_current = vectors.ask_whether_embedder(db, context.embedder.name)
+    return lambda: found if is_current() else {}
 
 
 def _write_new(
@@ -165,17 +173,13 @@ def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime
     With a last use, a lifetime that use does not prolong starts at the creation, as it did in the archive.
     """
     encoded = [_encoded_at(fact, now).timestamp() for _, fact in new]
-    seen = [(fact.last_seen_at or now).timestamp() for _, fact in new]
-    confirmed = [
-        max(stated, used) if lifetime.lifetime(fact.decay_class).refreshed_by_use else stated
-        for (_, fact), stated, used in zip(new, encoded, seen, strict=True)
-    ]
+    confirmed = [_confirmed_at(fact, now).timestamp() for _, fact in new]
     strength = np.array([_strength(context, row, fact) for row, fact in new], np.float64)
     coactivations = np.array([fact.coactivations for _, fact in new])
     return {
         "base": tiers.base_for(strength, coactivations),
         "coactivations": coactivations,
-        "last_seen_at": seen,
+        "last_seen_at": [(fact.last_seen_at or now).timestamp() for _, fact in new],
         "confidence": [fact.confidence for _, fact in new],
         "confirmed_at": confirmed,
         "branch": [branch(row.kind, fact.durability) for row, fact in new],
@@ -198,22 +202,35 @@ def _encoded_at(fact: NewFact, now: datetime) -> datetime:
     return now if fact.last_seen_at is None else fact.created_at or fact.last_seen_at
 
 
+def _confirmed_at(fact: NewFact, now: datetime) -> datetime:
+    """Return the start of a lifetime, which is the last use if use prolongs it."""
+    encoded_at = _encoded_at(fact, now)
+    is_renewed = lifetime.lifetime(fact.decay_class).refreshed_by_use
+    return max(encoded_at, fact.last_seen_at or now) if is_renewed else encoded_at
+
+
 def answers_for(db: Connection, tenant: int, rows: Sequence[Fact], added: Added) -> list[Stored | InvalidInputError]:
     """Return the outcome of each given fact; of two equal ones the second is a duplicate of the first."""
     first = _first_of_each(rows, added.hashes)
-    others = [row for row, new in zip(rows, first, strict=True) if not new]
-    said = statements.known_by_hash(db, tenant, [row.hash for row in others]) if others else {}
-    taken = facts.known_by_id(db, tenant, [row.id for row in others]) if others else {}
+    known = iter(_answers_for_known(db, tenant, [row for row, new in zip(rows, first, strict=True) if not new]))
+    return [
+        Stored(row.id, "added", row.id in added.embedded) if new else next(known)
+        for row, new in zip(rows, first, strict=True)
+    ]
+
+
+def _answers_for_known(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Stored | InvalidInputError]:
+    if not rows:
+        return []
+    said = statements.known_by_hash(db, tenant, [row.hash for row in rows])
+    taken = facts.known_by_id(db, tenant, [row.id for row in rows])
     unembedded = vectors.pending_among(db, tenant, list(said.values())) if said else set()
     answers: list[Stored | InvalidInputError] = []
-    for row, new in zip(rows, first, strict=True):
-        there = said.get(row.hash)
-        if new:
-            answers.append(Stored(row.id, "added", row.id in added.embedded))
-        elif there is not None:
-            answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
-        else:
+    for row in rows:
+        if (there := said.get(row.hash)) is None:
             answers.append(_not_live(row, taken.get(row.id)))
+        else:
+            answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
     return answers
 
 

@@ -39,11 +39,13 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
     return Turns(before + len(new), bool(new))
 
 
-def apply_within(context: Context, db: Connection, tenant: int, before: int, now: datetime) -> None:
-    """End persistent episodes that occurred before a turn; locked ones are left for the next turn."""
+def apply_within(context: Context, db: Connection, tenant: int, counted: Turns, most: float, now: datetime) -> None:
+    """After new turns, end persistent episodes of more than `most` turns ago; locked ones wait for the next turn."""
+    if not counted.grown or counted.turns <= most:
+        return
     found = AT_ONCE
     while found == AT_ONCE:
-        rows = turns.past_limit(db, tenant, before, AT_ONCE)
+        rows = turns.past_limit(db, tenant, counted.turns - int(most), AT_ONCE)
         _apply(context, db, rows, now)
         found = len(rows)
 
