@@ -207,24 +207,29 @@ def _write_decay_state(
     if not by_id:
         return
     own = rows.among(by_id)
-    changed, instant = [by_id[id_] for id_ in own.ids], now.timestamp()
+    changed = [by_id[id_] for id_ in own.ids]
     classes = [one.now("decay_class") for one in changed]
-    begins = np.maximum(own.anchors.pinned_until, instant).tolist()
+    confirmed = _confirmed(own, changed, classes, now.timestamp())
+    faded = as_written(confirmed.anchors, now.timestamp(), rules_for(context, db, own.namespaces))
+    lifetimes = [lifetime.expiry(name, 0.0) for name in classes]
+    edits.write_decay_state(db, tenant, confirmed, [one.source or "" for one in changed], lifetimes, faded)
+
+
+def _confirmed(rows: Activity, changed: Sequence[Change], classes: Sequence[str | None], instant: float) -> Activity:
+    """Return facts with their decay classes and confidence after an edit, and their lifetimes restarted."""
+    begins = np.maximum(rows.anchors.pinned_until, instant).tolist()
     permanent = np.array([name == PERMANENT for name in classes], dtype=np.bool_)
-    branch = _branches(own, permanent)
+    branch = _branches(rows, permanent)
     anchors = replace(
-        own.anchors,
+        rows.anchors,
         confidence=np.array([one.now("confidence") for one in changed], dtype=np.float64),
-        confirmed_at=np.maximum(own.anchors.confirmed_at, instant),
+        confirmed_at=np.maximum(rows.anchors.confirmed_at, instant),
         expires_at=np.array([lifetime.expiry(*one) for one in zip(classes, begins, strict=True)], dtype=np.float64),
-        halvings=np.zeros_like(own.anchors.halvings),
+        halvings=np.zeros_like(rows.anchors.halvings),
         permanent=permanent | (branch == Branch.PERMANENT),
         branch=branch,
     )
-    lived = replace(own, anchors=anchors, decay_classes=[name or "" for name in classes])
-    faded = as_written(anchors, instant, rules_for(context, db, own.namespaces))
-    lifetimes = [lifetime.expiry(name, 0.0) for name in classes]
-    edits.write_decay_state(db, tenant, lived, [one.source or "" for one in changed], lifetimes, faded)
+    return replace(rows, anchors=anchors, decay_classes=[name or "" for name in classes])
 
 
 def _branches(rows: Activity, permanent: Any) -> Any:
