@@ -23,7 +23,7 @@ from workers.memory.add import Stored, add_within, answers_for
 from workers.memory.classify import classified
 from workers.memory.edit import edit_within, union_of_tags
 from workers.memory.forget import forget_ended
-from workers.memory.lifetime import Ending, first_lives, lives
+from workers.memory.lifetime import UNKNOWN, Ending, Life, first_lives, lives
 from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within
@@ -67,11 +67,14 @@ class Batch:
         """Return the hashes of facts to store even if they were forgotten on request."""
         return {row.hash for row, fact in zip(self.rows, self.said, strict=True) if fact.again}
 
+    def only(self, places: Sequence[int]) -> "Batch":
+        """Return the batch of the facts at these indexes."""
+        columns = (self.said, self.rows, self.given, self.intents)
+        return Batch(*([column[i] for i in places] for column in columns))  # type: ignore[arg-type]  # each its own
+
     def without(self, deleted: Collection[bytes]) -> "Batch":
         """Return the batch without facts of these hashes."""
-        kept = [i for i, row in enumerate(self.rows) if row.hash not in deleted]
-        columns = (self.said, self.rows, self.given, self.intents)
-        return Batch(*([column[i] for i in kept] for column in columns))  # type: ignore[arg-type]  # each its own
+        return self.only([i for i, row in enumerate(self.rows) if row.hash not in deleted])
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,19 +173,22 @@ def _store_within(
     if forced and not first:
         forced = set()
         deleted = deleted | _deleted(db, tenant, batch.rows, known.stated, forced)
-    wanted = batch.without(deleted) if deleted else batch
+    wanted = batch.without(deleted)
     done, endings = _write(context, db, known.owner, wanted, embedded, now, count_turns=options.count_turns)
     answers = _merged(batch.rows, deleted, done)
     repeated, new = answers, _new(batch.rows, answers)
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
-    faded = _touched(context, db, tenant, answers, now, options.use) if options.touch else []
+    faded = _touched(context, db, tenant, answers, now, options)
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
     find_within(db, tenant, new, now, moved)
     _record_occurrences(db, tenant, batch.rows, repeated)
-    answers = _with_lives(context, db, known.owner, batch, answers, endings, now)
-    return [replace(one, faded=True) if isinstance(one, Stored) and one.id in faded else one for one in answers]
+    found = _lives(context, db, known.owner, batch, answers, endings, now)
+    return [
+        replace(one, life=found.get(one.id, UNKNOWN), faded=one.id in faded) if isinstance(one, Stored) else one
+        for one in answers
+    ]
 
 
 def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> list[Fact]:
@@ -209,14 +215,14 @@ def _touched(
     tenant: int,
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
-    use: UUID | None,
+    options: Options,
 ) -> list[UUID]:
-    """Touch the known facts of a batch; return those with less than their full vector."""
+    """Touch the known facts of a batch, unless not wanted; return those with less than their full vector."""
     repeated = [one.id for one in answers if isinstance(one, Stored) and one.action == "duplicate"]
-    if not repeated:
+    if not repeated or not options.touch:
         return []
     restate_within(context, db, tenant, repeated, now)
-    return touch_within(context, db, tenant, [Shown(repeated, now, use or uuid4())]).faded
+    return touch_within(context, db, tenant, [Shown(repeated, now, options.use or uuid4())]).faded
 
 
 def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | None) -> bool:
@@ -228,7 +234,7 @@ def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | 
     return not undoes or use is None or bool(activity.claim_uses(db, tenant, [uuid5(use, "statement")]))
 
 
-def _with_lives(
+def _lives(
     context: Context,
     db: Connection,
     owner: Namespace,
@@ -236,21 +242,27 @@ def _with_lives(
     answers: Sequence[Stored | InvalidInputError],
     endings: Mapping[UUID, tuple[str | None, Ending]],
     now: datetime,
-) -> list[Stored | InvalidInputError]:
-    """Return the answers with the facts' lifetimes; those of facts that nothing changed after `_write` are not read."""
-    stored = {one.id: one.action for one in answers if isinstance(one, Stored) and one.action != "forgotten"}
-    again = {one.id for one in answers if isinstance(one, Stored) and one.changed}
-    added = {
+) -> dict[UUID, Life]:
+    """Return the lifetimes of stored facts; those of facts that nothing changed after `_write` are not read."""
+    stored = [one for one in answers if isinstance(one, Stored) and one.action != "forgotten"]
+    added = _unchanged(batch, stored)
+    aims = any(intent.target is not None for intent in batch.intents)
+    as_added = {} if aims else {id_: endings[id_] for id_ in added}
+    found = first_lives(context, owner, added, as_added, now)
+    if rest := sorted({one.id for one in stored} - as_added.keys()):
+        found |= lives(context, db, owner, added, rest, now)
+    return found
+
+
+def _unchanged(batch: Batch, stored: Sequence[Stored]) -> dict[UUID, Classed]:
+    """Return the new facts that nothing changed after `_write`."""
+    last = {one.id: one.action for one in stored}
+    edited = {one.id for one in stored if one.changed}
+    return {
         row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text)
         for row, fact in zip(batch.rows, batch.given, strict=True)
-        if stored.get(row.id) in NEW and row.id not in again
+        if last.get(row.id) in NEW and row.id not in edited
     }
-    aims = any(intent.target is not None for intent in batch.intents)
-    as_added = {} if aims else {id_: endings[id_] for id_ in added if stored[id_] == "added" and id_ in endings}
-    found = first_lives(context, owner, added, as_added, now)
-    if rest := [id_ for id_ in stored if id_ not in as_added]:
-        found |= lives(context, db, owner, added, rest, now)
-    return [replace(one, life=found[one.id]) if isinstance(one, Stored) and one.id in found else one for one in answers]
 
 
 def _edited(
@@ -262,11 +274,7 @@ def _edited(
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
     """Apply the given fields to known facts, adding tags to existing ones; return the answers with the changes."""
-    again = {
-        place: one
-        for place, (row, one) in enumerate(zip(batch.rows, answers, strict=True))
-        if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
-    }
+    again = _known_again(batch.rows, answers)
     if not again:
         return list(answers)
     # Locked before the tags are read, as a concurrent consolidation may be adding to them.
@@ -281,6 +289,15 @@ def _edited(
         action = "updated" if done else again[place].action
         edited[place] = replace(again[place], action=action, changed=done, ignored=ignored(fact, before))
     return edited
+
+
+def _known_again(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> dict[int, Stored]:
+    """Return the answers about known facts that were stated again, by index."""
+    return {
+        place: one
+        for place, (row, one) in enumerate(zip(rows, answers, strict=True))
+        if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
+    }
 
 
 def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[str, Any]]:
@@ -428,21 +445,21 @@ def _write(
     count_turns: bool,
 ) -> tuple[list[Stored | InvalidInputError], dict[UUID, tuple[str | None, Ending]]]:
     """Write facts as if each were stored separately, in order; return the outcomes, and the endings of new facts."""
-    tenant, rows, intents = owner.id, batch.rows, batch.intents
-    said = _hashes_of_targets(db, tenant, intents)
+    tenant = owner.id
+    said = _hashes_of_targets(db, tenant, batch.intents)
     answers: dict[int, Stored | InvalidInputError] = {}
     endings: dict[UUID, tuple[str | None, Ending]] = {}
-    ids, hashes = [row.id for row in rows], [row.hash for row in rows]
-    for places in independent_stretches(ids, hashes, intents, said):
-        own, meant = [rows[i] for i in places], [intents[i] for i in places]
-        decisions = dict(zip(places, supersede.settle_within(db, tenant, own, meant, now), strict=True))
+    ids, hashes = [row.id for row in batch.rows], [row.hash for row in batch.rows]
+    for places in independent_stretches(ids, hashes, batch.intents, said):
+        own = batch.only(places)
+        decisions = dict(zip(places, supersede.settle_within(db, tenant, own.rows, own.intents, now), strict=True))
         if adding := [i for i, decision in decisions.items() if decision.answer is None]:
-            own, given = [rows[i] for i in adding], [batch.given[i] for i in adding]
-            added = add_within(context, db, owner, own, given, embedded, now, count_turns=count_turns)
-            answers |= zip(adding, answers_for(db, tenant, own, added), strict=True)
+            new = batch.only(adding)
+            added = add_within(context, db, owner, new.rows, new.given, embedded, now, count_turns=count_turns)
+            answers |= zip(adding, answers_for(db, tenant, new.rows, added), strict=True)
             endings |= added.endings
         answers |= _settled(db, tenant, decisions, answers)
-    return [answers[i] for i in range(len(rows))], endings
+    return [answers[i] for i in range(len(ids))], endings
 
 
 def _hashes_of_targets(db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:
