@@ -72,14 +72,25 @@ def _with_deep_count(context: Context, namespace: str, question: Question, found
     """
     names = question.namespaces or (namespace,)
     best = max((one.relevance or 0.0 for one in found.results), default=0.0)
-    doubtful = not found.results or (best < DOUBTFUL and not question.is_filtered)
-    if doubtful and not (question.deep or question.looks_back or question.why):
+    if _is_doubtful(question, found, best):
         better = _count_better(context, names, question, relevance.times_odds(best, CLEARLY_BETTER), now)
         found = replace(found, deep=None if found.results and not better else better)
-    if found.deep or (found.results and found.results[0].deep):
-        named = (found.results[0].namespace if found.results else None) or names[0]
-        signals.count(context.redis, signals.REGRETS, named)
+    _count_regret(context, names[0], found)
     return found
+
+
+def _count_regret(context: Context, namespace: str, found: Recalled) -> None:
+    """Count an answer whose best result is in deep memory, or may be."""
+    first = found.results[0] if found.results else None
+    if found.deep or (first and first.deep):
+        signals.count(context.redis, signals.REGRETS, (first and first.namespace) or namespace)
+
+
+def _is_doubtful(question: Question, found: Recalled, best: float) -> bool:
+    """Return whether deep memory, which was not searched, may have the answer."""
+    if question.deep or question.looks_back or question.why:
+        return False
+    return not found.results or (best < DOUBTFUL and not question.is_filtered)
 
 
 def _count_better(context: Context, names: Sequence[str], question: Question, least: float, now: datetime) -> int:
@@ -179,15 +190,18 @@ def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | No
     rarest = text_arm.informative(terms, deep.MOST_WORDS)
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
-    own = None if query is None else signature.encode(query[None, :])[0]
-    rows = deep.search(db, tenant.id, own, [term.lexeme for term in rarest], weights.tolist(), limit)
-    bits = np.array([signature.BITS if one is None else one for _, one, _ in rows], dtype=np.float64)
+    own, stems = None if query is None else signature.encode(query[None, :])[0], [term.lexeme for term in rarest]
+    rows = deep.search(db, tenant.id, own, stems, weights.tolist(), limit)
+    if not rows:
+        return Promising()
+    ids, bits, said = zip(*rows, strict=True)
+    cosines = signature.cosines(np.nan_to_num(np.array(bits, dtype=np.float64), nan=signature.BITS))
     return Promising(
-        [id_ for id_, _, _ in rows],
-        [said for _, _, said in rows],
-        signature.cosines(bits).tolist() if query is not None else [0.0] * len(rows),
-        [term.lexeme for term in rarest],
-        [term.facts for term in rarest],
+        list(ids),
+        list(said),
+        [0.0] * len(rows) if query is None else cosines.tolist(),
+        stems,
+        frequencies.tolist(),
         tenant.counted_facts,
         tenant.mean_words or 1.0,
     )
