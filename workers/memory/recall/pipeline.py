@@ -88,16 +88,22 @@ def _recall(
 ) -> Callable[[], Recalled]:
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
+    tenants = _tenants(db, namespace, question)
+    if not tenants:
+        nothing = _nothing(namespace, question, by_meaning=query is not None)
+        return lambda: nothing
+    return _answer(made_comparable([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
+
+
+def _tenants(db: Connection, namespace: str, question: Question) -> list[tuple[Namespace, Sequence[Term]]]:
+    """Return the namespaces to search with the words of a question in each; raise if one that it names is missing."""
     names = question.namespaces or (namespace,)
     asked = [_asked_for(db, name, question) for name in names]
     tenants = [found for read in asked if (found := read())]
     if question.namespaces and len(tenants) < len(names):
         missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
         raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
-    if not tenants:
-        nothing = _nothing(namespace, question, by_meaning=query is not None)
-        return lambda: nothing
-    return _answer(made_comparable([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
+    return tenants
 
 
 def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
@@ -156,11 +162,7 @@ def _search(
 
 def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
     """Send the queries for the results of all namespaces, and on request explain them; return the answer's reader."""
-    question = every[0].question
-    found = [(place, float(one.scored.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
-    best = sorted(found, key=lambda pair: -round(pair[1], 6))[: question.limit]
-    taken = Counter(place for place, _ in best)
-    every = [replace(one, taken=taken[place]) for place, one in enumerate(every)]
+    question, every = every[0].question, _shared_out(every)
     shown = [_described(one) for one in every]
     left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
     why = None if question.why is None else explain.why_among(every, question.why)
@@ -171,6 +173,14 @@ def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
         why=why,
         uncertain=frozenset((one.tenant.name, id_) for one in every for id_ in one.unused_ids),
     )
+
+
+def _shared_out(every: Sequence[ScoredRecall]) -> list[ScoredRecall]:
+    """Return the recalls, where each takes as many results as it has among the best of all namespaces."""
+    found = [(place, float(one.scored.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
+    best = sorted(found, key=lambda pair: -round(pair[1], 6))[: every[0].question.limit]
+    taken = Counter(place for place, _ in best)
+    return [replace(one, taken=taken[place]) for place, one in enumerate(every)]
 
 
 def _described(asked: ScoredRecall) -> Callable[[], Described]:
