@@ -140,15 +140,9 @@ def import_file(
     if progress.offset:
         file.seek(progress.offset)
     on_progress(progress)
-    waiting: deque[Window] = deque()
-    for window in _windows(file, progress, client.namespace, into, again=again):
-        # Superseded and linked facts must be stored first, and later lines may repeat a fact.
-        most = 0 if window.needs_others or (waiting and waiting[-1].needs_others) else IN_FLIGHT - 1
-        while len(waiting) > most:
-            progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
-        waiting.append(_send(client, window, classify=classify))
-    while waiting:
-        progress = _settle(client, waiting.popleft(), progress, checkpoint, on_bad, on_progress)
+    windows = _windows(file, progress, client.namespace, into, again=again)
+    for window in _sent(client, windows, classify=classify):
+        progress = _settle(client, window, progress, checkpoint, on_bad, on_progress)
     if progress.begun:
         on_bad(BadLine(progress.lines + 1, CUT_OFF))
         progress = replace(progress, rejected=progress.rejected + 1)
@@ -250,6 +244,18 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
+def _sent(client: Client, windows: Iterable[Window], *, classify: bool) -> Iterator[Window]:
+    """Send windows, some ahead; yield each one, in order, to be settled before more are sent."""
+    waiting: deque[Window] = deque()
+    for window in windows:
+        # Superseded and linked facts must be stored first, and later lines may repeat a fact.
+        most = 0 if window.needs_others or (waiting and waiting[-1].needs_others) else IN_FLIGHT - 1
+        while len(waiting) > most:
+            yield waiting.popleft()
+        waiting.append(_send(client, window, classify=classify))
+    yield from waiting
+
+
 def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for (task, namespace), numbered in window.given.items():
         lines = [line for _, line in numbered]
@@ -270,12 +276,7 @@ def _settle(
     on_progress: Callable[[Progress], None],
 ) -> Progress:
     """Wait until a window is stored, and add its results to the progress."""
-    results: list[tuple[int, dict[str, Any]]] = []
-    for whose, sent in window.sent.items():
-        answers = client.wait(sent, BATCH_SECONDS)["results"]
-        if window.again:
-            answers = _restored(client, whose[1], answers)
-        results += zip((number for number, _ in window.given[whose]), answers, strict=True)
+    results = _results(client, window)
     refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
     counts = _counts([answer for _, answer in results if "error" not in answer]) | {"rejected": len(bad)}
@@ -287,6 +288,17 @@ def _settle(
         checkpoint.save(progress)
     on_progress(progress)
     return progress
+
+
+def _results(client: Client, window: Window) -> list[tuple[int, dict[str, Any]]]:
+    """Wait until a window is stored; return the number and the answer of each line."""
+    results: list[tuple[int, dict[str, Any]]] = []
+    for whose, sent in window.sent.items():
+        answers = client.wait(sent, BATCH_SECONDS)["results"]
+        if window.again:
+            answers = _restored(client, whose[1], answers)
+        results += zip((number for number, _ in window.given[whose]), answers, strict=True)
+    return results
 
 
 def _counts(stored: Sequence[Mapping[str, Any]]) -> dict[str, int]:
