@@ -103,11 +103,15 @@ def _spoken(message: Record, *, speaks: bool) -> Record:
     content = first_given(message, "content", "text")
     if message.get("role") == "user":
         return {**message, "content": _of_user(content)}
+    if message.get("role") != "assistant":
+        return {}
     calls = [one.get("function") for one in _listed(message, "tool_calls")]
     spoken = [_argument(one) for one in calls if isinstance(one, dict) and one.get("name") == SPEAK]
-    if message.get("role") != "assistant" or (calls and not spoken and not speaks):
+    if spoken:
+        content = "\n".join(spoken)
+    elif calls and not speaks:
         return {}
-    return {**message, "content": "\n".join(spoken) if spoken else content, "tool_calls": None}
+    return {**message, "content": content, "tool_calls": None}
 
 
 def _of_user(part: Any) -> Any:
@@ -196,20 +200,14 @@ def _check_version(manifest: bytes) -> None:
 
 
 def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the facts of a record; `names` collects the names of entities."""
+    """Yield the facts of a record, by its kind; `names` collects the names of entities."""
     id_, metadata = record.get("external_id"), record.get("metadata") or None
     match record.get("kind"):
         case "entity":
             name = names[str(id_)] = str(record.get("name"))
-            if record.get("description"):
-                text = f"{name}: {record['description']}"
-                yield {
-                    "id": id_,
-                    "text": text,
-                    "entity": name,
-                    "category": record.get("entity_type"),
-                    "metadata": metadata,
-                }
+            if description := record.get("description"):
+                about = {"entity": name, "category": record.get("entity_type"), "metadata": metadata}
+                yield {"id": id_, "text": f"{name}: {description}", **about}
         case "memory":
             yield {"id": id_, "text": record.get("content"), "tags": record.get("categories"), "metadata": metadata}
         case "memory_block":
@@ -221,9 +219,8 @@ def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
             turns = [{**one, "timestamp": one.get("occurred_at")} for one in _listed(record, "turns")]
             yield from _turns(turns, str(record.get("title") or id_))
         case "document":
-            yield from _passage(
-                record, record.get("content"), {"title": record["title"]} if record.get("title") else {}
-            )
+            title = {"title": record["title"]} if record.get("title") else {}
+            yield from _passage(record, record.get("content"), title)
         case "raw_node":
             return
         case _:
