@@ -129,12 +129,8 @@ class UpdateRequest(BaseModel):
         """Return the fact that replaces this one, or None if nothing is to be changed."""
         if not self.model_dump(exclude_none=True, exclude={"user_id"}):
             return None
-        fields = {name: fact[name] for name in KEPT if fact[name]} | {
-            "salience": fact["strength"],
-            "text": fact["text"],
-        }
-        if self.content is not None:
-            fields["text"] = self.content
+        own = {"salience": fact["strength"], "text": self.content or fact["text"]}
+        fields = {name: fact[name] for name in KEPT if fact[name]} | own
         if self.tags is not None:
             fields["tags"] = cleaned_tags(self.tags)
         if self.metadata is not None:
