@@ -131,9 +131,7 @@ def _named(namespace: str | None, door: Door) -> str:
 
 def _check_local(request: Request, *, any_key: bool) -> None:
     """Accept requests without a key from this machine while no keys exist, but not from pages of other sites."""
-    addresses = [request.scope.get(end) for end in ("server", "client")]
-    local = all(not address or address[1] is None or is_loopback(address[0]) for address in addresses)
-    if any_key or not local:
+    if any_key or not _is_local(request):
         raise RefusedError(
             HTTPStatus.UNAUTHORIZED,
             "Give a key as `Authorization: Bearer …` or `x-api-key`; `ebb keys create` makes one.",
@@ -148,6 +146,12 @@ def _check_local(request: Request, *, any_key: bool) -> None:
             HTTPStatus.FORBIDDEN,
             "Without keys, only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",
         )
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether a request stays on this machine: both its ends are loopback addresses or sockets."""
+    addresses = [request.scope.get(end) for end in ("server", "client")]
+    return all(not address or address[1] is None or is_loopback(address[0]) for address in addresses)
 
 
 def _host(request: Request) -> str:
