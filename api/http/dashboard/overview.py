@@ -169,7 +169,7 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
     """Show the forecast of a namespace."""
     ahead = [UNCHANGED | day for day in memory.forecast(days, NAMED)["days"]]
     busy = [day for day in ahead if any(map(day.get, UNCHANGED))]
-    totals = {name: sum(day[name] for day in ahead) for name in CHANGES}
+    totals = {name: sum(day[name] for day in ahead) for name in (*CHANGES, "forgotten")}
     some = [name for name in CHANGES if totals[name]]
     return page(
         request,
@@ -179,7 +179,6 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         changes=CHANGES,
         some=some,
         totals=totals,
-        forgotten=sum(day["forgotten"] for day in ahead),
         held=max(day["held"] for day in ahead),
         busy=busy,
         listed=[{**day, "more": _unnamed(day)} for day in busy[:MOST_DAYS]],
