@@ -248,18 +248,18 @@ class Log:
 def watch(system: System, report: Callable[[str, str], None]) -> None:
     """Report events until the supervisor ends, by `ebb down` or a signal."""
     logs = {name: _at_end(system.home.logs / f"{name}.log") for name in OWN}
-    last = {process.name: process for process in system.ready}
+    last = system.ready
     while not _ended(system.process):
         for name, log in logs.items():
             for line in log.warnings():
                 report(name, line)
         try:
-            now = {process.name: process for process in system.supervisor.processes()}
+            now = system.supervisor.processes()
         except UnavailableError:  # it is shutting down
             continue
-        for name, process in now.items():
-            if process != last[name]:
-                report(name, f"is {process.state}" + (f" as pid {process.pid}" if process.pid else ""))
+        for process in now:
+            if process not in last:
+                report(process.name, f"is {process.state}" + (f" as pid {process.pid}" if process.pid else ""))
         last = now
 
 
