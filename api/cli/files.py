@@ -133,16 +133,20 @@ def remember(call: Call) -> None:
     if call.as_json:
         output.print_json({"conversations": answers})
     else:
-        added, left_out = sum(one["added"] for one in answers), sum(len(one["left_out"]) for one in answers)
-        known = len(turns) - added - len(errors)
-        output.console().print(
-            f"{output.counted(len(turns), 'turn')}: {added} added, {known} known, {len(errors)} with errors; "
-            f"{output.counted(left_out, 'message')} with nothing to store"
-        )
-        for turn in errors[:MOST_ERRORS]:
-            output.console(stderr=True).print(f"message {turn['message']}: {turn['error']}", style="red", markup=False)
+        _print_remembered(answers, len(turns), errors)
     if errors:
         raise typer.Exit(1)
+
+
+def _print_remembered(answers: list[dict[str, Any]], turns: int, errors: list[dict[str, Any]]) -> None:
+    """Print the counts of turns, and the first errors."""
+    added, left_out = sum(one["added"] for one in answers), sum(len(one["left_out"]) for one in answers)
+    output.console().print(
+        f"{output.counted(turns, 'turn')}: {added} added, {turns - added - len(errors)} known, "
+        f"{len(errors)} with errors; {output.counted(left_out, 'message')} with nothing to store"
+    )
+    for turn in errors[:MOST_ERRORS]:
+        output.console(stderr=True).print(f"message {turn['message']}: {turn['error']}", style="red", markup=False)
 
 
 def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":
@@ -277,16 +281,20 @@ def _registered(
     if as_json:
         output.print_json(answer)
     elif folder is None:
-        if not answer["folders"]:
-            output.console().print("No folder is registered.")
-        for one in answer["folders"]:
-            output.console().print(f"{one['name']:<16} {one['path']}, read {one['read_at'] or 'never'}", markup=False)
-            if one["error"]:
-                output.console(stderr=True).print(f"  {one['error']}", style="red", markup=False)
+        _print_folders(answer["folders"])
     elif register:
         output.console().print(f"registered {answer['path']} as {answer['name']}; workers read it", markup=False)
     else:
         output.console().print("no longer registered" if answer["removed"] else "was not registered")
+
+
+def _print_folders(folders: list[dict[str, Any]]) -> None:
+    if not folders:
+        output.console().print("No folder is registered.")
+    for one in folders:
+        output.console().print(f"{one['name']:<16} {one['path']}, read {one['read_at'] or 'never'}", markup=False)
+        if one["error"]:
+            output.console(stderr=True).print(f"  {one['error']}", style="red", markup=False)
 
 
 def _sync(indexer: "Indexer", *, empty: bool) -> "Sync":
