@@ -78,17 +78,17 @@ def relations(
         output.print_table(["", memory.namespace], [[label, found[name]] for name, label in PASSED.items()])
         _show_edges(found.get("edges", []))
     elif found["edges"]:
-        _show_edges(found["edges"])
-        if found["total"] > len(found["edges"]):
-            output.console().print(f"[dim]of {found['total']}; more with --limit[/dim]")
+        _show_edges(found["edges"], found["total"])
     else:
         output.console().print(f"No {'decayed ' if decayed else ''}relations in {memory.namespace!r}.")
 
 
-def _show_edges(edges: list[dict[str, Any]]) -> None:
+def _show_edges(edges: list[dict[str, Any]], total: int = 0) -> None:
     if edges:
         rows = [[*(edge[name] for name in COLUMNS), "pinned" if edge.get("pinned") else ""] for edge in edges]
         output.print_table([*COLUMNS[:-1], "last observed", ""], rows)
+    if total > len(edges):
+        output.console().print(f"[dim]of {total}; more with --limit[/dim]")
 
 
 def _show_removed(done: dict[str, Any], what: str) -> None:
