@@ -62,15 +62,20 @@ def _print_life(answer: dict[str, Any]) -> None:
     """Print a fact's decay class and its reason, when it ends without use, and ignored fields."""
     if "ends_at" not in answer:
         return
-    is_renewed = LIFETIMES.get(answer.get("decay_class") or "", UNCLASSED).refreshed_by_use
-    unless = "used" if is_renewed else "stored again"
-    ends = f"ends {answer['ends_at']} ({answer['ends_for']}) unless {unless}" if answer["ends_at"] else "never ends"
     given = f"{answer['decay_class'] or 'no class'} ({answer['class_reason']})" if answer["class_reason"] else ""
     ignored = f"ignored: {', '.join(answer['ignored'])}" if answer.get("ignored") else ""
-    over = "[yellow]it has ended already[/yellow]" if answer.get("ended_at_once") else ends
-    output.console().print(
-        ", ".join(part for part in (output.escape_markup(given), over, ignored) if part), style="dim"
-    )
+    said = filter(None, (output.escape_markup(given), _ending(answer), ignored))
+    output.console().print(", ".join(said), style="dim")
+
+
+def _ending(answer: dict[str, Any]) -> str:
+    if answer.get("ended_at_once"):
+        return "[yellow]it has ended already[/yellow]"
+    if not answer["ends_at"]:
+        return "never ends"
+    lifetime = LIFETIMES.get(answer.get("decay_class") or "", UNCLASSED)
+    unless = "used" if lifetime.refreshed_by_use else "stored again"
+    return f"ends {answer['ends_at']} ({answer['ends_for']}) unless {unless}"
 
 
 @command(FACTS, left_out=("before", "offset", "ids"))
@@ -146,16 +151,19 @@ def _forget_subject(call: Call) -> None:
         if call.as_json:
             output.print_json(found)
         return
-    what = output.ERASE if call.given["purge"] else output.FORGET
+    what, done_with = (output.ERASE, "erased") if call.given["purge"] else (output.FORGET, "forgotten")
     output.confirm(what, found["matching"], yes=call.own["yes"], as_json=call.as_json)
     done = [call.perform()]
     while done[-1].get("left"):
         done.append(call.perform())
     if call.as_json:
         output.print_json({"receipts": done} if len(done) > 1 else done[0])
-        return
-    done_with = "erased" if call.given["purge"] else "forgotten"
-    for one in done:
+    else:
+        _print_receipts(done, done_with)
+
+
+def _print_receipts(receipts: list[dict[str, Any]], done_with: str) -> None:
+    for one in receipts:
         said = f"{output.counted(one['done'], 'fact')} {done_with}"
         output.console().print(f"[yellow]{said}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}")
 
