@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import random
 from typing import Any, TypeVar
@@ -134,21 +134,24 @@ def call(
         id_ = {"id": str(plain.pop("id"))}
         _encoded(id_)
         path = path.replace("{id}", quote(id_["id"], safe=""))
-    queried = (
-        plain
-        if method in ("GET", "DELETE")
-        else {name: plain.pop(name) for name in in_query.split("&") if name in plain}
-    )
-    _encoded(queried)
+    has_body = method not in ("GET", "DELETE")
+    queried = _taken(plain, in_query.split("&") if has_body else [*plain])
     return Call(
         server,
         method,
         path,
         server.timeout or operation.seconds,
-        {name: one for name, one in queried.items() if one is not None} | ({} if wait else {"wait": False}),
-        None if queried is plain else _encoded(plain),
+        queried if wait else queried | {"wait": False},
+        _encoded(plain) if has_body else None,
         (key or str(uuid4())) if operation.writes else None,
     )
+
+
+def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Take the parameters of these names out of the others, to be sent in the query."""
+    taken = {name: plain.pop(name) for name in names if name in plain}
+    _encoded(taken)
+    return {name: one for name, one in taken.items() if one is not None}
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
