@@ -88,19 +88,26 @@ def sentinels(redis_url: str) -> Sentinels | None:
     if parts.scheme != "sentinel":
         return None
     options = dict(parse_qsl(parts.query))
-    hosts = [HOST.fullmatch(host) for host in _hosts(parts).split(",")]
-    unknown = sorted(options.keys() - SENTINEL_OPTIONS)
-    if unknown or not options.get("master_name") or not all(hosts):
-        fault = f"has the unknown option {unknown[0]}" if unknown else "needs hosts and master_name"
-        raise ValueError(f"{fault}; {FORMS}")
+    if unknown := sorted(options.keys() - SENTINEL_OPTIONS):
+        raise ValueError(f"has the unknown option {unknown[0]}; {FORMS}")
+    hosts = _addresses(parts)
+    if not hosts or not options.get("master_name"):
+        raise ValueError(f"needs hosts and master_name; {FORMS}")
     return Sentinels(
-        tuple((host[1].strip("[]"), int(host[2] or SENTINEL_PORT)) for host in hosts if host),
+        hosts,
         options["master_name"],
         _database(parts),
         unquote(parts.username) if parts.username else None,
         unquote(parts.password) if parts.password else None,
         {name: options[f"sentinel_{name}"] for name in ("username", "password") if f"sentinel_{name}" in options},
     )
+
+
+def _addresses(parts: SplitResult) -> tuple[tuple[str, int], ...]:
+    """Return the hosts and ports of Sentinels; none if one of them is malformed."""
+    found = [HOST.fullmatch(host) for host in _hosts(parts).split(",")]
+    named = tuple((host[1].strip("[]"), int(host[2] or SENTINEL_PORT)) for host in found if host)
+    return named if len(named) == len(found) else ()
 
 
 def celery_configuration(redis_url: str) -> dict[str, Any]:
