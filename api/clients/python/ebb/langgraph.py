@@ -76,11 +76,7 @@ class EbbStore(BaseStore):
             validate_op_namespace(op)
         found = self._found([op for op in given if isinstance(op, GetOp | SearchOp)])
         results = [self._list(op) if isinstance(op, ListNamespacesOp) else self._result(op, found) for op in given]
-        last = {(op.namespace, op.key): op for op in given if isinstance(op, PutOp)}
-        self._put([op for op in last.values() if op.value is not None])
-        for op in last.values():
-            if op.value is None:
-                self._memory.drop_item(op.namespace, op.key)
+        self._put([op for op in given if isinstance(op, PutOp)])
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -121,8 +117,12 @@ class EbbStore(BaseStore):
         return cut[op.offset : op.offset + op.limit]
 
     def _put(self, ops: Sequence[PutOp]) -> None:
-        for part in _parts([self._item(op) for op in ops]):
+        last = {(op.namespace, op.key): op for op in ops}.values()
+        for part in _parts([self._item(op) for op in last if op.value is not None]):
             self._memory.put_items(part)
+        for op in last:
+            if op.value is None:
+                self._memory.drop_item(op.namespace, op.key)
 
     def _item(self, op: PutOp) -> dict[str, Any]:
         value = op.value or {}
