@@ -17,6 +17,11 @@ OF_SEVERAL = "value_error"
 """The type of a fault of an object whose fields do not go together."""
 
 NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
+MESSAGES = {
+    "timezone_aware": "needs a time zone, such as Z or +01:00 at its end",
+    **dict.fromkeys(NO_OBJECT, "input should be an object"),
+}
+"""Messages that replace Pydantic's, by type of fault."""
 
 
 def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()) -> str:
@@ -25,12 +30,7 @@ def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()
     if detail["type"] == UNKNOWN:
         fields = f" of a fact; known are {', '.join(known)}" if known else " that is known here; see its schema"
         return f"{show(where)[1:-1]}: is no field{fields}"
-    if detail["type"] == "timezone_aware":
-        message = "needs a time zone, such as Z or +01:00 at its end"
-    elif detail["type"] in NO_OBJECT:
-        message = "input should be an object"
-    else:
-        message = detail["msg"].removeprefix("Value error, ")
+    message = MESSAGES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
     said = message if message[1:2].isupper() else f"{message[0].lower()}{message[1:]}"
     if not where and detail["type"] == OF_SEVERAL and isinstance(detail["input"], Mapping):
         return said
