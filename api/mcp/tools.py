@@ -118,10 +118,7 @@ class Tool:
 
     def _checked(self, arguments: Mapping[str, Any]) -> Given:
         """Return arguments as JSON, without those that equal the operation's defaults."""
-        unknown = [name for name in arguments if name not in self.params.model_fields]
-        if unknown:
-            names = ", ".join(show(name)[1:-1] for name in unknown[:MOST_UNKNOWN])
-            raise InvalidInputError(f"{names}: unknown; `{self.name}` takes {', '.join(self.params.model_fields)}.")
+        self._check_names(arguments)
         said = {name: self._parsed(name, value) for name, value in arguments.items() if value is not None}
         try:
             given = self.params.model_validate(said).model_dump(mode="json")
@@ -132,6 +129,12 @@ class Tool:
             raise InvalidInputError(f"give any of {', '.join(any_of)}.")
         fields = self.operation.params.model_fields
         return {name: value for name, value in given.items() if value not in (None, fields[name].default)}
+
+    def _check_names(self, arguments: Mapping[str, Any]) -> None:
+        known = self.params.model_fields
+        if unknown := [name for name in arguments if name not in known]:
+            names = ", ".join(show(name)[1:-1] for name in unknown[:MOST_UNKNOWN])
+            raise InvalidInputError(f"{names}: unknown; `{self.name}` takes {', '.join(known)}.")
 
     def _parsed(self, name: str, value: Any) -> Any:
         """Parse a list, number or flag that an agent gave as JSON text; return other values unchanged."""
