@@ -106,7 +106,7 @@ def branch(
     """Copy a namespace as NAME-older-365d with every instant that much earlier; decay it to see a year's effect."""
     if show == (drop or older is not None) or (everywhere and not show):
         raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
-    if name is not None and namespace is not None:
+    if None not in (name, namespace):
         raise typer.BadParameter("give the namespace once: as NAME, or with -n")
     say: Callable[[dict[str, Any]], None]
     with client(home, name or namespace) as memory:
