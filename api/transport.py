@@ -51,11 +51,16 @@ class Sender:
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
         most, own_id = self.deadline or seconds, task_id or str(uuid7())
+        options: dict[str, Any] = {"expires": most, "task_id": own_id, "listen": self._listens}
         if "namespace" not in arguments:
-            return self.wait(self.send(task, arguments, expires=most, task_id=own_id), most)
+            return self._answer(self.send(task, arguments, **options), most)
         with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
-            priority = shares.priority(others)
-            return self.wait(self.send(task, arguments, expires=most, task_id=own_id, priority=priority), most)
+            return self._answer(self.send(task, arguments, priority=shares.priority(others), **options), most)
+
+    @property
+    def _listens(self) -> bool:
+        """Return whether several callers may wait for the same task, which each receive its result by a message."""
+        return False
 
     @contextmanager
     def _under_way(self, task: str, task_id: str, seconds: float, *, interactive: bool) -> Iterator[int]:
@@ -119,14 +124,14 @@ class Sender:
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
-            self.send(task, outbox.message(entry), priority=shares.priority(others), **message)
+            self.send(task, outbox.message(entry), listen=False, priority=shares.priority(others), **message)
         except RefusedError:
             outbox.remove(self._own_keys, self.namespace, own_id)
             raise
         return own_id
 
-    def send(self, task: str, arguments: dict[str, Any], **options: Any) -> AsyncResult:
-        """Send a task without waiting.
+    def send(self, task: str, arguments: dict[str, Any], *, listen: bool = True, **options: Any) -> AsyncResult:
+        """Send a task without waiting, and `listen` for its result, which Redis does not keep for long.
 
         Raises:
             UnavailableError: Redis does not answer.
@@ -134,6 +139,9 @@ class Sender:
         own = {SENT_AT: self._sent_at()} | ({LSN: self.written.lsn} if self.written.lsn else {})
         options["headers"] = own | headers.of_trace() | options.get("headers", {})
         options |= with_deadline(options, self._clock)
+        own_id = options.setdefault("task_id", str(uuid7()))
+        if listen:
+            self._reach(lambda: self._app.backend.result_consumer.consume_from(own_id))
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
     def _sent_at(self) -> float:
@@ -150,8 +158,12 @@ class Sender:
             UnavailableError: Redis does not answer.
             EbbError: the error that the worker raised.
         """
+        return self._answer(result, seconds, listens=True)
+
+    def _answer(self, result: AsyncResult, seconds: float, *, listens: bool | None = None) -> Answer:
+        receive = self._received if (self._listens if listens is None else listens) else self._taken
         try:
-            answer: Answer = self._reach(lambda: self._taken(result, seconds))
+            answer: Answer = self._reach(lambda: receive(result, seconds))
         except (NoResultError, TaskRevokedError):
             raise LateError(
                 f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
@@ -176,8 +188,8 @@ class Sender:
         result._maybe_set_cache(found)  # noqa: SLF001 - so that Celery rebuilds the error
         return result.get()
 
-    def _shared(self, result: AsyncResult, seconds: float) -> Any:
-        """Return the result of a task that several callers may wait for, each by a message, or raise its error."""
+    def _received(self, result: AsyncResult, seconds: float) -> Any:
+        """Return the result of a task by a message, or raise its error."""
         try:
             return result.get(timeout=seconds)
         finally:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Self
 from uuid import UUID, uuid5
 
-from celery.result import AsyncResult
 from ebb import headers
 from ebb.contract.operation import Accepted
 from fastapi import Depends, Header, Query, Request
@@ -126,9 +125,10 @@ class Session(Client):
             answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))
         return answer
 
-    def _taken(self, result: AsyncResult, seconds: float) -> Any:
-        """Return a task's result; requests with one idempotency key wait for the same task."""
-        return super()._taken(result, seconds) if self._key is None else self._shared(result, seconds)
+    @property
+    def _listens(self) -> bool:
+        """Return whether the request has an idempotency key: all with the same one wait for one task."""
+        return self._key is not None
 
     def admit(self, task: str, others: int) -> None:
         """Refuse a task if its queue is too long and its namespace contributes to that."""

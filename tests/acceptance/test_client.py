@@ -177,6 +177,13 @@ def test_results_are_waited_for_in_any_order_and_leave_nothing_behind(live: Live
         assert client._app.backend.result_consumer.subscribed_to == set()
 
 
+def test_a_result_that_expired_before_its_caller_waits_arrived_as_a_message(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client, redis.Redis.from_url(live.redis_url) as server:
+        sent = client.send_many([{"text": "The oboe is in the attic."}])
+        eventually(lambda: server.delete(f"celery-task-meta-{sent.id}") == 1, "the result is there")
+        assert client.wait(sent, 60)["results"][0]["action"] == "added"
+
+
 def test_closed_clients_leave_no_connection(live: LiveSystem, namespace: str) -> None:
     def connections() -> int:
         with redis.Redis.from_url(live.redis_url) as server:

@@ -697,7 +697,7 @@ def test_touches_that_wait_are_recorded_by_one_task(live: LiveSystem, client: Cl
     live.send("memory.record_touches", {"namespace": namespace}, str(uuid4()))
     live.settle()
     assert [recalls(live, id_) for id_ in ids] == [10, *[1] * (len(ids) - 1)]
-    assert touches.oldest(live.own_keys, namespace) == []
+    assert touches.oldest(live.own_keys, namespace) == {}
 
 
 def test_more_touches_than_one_transaction_should_record_are_recorded_by_several(

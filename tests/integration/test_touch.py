@@ -7,6 +7,7 @@ from math import inf
 from random import Random
 from uuid import UUID, uuid4, uuid5
 
+import psycopg
 import pytest
 from ebb.contract.retention import ShowHistory, Use
 from hypothesis import given
@@ -453,3 +454,28 @@ def test_facts_of_one_touch_that_a_pass_forgot_meanwhile_are_revived_at_their_ow
     assert {*touch.touch(memory.context, "default", shown).changed} == {first, second}
     revived = memory.rows("select fact, at from events where what = 'revived' order by at")
     assert [fact for fact, _ in revived] == [second, first]
+
+
+def test_a_use_that_two_deliveries_gave_other_facts_counts_once(memory: Memory) -> None:
+    one, two, use = memory.add("Tea at four."), memory.add("Cake on Sunday."), uuid4()
+    shown = [Shown([one], day(1), use), Shown([two], day(1), use)]
+    assert touch.touch(memory.context, "default", shown).changed == [one]
+
+
+def test_of_two_ended_facts_with_equal_texts_one_is_revived_and_no_other_use_is_kept_back(memory: Memory) -> None:
+    first = memory.add("Tea at four.", decay_class="normal")
+    other = memory.add("Cake on Sunday.", decay_class="stable")
+    first_ends = memory.row(first)["ends"]
+    memory.decay(first_ends + MINUTE)
+    second = memory.add("Tea at four.", at=first_ends + 2 * MINUTE, decay_class="normal")
+    second_ends = memory.row(second)["ends"]
+    memory.decay(second_ends + MINUTE)
+    shown = [
+        Shown([first], day(first_ends - MINUTE)),
+        Shown([second], day(second_ends - MINUTE)),
+        Shown([other], day(second_ends)),
+    ]
+    with pytest.raises(psycopg.IntegrityError):
+        touch.touch(memory.context, "default", shown)
+    done = [touch.touch(memory.context, "default", [one]).changed for one in shown]
+    assert done == [[first], [], [other]]

@@ -1,4 +1,4 @@
-"""Results on Redis: backends that store one in one round trip, and a wait for one in two.
+"""Results on Redis: backends that store one in one round trip, and a wait for one.
 
 As in Celery, the result of a success is not replaced: a task that was lost and runs again does not change the answer.
 Celery's own backends read the earlier result first, and its clients subscribe to each result before they send its task.
@@ -7,10 +7,12 @@ Ebb's clients wait for a mark in a list instead; the result is published as well
 
 import math
 import time
+from contextlib import suppress
 from typing import Any
 
 from celery.backends import redis
 from celery.states import FAILURE, READY_STATES
+from redis.exceptions import RedisError, ResponseError
 
 READY = "ebb:ready:"
 """Beginning of the key of a list, by task id, that gets an element when the result is there."""
@@ -69,14 +71,24 @@ BACKENDS = {
 
 def take(backend: Any, task_id: str, seconds: float) -> dict[str, Any] | None:
     """Wait for the result of a task, remove it and return it, decoded; None if it does not come within `seconds`."""
-    deadline = time.monotonic() + seconds
+    deadline, keys = time.monotonic() + seconds, (backend.get_key_for_task(task_id), READY + task_id)
     while (left := deadline - time.monotonic()) > 0:
-        wait = max(min(left, LOOK_SECONDS), LEAST_SECONDS)
-        backend.ensure(backend.client.blpop, (READY + task_id, wait))
-        stored = backend.ensure(backend.client.getdel, (backend.get_key_for_task(task_id),))
-        if stored is None:
-            continue
-        found: dict[str, Any] = backend.decode(stored)
-        if found["status"] in READY_STATES:
+        is_ready = _await_mark(backend, keys[1], max(min(left, LOOK_SECONDS), LEAST_SECONDS))
+        stored = backend.ensure(backend.client.get, keys[:1])
+        found: dict[str, Any] = {} if stored is None else backend.decode(stored)
+        if found.get("status") in READY_STATES:
+            with suppress(RedisError):  # it then expires
+                backend.client.delete(*keys)
             return found
+        if is_ready and stored is None:  # dropped, as by an erasure
+            return None
     return None
+
+
+def _await_mark(backend: Any, mark: str, seconds: float) -> bool:
+    try:
+        return backend.ensure(backend.client.blpop, (mark, seconds)) is not None
+    except ResponseError as error:
+        if not str(error).startswith("UNBLOCKED"):
+            raise
+        return False  # the server is a replica now

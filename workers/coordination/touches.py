@@ -5,8 +5,8 @@ once. Those of the next second wait for the first touch after it, or for a worke
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -26,32 +26,41 @@ REST_MS = 1_000
 MOST = 50
 """Touches that are recorded together."""
 
+CLAIMED = 100
+"""Namespaces whose tasks a heartbeat sends."""
+
 LOST_SECONDS = 30
 """Time after which a task counts as lost; one that only waits is sent again too, and finds nothing to do."""
 
+# A time ahead of the server's clock is that of a server before a failover.
 ADD = """
     redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])
-    if tonumber(redis.call('zscore', KEYS[2], ARGV[3]) or 0) > 0 then return 0 end
+    local now, sent = tonumber(redis.call('time')[1]), tonumber(redis.call('zscore', KEYS[2], ARGV[3]) or 0)
+    if sent > 0 and sent <= now then return 0 end
     local rests = redis.call('exists', KEYS[3]) == 1
-    redis.call('zadd', KEYS[2], rests and 0 or redis.call('time')[1], ARGV[3])
+    redis.call('zadd', KEYS[2], rests and 0 or now, ARGV[3])
     return rests and 0 or 1
 """
 
+# A task that finds its touches recorded has another one beside it, which goes on.
 FINISH = """
-    for place = 4, #ARGV do redis.call('zrem', KEYS[1], ARGV[place]) end
+    local removed = 0
+    for place = 4, #ARGV do removed = removed + redis.call('zrem', KEYS[1], ARGV[place]) end
     local left = redis.call('zcard', KEYS[1])
+    if left == 0 then redis.call('zrem', KEYS[2], ARGV[1]) end
+    if removed == 0 then return 0 end
     if left >= tonumber(ARGV[2]) then
         redis.call('zadd', KEYS[2], redis.call('time')[1], ARGV[1])
         return 1
     end
     redis.call('set', KEYS[3], 1, 'px', ARGV[3])
-    if left > 0 then redis.call('zadd', KEYS[2], 0, ARGV[1]) else redis.call('zrem', KEYS[2], ARGV[1]) end
+    if left > 0 then redis.call('zadd', KEYS[2], 0, ARGV[1]) end
     return 0
 """
 
 CLAIM = """
     local now = redis.call('time')[1]
-    local due = redis.call('zrangebyscore', KEYS[1], '-inf', now - ARGV[1])
+    local due = redis.call('zrangebyscore', KEYS[1], '-inf', now - ARGV[1], 'limit', 0, ARGV[2])
     for _, namespace in ipairs(due) do redis.call('zadd', KEYS[1], now, namespace) end
     return due
 """
@@ -76,27 +85,34 @@ class Waiting:
         return json.dumps(asdict(self))
 
 
+FIELDS = [one.name for one in fields(Waiting)]
+
+
 def add(redis: Redis, namespace: str, touch: Waiting) -> bool:
     """Add a touch; return whether to send the task of its namespace now."""
     given = (touch.instant.timestamp(), touch.content(), namespace)
     return bool(redis.eval(ADD, 3, *_keys(namespace), *map(str, given)))
 
 
-def oldest(redis: Redis, namespace: str) -> list[Waiting]:
-    """Return the oldest touches of a namespace, as many as are recorded together."""
+def oldest(redis: Redis, namespace: str) -> dict[bytes, Waiting]:
+    """Return the oldest touches of a namespace, as many as are recorded together, by how they are kept."""
     found: Any = redis.zrange(WAITING + namespace, 0, MOST - 1)
-    return [Waiting(**json.loads(one)) for one in found]
+    return {one: _read(json.loads(one)) for one in found}
 
 
-def finish(redis: Redis, namespace: str, recorded: Sequence[Waiting]) -> bool:
+def _read(kept: Mapping[str, Any]) -> Waiting:
+    """Return a touch, without what a later version may have added."""
+    return Waiting(**{name: kept[name] for name in FIELDS})
+
+
+def finish(redis: Redis, namespace: str, recorded: Iterable[bytes]) -> bool:
     """Remove recorded touches; return whether so many are left that the next task is to be sent now."""
-    given = [one.content() for one in recorded]
-    return bool(redis.eval(FINISH, 3, *_keys(namespace), namespace, str(MOST), str(REST_MS), *given))
+    return bool(redis.eval(FINISH, 3, *_keys(namespace), namespace, str(MOST), str(REST_MS), *recorded))
 
 
 def claim(redis: Redis) -> list[str]:
     """Return the namespaces whose task is to be sent, or was lost, each to one caller."""
-    found: Any = redis.eval(CLAIM, 1, SENT, str(LOST_SECONDS))
+    found: Any = redis.eval(CLAIM, 1, SENT, str(LOST_SECONDS), str(CLAIMED))
     return [name.decode() for name in found]
 
 

@@ -123,12 +123,15 @@ TINY, TINY_MORE = 100, 0.03
 CERTAIN = 0.2
 """Relevance from which an answer counts as used in a namespace of a few facts."""
 
-ODDS_OF_BEST = 1 / 6
-"""Share of the best result's odds that further results need in a namespace of a few facts.
+ODDS_OF_BEST = 0.2
+"""Share of the best result's odds that further results need in a namespace of a few facts, unless `KEPT` is enough.
 
 Chosen among 0.1 to 0.4 on thirty facts of which one or two fit (`quality --beliefs`): 0.60 of an answer is right at a
 recall of 0.95. Windows of 35 turns of a conversation, whose neighbours are shown as well, lose nothing by it.
 """
+
+KEPT = 0.39
+"""Relevance from which a result is kept, however good the best one is: that one may be outdated by it."""
 
 HASHING_LITTLE = Weights(
     start=-2.635,

@@ -130,7 +130,7 @@ def forecast(
             return ahead
         every = tenant.unsettled or bool(given)
         context, own = with_settings(context, tenant.settings, given) if given else (context, tenant.settings)
-        rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(context.database_url))
+        rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(db, context.database_url))
         for rows in due.due_by(db, tenant.id, ahead[-1].at, BATCH, every=every):
             due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
             _forecast_batch(rows, due_at, ahead, rules, sizes, shown)

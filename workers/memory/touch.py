@@ -65,7 +65,8 @@ class Reached:
             tombstones.revive(db, tenant, ids, at, what="revived")
             signatures.revive(db, tenant, ids)
             duplicate_pairs.compare_again(db, tenant, ids)
-            supersession.find_contradictions(db, tenant, ids, at)
+        if back:
+            supersession.find_contradictions(db, tenant, [id_ for ids in back.values() for id_ in ids], max(back))
 
 
 def reach(db: Connection, tenant: int, uses: Mapping[UUID, datetime]) -> Reached:
@@ -198,15 +199,15 @@ def touch_within(context: Context, db: Connection, tenant: int, shown: Sequence[
 
 
 def _without_common_facts(shown: Sequence[Shown]) -> Iterator[list[Shown]]:
-    """Yield touches in groups in which no fact has two; those of one fact keep the order of their instants."""
+    """Yield touches in groups in which no fact and no use has two; those of one keep the order of their instants."""
     groups: list[list[Shown]] = []
     after: dict[UUID, int] = {}
     for one in sorted(shown, key=attrgetter("at")):
-        place = max((after.get(id_, 0) for id_ in one.ids), default=0)
+        place = max(after.get(id_, 0) for id_ in (*one.ids, one.use))
         if place == len(groups):
             groups.append([])
         groups[place].append(one)
-        after |= dict.fromkeys(one.ids, place + 1)
+        after |= dict.fromkeys((*one.ids, one.use), place + 1)
     yield from groups
 
 

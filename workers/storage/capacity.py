@@ -48,7 +48,7 @@ def allowed(db: Connection, url: str, namespace: int | None, now: datetime) -> d
     namespace's vectors.
     """
     capacities = with_capacity(db, namespace)
-    row, dims = facts.sizes(url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
+    row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
     found = {}
     for tenant, most, size in capacities:
         live, vectors = db.execute(HELD, {"namespace": tenant}).fetchone() or (0, 0.0)

@@ -273,14 +273,17 @@ def estimate_again(
     db.execute(ESTIMATE_AGAIN, given)
 
 
-def sizes(url: str) -> tuple[float, int]:
+def sizes(db: Connection, url: str) -> tuple[float, int]:
     """Return the average bytes of a fact without its vector, and the dimensions of a full vector.
 
-    They are read on a connection of their own, as Citus refuses sizes to a transaction that has written.
+    Citus refuses sizes to a transaction that has written, so there a second connection to `url` reads them.
     """
-    with second_reader(url) as db:
-        size = number(db, BYTES_ON_CITUS if namespaces.is_on_citus(db) else BYTES)
-        count, dims = db.execute(COUNTED).fetchone() or (0, 0)
+    if namespaces.is_on_citus(db):
+        with second_reader(url) as other:
+            size = number(other, BYTES_ON_CITUS)
+    else:
+        size = number(db, BYTES)
+    count, dims = db.execute(COUNTED).fetchone() or (0, 0)
     return size / max(int(count), 1), int(dims)
 
 

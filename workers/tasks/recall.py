@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID, uuid4, uuid5
 
+import psycopg
 from celery import Task
 from ebb.contract import recall as contract
 from ebb.contract.faults import show
@@ -35,6 +36,9 @@ from workers.tasks.task import bounded, context, use_of, uuid_of, write_instant
 from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
+
+REFUSED = (psycopg.IntegrityError, psycopg.DataError, ValueError, ArithmeticError)
+"""Errors of a touch that would come again each time."""
 
 
 class RecallTask(LaneTask):
@@ -270,12 +274,25 @@ def record_touches(_: Task, asked: InNamespace) -> None:
     waiting = touches.oldest(context.redis, asked.namespace)
     shown = [
         touching.Shown([UUID(id_) for id_ in one.ids], bounded(one.instant), UUID(one.use), one.question)
-        for one in waiting
+        for one in waiting.values()
     ]
-    if shown:
-        regenerate_used(asked.namespace, touching.touch(context, asked.namespace, shown).faded)
+    _record(asked.namespace, shown)
     if touches.finish(context.redis, asked.namespace, waiting):
         record_touches.apply_async(kwargs={"namespace": asked.namespace})
+
+
+def _record(namespace: str, shown: Sequence[touching.Shown]) -> None:
+    """Record touches together, or one by one if one of them is refused: it then keeps no other back."""
+    try:
+        faded = touching.touch(context, namespace, shown).faded if shown else []
+    except REFUSED:
+        if len(shown) == 1:
+            log.exception("a use could not be recorded: %s", shown[0])
+            return
+        for one in shown:
+            _record(namespace, [one])
+        return
+    regenerate_used(namespace, faded)
 
 
 def send_touches() -> None:

@@ -73,9 +73,8 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
     if not enough[order[:TOP]].any():
         return np.zeros(len(rows), np.bool_)
     best = float(relevances[order[:TOP]].max())
-    # What is as likely to answer as not is kept, however good the best one is.
     share = relevance.ODDS_OF_BEST * found.question.few
-    close = _odds(relevances) >= np.minimum(share * _odds(np.array(best)), 1.0)
+    close = (relevances >= relevance.KEPT) | (_odds(relevances) >= share * _odds(np.array(best)))
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))
     fits: Bools = nearly | near_in_session(rows, enough & close) | scored.around.linked(rows, enough & close)
     return updates.with_newer_of(fits, rows["stated_at"], scored.updates)
