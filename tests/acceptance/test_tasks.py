@@ -732,3 +732,22 @@ def test_each_of_many_recalls_at_once_is_counted(live: LiveSystem, client: Clien
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(recalling, range(8)))
     eventually(lambda: recalls(live, id_) == 40, "all are counted")
+
+
+def test_a_touch_that_is_refused_keeps_no_other_back(live: LiveSystem, client: Client, namespace: str) -> None:
+    """Of two facts with equal texts that have ended, both cannot live again."""
+    minute = timedelta(minutes=1)
+    first = client.store("Tea at four.", decay_class="normal")
+    other = client.store("Cake on Sunday.", decay_class="stable")
+    first_ends = datetime.fromisoformat(first["ends_at"])
+    client.decay(now=(first_ends + minute).isoformat())
+    second = client.store("Tea at four.", decay_class="normal", now=(first_ends + 2 * minute).isoformat())
+    second_ends = datetime.fromisoformat(second["ends_at"])
+    client.decay(now=(second_ends + minute).isoformat())
+    live.settle()
+    for id_, at in ((first["id"], first_ends), (second["id"], second_ends), (other["id"], second_ends)):
+        touches.add(live.own_keys, namespace, Waiting(str(uuid4()), [id_], (at - minute).isoformat(), None))
+    live.send("memory.record_touches", {"namespace": namespace}, str(uuid4()))
+    live.settle()
+    assert recalls(live, other["id"]) == 1
+    assert touches.oldest(live.own_keys, namespace) == {}
