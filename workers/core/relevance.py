@@ -126,7 +126,7 @@ CERTAIN = 0.2
 ODDS_OF_BEST = 0.2
 """Share of the best result's odds that further results need in a namespace of a few facts, unless `KEPT` is enough.
 
-Chosen among 0.1 to 0.4 on thirty facts of which one or two fit (`quality --beliefs`): 0.60 of an answer is right at a
+Chosen among 0.1 to 0.4 on thirty facts of which one or two fit (`quality --beliefs`): 0.6 of an answer is right at a
 recall of 0.95. Windows of 35 turns of a conversation, whose neighbours are shown as well, lose nothing by it.
 """
 
