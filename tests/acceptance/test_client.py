@@ -168,19 +168,29 @@ def test_what_a_thread_has_sent_another_may_wait_for_when_it_is_over(live: LiveS
 
 
 def test_results_are_waited_for_in_any_order_and_leave_nothing_behind(live: LiveSystem, namespace: str) -> None:
-    with live.client(namespace) as client, redis.Redis.from_url(live.redis_url) as server:
+    with live.client(namespace) as client:
         sent = [client.send_many([{"text": f"The oboe has key {number}."}]) for number in range(48)]
         answers = [client.wait(one, 60)["results"][0]["action"] for one in reversed(sent)]
         assert answers == ["added"] * len(sent)
-        left = [one for one in sent if server.exists(f"celery-task-meta-{one.id}", results.READY + one.id)]
-        assert left == []
-        assert client._app.backend.result_consumer.subscribed_to == set()
+        client.stats()
+        backend = client._app.backend
+        assert backend.client.exists(*[backend.get_key_for_task(one.id) for one in sent]) == 0
+        assert backend.result_consumer.subscribed_to == set()
+
+
+def test_an_answer_leaves_neither_result_nor_mark(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        server = client._app.backend.client
+        client.stats()
+        before = {*server.keys("celery-task-meta-*"), *server.keys(results.READY + "*")}
+        client.stats()
+        assert {*server.keys("celery-task-meta-*"), *server.keys(results.READY + "*")} <= before
 
 
 def test_a_result_that_expired_before_its_caller_waits_arrived_as_a_message(live: LiveSystem, namespace: str) -> None:
-    with live.client(namespace) as client, redis.Redis.from_url(live.redis_url) as server:
-        sent = client.send_many([{"text": "The oboe is in the attic."}])
-        eventually(lambda: server.delete(f"celery-task-meta-{sent.id}") == 1, "the result is there")
+    with live.client(namespace) as client:
+        server, sent = client._app.backend.client, client.send_many([{"text": "The oboe is in the attic."}])
+        eventually(lambda: server.delete(client._app.backend.get_key_for_task(sent.id)) == 1, "the result is there")
         assert client.wait(sent, 60)["results"][0]["action"] == "added"
 
 
