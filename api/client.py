@@ -75,7 +75,7 @@ class Client(Sender, JsonOperations):
     def send_many(self, facts: Sequence[Any], *, namespace: str | None = None, **how: bool) -> AsyncResult:
         """Send many facts without waiting; pass the result to `wait`. They are not kept in the outbox."""
         arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
-        return self.send("memory.store_many", arguments)
+        return self.send("memory.store_many", arguments, listen=True)
 
     def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
         """Send lines of an archive to be imported with their state, without waiting; pass the result to `wait`."""
@@ -84,7 +84,7 @@ class Client(Sender, JsonOperations):
             "namespace": namespace or self.namespace,
             "now": None,
         }
-        return self.send("memory.bring_back", arguments)
+        return self.send("memory.bring_back", arguments, listen=True)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
         """Return the workers that answer within `seconds`, each with its queues."""
@@ -114,8 +114,9 @@ class Client(Sender, JsonOperations):
 
         They replace all other chunks of that path.
         """
-        arguments = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
-        return self.send("memory.index", arguments | {"namespace": self.namespace, "now": self.clock()})
+        arguments: dict[str, Any] = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
+        arguments |= {"namespace": self.namespace, "now": self.clock()}
+        return self.send("memory.index", arguments, listen=True)
 
     def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:
         """Restore facts by ids, forgotten or superseded ones, or those forgotten in a time, for a reason or by a run.

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Self, TypeAlias
@@ -51,15 +51,16 @@ class Sender:
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
         most, own_id = self.deadline or seconds, task_id or str(uuid7())
-        options: dict[str, Any] = {"expires": most, "task_id": own_id, "listen": self._listens}
+        options: dict[str, Any] = {"expires": most, "task_id": own_id, "listen": self._shares_tasks}
+        read = self._received if self._shares_tasks else self._taken
         if "namespace" not in arguments:
-            return self._answer(self.send(task, arguments, **options), most)
+            return self._answer(read, self.send(task, arguments, **options), most)
         with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
-            return self._answer(self.send(task, arguments, priority=shares.priority(others), **options), most)
+            return self._answer(read, self.send(task, arguments, priority=shares.priority(others), **options), most)
 
     @property
-    def _listens(self) -> bool:
-        """Return whether several callers may wait for the same task, which each receive its result by a message."""
+    def _shares_tasks(self) -> bool:
+        """Return whether other callers may wait for the same task; each then needs a message with its result."""
         return False
 
     @contextmanager
@@ -124,14 +125,14 @@ class Sender:
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
-            self.send(task, outbox.message(entry), listen=False, priority=shares.priority(others), **message)
+            self.send(task, outbox.message(entry), priority=shares.priority(others), **message)
         except RefusedError:
             outbox.remove(self._own_keys, self.namespace, own_id)
             raise
         return own_id
 
-    def send(self, task: str, arguments: dict[str, Any], *, listen: bool = True, **options: Any) -> AsyncResult:
-        """Send a task without waiting, and `listen` for its result, which Redis does not keep for long.
+    def send(self, task: str, arguments: dict[str, Any], *, listen: bool = False, **options: Any) -> AsyncResult:
+        """Send a task without waiting; `listen` for its result if it may be read later than Redis keeps it.
 
         Raises:
             UnavailableError: Redis does not answer.
@@ -158,12 +159,11 @@ class Sender:
             UnavailableError: Redis does not answer.
             EbbError: the error that the worker raised.
         """
-        return self._answer(result, seconds, listens=True)
+        return self._answer(self._received, result, seconds)
 
-    def _answer(self, result: AsyncResult, seconds: float, *, listens: bool | None = None) -> Answer:
-        receive = self._received if (self._listens if listens is None else listens) else self._taken
+    def _answer(self, read: Callable[[AsyncResult, float], Any], result: AsyncResult, seconds: float) -> Answer:
         try:
-            answer: Answer = self._reach(lambda: receive(result, seconds))
+            answer: Answer = self._reach(lambda: read(result, seconds))
         except (NoResultError, TaskRevokedError):
             raise LateError(
                 f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
@@ -189,7 +189,7 @@ class Sender:
         return result.get()
 
     def _received(self, result: AsyncResult, seconds: float) -> Any:
-        """Return the result of a task by a message, or raise its error."""
+        """Return a task's result, which arrives as a message, or raise its error."""
         try:
             return result.get(timeout=seconds)
         finally:

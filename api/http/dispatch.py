@@ -126,8 +126,8 @@ class Session(Client):
         return answer
 
     @property
-    def _listens(self) -> bool:
-        """Return whether the request has an idempotency key: all with the same one wait for one task."""
+    def _shares_tasks(self) -> bool:
+        """Return whether the request has an idempotency key: requests with the same key wait for the same task."""
         return self._key is not None
 
     def admit(self, task: str, others: int) -> None:

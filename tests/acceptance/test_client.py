@@ -178,6 +178,13 @@ def test_results_are_waited_for_in_any_order_and_leave_nothing_behind(live: Live
         assert backend.result_consumer.subscribed_to == set()
 
 
+def test_a_message_that_nobody_waits_for_is_not_listened_for(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        client.send("memory.stats", {"namespace": namespace})
+        client.accept("memory.store", {"text": "The oboe is in the attic.", "namespace": namespace})
+        assert client._app.backend.result_consumer.subscribed_to == set()
+
+
 def test_an_answer_leaves_neither_result_nor_mark(live: LiveSystem, namespace: str) -> None:
     with live.client(namespace) as client:
         server = client._app.backend.client

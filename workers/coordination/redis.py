@@ -115,7 +115,7 @@ def clock(redis: Redis) -> datetime:
 
 
 def drop_results(redis_url: str) -> None:
-    """Drop task results that were not fetched; a caller that has just been called for one gets none."""
+    """Drop task results that were not fetched; a caller that is about to read one may get none."""
     with open_redis(redis_url, RESULTS_AFTER) as results:
         for key in results.scan_iter("celery-task-meta-*", count=1_000):
             results.delete(key)

@@ -1,4 +1,4 @@
-"""Results on Redis: backends that store one in one round trip, and a wait for one.
+"""Results in Redis: backends that store one in one round trip, and how a client waits for one.
 
 As in Celery, the result of a success is not replaced: a task that was lost and runs again does not change the answer.
 Celery's own backends read the earlier result first, and its clients subscribe to each result before they send its task.
@@ -18,10 +18,10 @@ READY = "ebb:ready:"
 """Beginning of the key of a list, by task id, that gets an element when the result is there."""
 
 LOOK_SECONDS = 1.0
-"""Time after which a result is looked for without its mark, which a worker of an earlier version does not set."""
+"""Time after which a client looks for a result without a mark: workers of earlier versions set none."""
 
 LEAST_SECONDS = 0.01
-"""Redis would wait without end for a time that it rounds to none."""
+"""Redis would wait forever for a time that it rounds to 0."""
 
 STORE = """
     local known = redis.call('get', KEYS[1])
@@ -80,7 +80,7 @@ def take(backend: Any, task_id: str, seconds: float) -> dict[str, Any] | None:
             with suppress(RedisError):  # it then expires
                 backend.client.delete(*keys)
             return found
-        if is_ready and stored is None:  # dropped, as by an erasure
+        if is_ready and stored is None:  # an erasure dropped it
             return None
     return None
 

@@ -1,7 +1,7 @@
 """Touches that wait: recalls add theirs, and one task records all of a namespace together, about once a second.
 
-A touch stays until it is recorded, so one that is taken twice has to count once. The first touch has its task sent at
-once. Those of the next second wait for the first touch after it, or for a worker's heartbeat.
+A touch is removed after it was recorded. It may be recorded twice, so it has an id by which it counts once. The task is
+sent with the first touch. Touches of the next second wait for a later touch, or for a worker's heartbeat.
 """
 
 import json
@@ -19,20 +19,21 @@ SENT = "ebb:touches"
 """Namespaces with touches, by when their task was sent (epoch seconds), or 0 if it is still to be sent."""
 
 RESTING = "ebb:touched:"
-"""Per namespace, exists while no task is sent after the last one."""
+"""Per namespace, exists for a short time after its last task, in which no other one is sent."""
 
 REST_MS = 1_000
+"""Milliseconds between two tasks of a namespace."""
 
 MOST = 50
-"""Touches that are recorded together."""
+"""Maximum of touches that are recorded together."""
 
 CLAIMED = 100
-"""Namespaces whose tasks a heartbeat sends."""
+"""Maximum of tasks that one heartbeat sends."""
 
 LOST_SECONDS = 30
-"""Time after which a task counts as lost; one that only waits is sent again too, and finds nothing to do."""
+"""Time after which a task counts as lost and is sent again; if it was only late, the second one finds nothing to do."""
 
-# A time ahead of the server's clock is that of a server before a failover.
+# A time in the future was written by another server, before a failover.
 ADD = """
     redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])
     local now, sent = tonumber(redis.call('time')[1]), tonumber(redis.call('zscore', KEYS[2], ARGV[3]) or 0)
@@ -42,7 +43,7 @@ ADD = """
     return rests and 0 or 1
 """
 
-# A task that finds its touches recorded has another one beside it, which goes on.
+# If another task has removed these touches, that one continues.
 FINISH = """
     local removed = 0
     for place = 4, #ARGV do removed = removed + redis.call('zrem', KEYS[1], ARGV[place]) end

@@ -131,7 +131,7 @@ recall of 0.95. Windows of 35 turns of a conversation, whose neighbours are show
 """
 
 KEPT = 0.39
-"""Relevance from which a result is kept, however good the best one is: that one may be outdated by it."""
+"""Relevance from which a result is kept however relevant the best one is, since it may update that one."""
 
 HASHING_LITTLE = Weights(
     start=-2.635,

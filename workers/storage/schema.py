@@ -85,11 +85,11 @@ def _of_shard(shard: int, count: int) -> Iterator[None]:
 
 def _apply(database_url: str, report: Callable[[str], None], count: int) -> list[int]:
     with migrations.exclusive(database_url, report) as db:
-        _check_encoding(db)
         if missing := _missing_schema(db):
             db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         had = migrations.number(db)
         if had == 0:
+            _check_encoding(db)
             _distribute(db)
             _make(db)
             shards.number_namespaces(db)

@@ -134,7 +134,7 @@ def place_branch(db: Connection, branch: str) -> bool:
     if known is None:
         return True
     home, given = sql.Identifier(known[0]), {"name": branch, "shard": known[1] or 0}
-    # two statements, as Citus inserts no row where a condition is true without a look at a table
+    # Two statements: Citus inserts no row where it finds the condition true without reading a table.
     db.execute(sql.SQL(ADD_ON_ANOTHER if known[1] else ADD).format(home=home), given)
     return db.execute(sql.SQL(IS_HERE).format(home=home), given).fetchone() == (True,)
 

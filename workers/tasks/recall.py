@@ -38,7 +38,7 @@ from workers.validation.facts import own_words
 log = logging.getLogger(__name__)
 
 REFUSED = (psycopg.IntegrityError, psycopg.DataError, ValueError, ArithmeticError)
-"""Errors of a touch that would come again each time."""
+"""Errors of a touch that a retry would not change."""
 
 
 class RecallTask(LaneTask):
@@ -250,7 +250,7 @@ class Touched(Params):
 
 
 class InNamespace(Params):
-    """The namespace that a task sent by another one is about."""
+    """Parameters of a task that another task sends: a namespace."""
 
     namespace: Namespace
 
@@ -282,7 +282,7 @@ def record_touches(_: Task, asked: InNamespace) -> None:
 
 
 def _record(namespace: str, shown: Sequence[touching.Shown]) -> None:
-    """Record touches together, or one by one if one of them is refused: it then keeps no other back."""
+    """Record touches together, or one by one if the database refuses them, so that the others are recorded."""
     try:
         faded = touching.touch(context, namespace, shown).faded if shown else []
     except REFUSED:
@@ -296,7 +296,7 @@ def _record(namespace: str, shown: Sequence[touching.Shown]) -> None:
 
 
 def send_touches() -> None:
-    """Send the tasks that record touches where they are to be sent, or were lost."""
+    """Send the tasks that record touches, where they are due or were lost."""
     for namespace in touches.claim(context.redis):
         record_touches.apply_async(kwargs={"namespace": namespace})
 

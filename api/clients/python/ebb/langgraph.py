@@ -132,7 +132,7 @@ class EbbStore(BaseStore):
 
 
 def _sendable(wanted: Any) -> Any:
-    """Return a filter with numbers that JSON has: an infinite one is `BEYOND`; one that is none is equal to nothing."""
+    """Return a filter that JSON can represent: infinity becomes `BEYOND`, and NaN a value that equals nothing."""
     if isinstance(wanted, Mapping):
         return {name: _sendable(one) for name, one in wanted.items()}
     if not isinstance(wanted, float) or math.isfinite(wanted):
