@@ -123,7 +123,7 @@ class Sender:
         )
         self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
-        message = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
+        message: dict[str, Any] = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
             self.send(task, outbox.message(entry), priority=shares.priority(others), **message)
         except RefusedError:
