@@ -1,4 +1,4 @@
-"""Nodes of the Citus cluster that `EBB_TEST_CITUS_URL` names, which tests kill."""
+"""Nodes of a Citus cluster on this machine, which tests kill."""
 
 import os
 import subprocess
@@ -18,20 +18,19 @@ NODE_OF = """
 
 
 class Node:
-    """The node that holds the tables of a schema, on this machine."""
+    """The node that a URL leads to."""
 
-    def __init__(self, url: str, schema: str | None = None) -> None:
-        with psycopg.connect(url) as db:
-            (own,) = db.execute("select current_schema()").fetchone() or ("",)
-            self.host, self.port = db.execute(NODE_OF, [schema or own]).fetchone() or ("", 0)
-        self.url = make_conninfo(url, host=self.host, port=self.port)
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.data, self.programs = Path(self._asked(DATA)), Path(self._asked(PROGRAMS))
-        if not self.data.exists():
-            pytest.skip("the nodes are on other machines, where this test cannot kill them")
+
+    def stop(self, mode: str) -> None:
+        """Stop it in one of the modes of `pg_ctl`."""
+        self._control("stop", f"--mode={mode}")
 
     def kill(self) -> None:
         """End it as a crash does."""
-        self._control("stop", "--mode=immediate")
+        self.stop("immediate")
 
     def start(self) -> None:
         """Start it, and return when it answers."""
@@ -52,6 +51,22 @@ class Node:
     def _asked(self, question: str) -> str:
         with psycopg.connect(self.url) as db:
             return str((db.execute(question.encode()).fetchone() or ("",))[0])
+
+
+def address_of(url: str, schema: str | None = None) -> tuple[str, int]:
+    """Return host and port of the node that holds the tables of a schema, by default the first one of the URL."""
+    with psycopg.connect(url) as db:
+        (own,) = db.execute("select current_schema()").fetchone() or ("",)
+        return db.execute(NODE_OF, [schema or own]).fetchone() or ("", 0)
+
+
+def holder(url: str, schema: str | None = None) -> Node:
+    """Return the node that holds the tables of a schema, or skip the test that would kill one on another machine."""
+    host, port = address_of(url, schema)
+    node = Node(make_conninfo(url, host=host, port=port))
+    if not node.data.exists():
+        pytest.skip("the nodes are on other machines, where this test cannot kill them")
+    return node
 
 
 DATA = "select current_setting('data_directory')"

@@ -176,13 +176,17 @@ def new_schema(database_url: str) -> Iterator[str]:
     """Yield the URL of a database with a fresh, empty schema in front of the search path."""
     name = f"test_{uuid4().hex}"
     yield make_conninfo(database_url, options=f"-csearch_path={name},public")
+    drop_schemas(database_url, name)
+
+
+def drop_schemas(database_url: str, name: str) -> None:
+    """Drop the schemas of a system, those of its shards with the name of the first one and a number."""
     with psycopg.connect(database_url, autocommit=True) as db:
         for (schema,) in db.execute(OF_A_SYSTEM, [name]).fetchall():
             db.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
 
 
 OF_A_SYSTEM = "select nspname from pg_namespace where starts_with(nspname, %s)"
-"""The schemas of a system, those of its shards with the name of the first one and a number."""
 
 
 def database_of(request: pytest.FixtureRequest) -> AbstractContextManager[str]:

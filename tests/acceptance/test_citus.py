@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from citus import Node
+from citus import holder
 from databases import new_schema
 from live_system import LiveSystem, eventually
 from load import Load, stored, swept
@@ -131,7 +131,7 @@ def test_a_worker_may_use_any_node(system: LiveSystem, tmp_path: Path) -> None:
 
 
 def test_a_node_that_is_away_is_reported_as_a_server_that_does_not_answer(system: LiveSystem) -> None:
-    node = Node(system.database_url)
+    node = holder(system.database_url)
     with system.client() as client:
         client.store("The key is under the stone.")
         node.kill()
@@ -164,14 +164,14 @@ def rebalance(system: LiveSystem) -> None:
 
 def kill_and_start(system: LiveSystem) -> None:
     """Kill the schema's node, and start it again."""
-    node = Node(system.database_url)
+    node = holder(system.database_url)
     node.kill()
     node.start()
 
 
 def kill_during_a_move(system: LiveSystem) -> None:
     """Kill the node that a schema is moved from: the move fails or is complete."""
-    (target,), node = system.rows(OTHER_NODE), Node(system.database_url)
+    (target,), node = system.rows(OTHER_NODE), holder(system.database_url)
 
     def move() -> None:
         with suppress(psycopg.Error):

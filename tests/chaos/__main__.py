@@ -35,7 +35,7 @@ def main() -> None:
     for place, scenario in enumerate(wanted):
         rounds = given.rounds or (QUICK_ROUNDS if given.quick else scenario.rounds)
         seconds = (end - time.monotonic()) / (len(wanted) - place) - AFTERWARDS_SECONDS
-        options = {"seconds": seconds, "keep": given.keep, "shards": given.shards}
+        options = {"seconds": seconds, "keep": given.keep, "shards": given.shards, "citus": given.citus}
         outcome = scenarios.run(scenario, rounds, given.seed, **options)
         _say(outcome)
         outcomes.append(outcome)
@@ -45,7 +45,7 @@ def main() -> None:
 
 def _keep_results(details: list[dict[str, Any]], given: argparse.Namespace) -> None:
     """Write the results; those of a partial run only to a folder given by `--results`."""
-    part = given.quick or given.rounds or given.scenarios
+    part = given.quick or given.rounds or given.scenarios or given.citus
     folder = given.results or RESULTS
     path = folder / "chaos.json"
     before = figures.load(path).details["scenarios"] if given.add and path.exists() else []
@@ -149,6 +149,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds each of {', '.join(QUICK)}")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="seed of all random choices")
     parser.add_argument("--shards", type=int, help="shards of every system (some scenarios have three)")
+    parser.add_argument("--citus", default="", metavar="URL", help="database of a cluster on this machine")
     parser.add_argument("--add", action="store_true", help="add to the existing results")
     parser.add_argument("--keep", action="store_true", help="keep the folders with all logs")
     parser.add_argument("--results", type=Path, help="folder for chaos.json; a complete run needs none")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -21,6 +22,7 @@ from tests.chaos import launch
 from tests.chaos.cells import NAMESPACES
 from tests.chaos.endpoint import FAILURES, Endpoint
 from tests.chaos.system import System
+from tests.citus import Node, address_of, holder
 from workers.errors import EbbError
 
 AWAY_SECONDS = 2.0
@@ -36,10 +38,12 @@ STATEMENTS = {
     "regenerate": "%insert into signatures%",
 }
 AT_IT = """
-    select backend_xid::text from pg_stat_activity
+    select coalesce(backend_xid::text, '') from pg_stat_activity
     where datname = current_database() and application_name = 'ebb' and state in ('active', 'idle in transaction')
-        and query like %s and backend_xid is not null
+        and query like %s and (backend_xid is not null or %s)
 """
+"""The transaction of a connection; on a cluster, it has its number on another node."""
+
 ENDED = "select pg_xact_status(%s::text::xid8)"
 UPGRADE_SECONDS = 60.0
 YEAR = 365 * 86_400.0
@@ -74,6 +78,8 @@ def _strike(system: System, what: str, act: Callable[[], None]) -> str:
     act()
     if transaction is None:
         return f"after waiting for {what} in vain"
+    if not transaction:
+        return f"during {what}"
     return f"{IN_THE_MIDDLE} {what}" if _rolled_back(system, transaction) else f"just after {what}"
 
 
@@ -82,7 +88,7 @@ def _awaited(system: System, pattern: str) -> str | None:
     deadline = time.monotonic() + AWAIT_SECONDS
     with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
         while time.monotonic() < deadline:
-            if found := db.execute(AT_IT, [pattern]).fetchone():
+            if found := db.execute(AT_IT, [pattern, bool(system.citus)]).fetchone():
                 return str(found[0])
             time.sleep(0.001)
     return None
@@ -222,10 +228,51 @@ def crash_postgres(system: System, rng: random.Random) -> str:
 
 def _postgres(system: System, rng: random.Random, how: signal.Signals) -> str:
     time.sleep(rng.uniform(0, MIDST_SECONDS))
+    if system.citus:
+        return _node(system, rng, "fast" if how == signal.SIGINT else "immediate")
     system.programs["postgres"].stop(how)
     time.sleep(rng.uniform(0, AWAY_SECONDS))
     system.bring_up("postgres")
     return "stopped PostgreSQL"
+
+
+def _node(system: System, rng: random.Random, mode: str) -> str:
+    """Stop a node of the cluster for a while: the one that all connect to, or one that has a shard."""
+    first = rng.random() < COORDINATOR
+    node = Node(system.citus) if first else holder(rng.choice(system.shard_urls))
+    node.stop(mode)
+    time.sleep(rng.uniform(0, AWAY_SECONDS))
+    node.start()
+    return "stopped the coordinator" if first else "stopped a node"
+
+
+COORDINATOR = 0.3
+PLACED = "select citus_schema_move(current_schema()::regnamespace, nodename, nodeport, 'block_writes')"
+ELSEWHERE = """
+    from pg_dist_node where noderole = 'primary' and shouldhaveshards and nodeport <> %s order by nodeport limit 1
+"""
+
+
+def place_elsewhere(system: System, rng: random.Random) -> str:
+    """Move a shard to another node of the cluster; half of the time stop the node that it leaves, meanwhile."""
+    url = rng.choice(system.shard_urls)
+    killed, (_, port) = rng.random() < 0.5, address_of(url)
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(_place_elsewhere, url, port)
+        if killed:
+            node = holder(url)
+            time.sleep(rng.uniform(0, 2 * MIDST_SECONDS))
+            node.kill()
+            node.start()
+        moved = moving.result()
+    return f"{'moved' if moved else 'failed to move'} a shard to another node" + ", which stopped" * killed
+
+
+def _place_elsewhere(url: str, port: int) -> bool:
+    with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as db:
+        db.execute(PLACED + ELSEWHERE, [port])
+        return True
+    return False
 
 
 def fill_disk(system: System, rng: random.Random) -> str:
@@ -389,7 +436,7 @@ ANY = (
 
 def anything(system: System, rng: random.Random) -> str:
     """Inject one or two of the other faults, the second directly after the first."""
-    among = ANY if system.shards == 1 else (*ANY, move_namespace, move_namespace)
+    among = (*ANY, *(move_namespace,) * 2 * (system.shards > 1), *(place_elsewhere,) * bool(system.citus))
     done = [rng.choice(among)(system, rng) for _ in range(rng.randint(1, 2))]
     return " and ".join(done)
 

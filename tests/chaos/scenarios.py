@@ -65,6 +65,9 @@ class Scenario:
     purpose: str = ""
     """What the fault must have done in one round at least, by how its description begins."""
 
+    cluster: bool | None = None
+    """Whether it needs a cluster of Citus, or a server of its own; None: neither."""
+
 
 SCENARIOS = (
     Scenario("children killed", 60, faults.kill_children),
@@ -73,10 +76,10 @@ SCENARIOS = (
     Scenario("Redis lost", 12, faults.lose_redis, loses_accepted=True),
     Scenario("Redis full", 20, faults.fill_redis),
     Scenario("processes stopped", 15, faults.stop_processes),
-    Scenario("schema upgraded", 12, faults.upgrade),
+    Scenario("schema upgraded", 12, faults.upgrade, cluster=False),
     Scenario("PostgreSQL stopped", 20, faults.restart_postgres),
     Scenario("PostgreSQL crashed", 20, faults.crash_postgres),
-    Scenario("disk full", 12, faults.fill_disk, small_disk=True),
+    Scenario("disk full", 12, faults.fill_disk, small_disk=True, cluster=False),
     Scenario("beats doubled", 20, faults.kill_beat, beats=3),
     Scenario("messages doubled", 30, faults.deliver_twice, doubled=True),
     Scenario("clock set back", 25, faults.set_clock_back),
@@ -84,6 +87,7 @@ SCENARIOS = (
     Scenario("poison", 25, faults.poison),
     Scenario("embedder failing", 20, faults.kill_children, failing_embedder=True),
     Scenario("namespaces moved", 20, faults.move_namespace, shards=3, purpose=faults.MOVED),
+    Scenario("shards on other nodes", 20, faults.place_elsewhere, shards=3, purpose="moved", cluster=True),
     Scenario("anything", 25, faults.anything, beats=2, shards=3),
 )
 
@@ -119,14 +123,24 @@ class UnableError(Exception):
 
 
 def run(
-    scenario: Scenario, rounds: int, seed: int, *, seconds: float = inf, keep: bool = False, shards: int | None = None
+    scenario: Scenario,
+    rounds: int,
+    seed: int,
+    *,
+    seconds: float = inf,
+    keep: bool = False,
+    shards: int | None = None,
+    citus: str = "",
 ) -> Outcome:
-    """Run a scenario, with another number of shards if one is given; no round starts after `seconds`."""
+    """Run a scenario, with another number of shards if one is given; no round starts after `seconds`.
+
+    With the address of a cluster in `citus`, its nodes are PostgreSQL.
+    """
     scenario = replace(scenario, shards=shards or scenario.shards)
     outcome, began = Outcome(scenario.name, seed), time.monotonic()
     with ExitStack() as stack:
         try:
-            system, fault = stack.enter_context(_system(scenario, stack, keep=keep))
+            system, fault = stack.enter_context(_system(scenario, stack, citus, keep=keep))
         except UnableError as error:
             outcome.skipped = str(error)
             return outcome
@@ -139,7 +153,11 @@ def run(
 
 
 @contextmanager
-def _system(scenario: Scenario, stack: ExitStack, *, keep: bool) -> Iterator[tuple[System, Fault]]:
+def _system(scenario: Scenario, stack: ExitStack, citus: str, *, keep: bool) -> Iterator[tuple[System, Fault]]:
+    if scenario.cluster not in (None, bool(citus)):
+        raise UnableError(
+            "it needs a cluster of Citus (--citus)" if scenario.cluster else "it needs a server of its own"
+        )
     folder = Path(tempfile.mkdtemp(prefix="ebb-chaos-", dir="/tmp"))
     if not keep:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -152,7 +170,7 @@ def _system(scenario: Scenario, stack: ExitStack, *, keep: bool) -> Iterator[tup
     if scenario.shards > 1:
         settings[SHARDS] = str(scenario.shards)
     world = {launch.DOUBLED: "1"} if scenario.doubled else {}
-    system = System(folder, disk, settings, world, ON_A_SMALL_DISK if scenario.small_disk else ())
+    system = System(folder, disk, settings, world, ON_A_SMALL_DISK if scenario.small_disk else (), citus)
     try:
         system.start(beats=scenario.beats)
         with _doubling() if scenario.doubled else nullcontext():

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -17,15 +16,14 @@ from signal import SIGKILL, Signals
 from uuid import uuid4
 
 import psutil
-import psycopg
 import redis
 from celery import Celery
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.up import servers
 from api.up.processes import launched
 from tests.chaos import launch
+from tests.databases import drop_schemas
 from workers.context import Context
 from workers.coordination import bulk, outbox, touches
 from workers.coordination.redis import own_keys
@@ -141,6 +139,8 @@ class System:
     settings: dict[str, str] = field(default_factory=dict)
     world: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    citus: str = ""
+    """The address of a cluster's database, in which each system is a schema; without one, it has its own server."""
     programs: dict[str, Program] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -149,7 +149,8 @@ class System:
         self.own_postgres = servers.Postgres(data=self.postgres_folder / "postgres", sockets=self.folder / "sockets")
         # with `everysec`, a killed one may lose two seconds of what it answered while its disk is slow
         self.own_redis = servers.Redis(data=self.folder / "redis", port=servers.free_port(), fsync="no")
-        servers.prepare_postgres(self.own_postgres, report=lambda _: None)
+        if not self.citus:
+            servers.prepare_postgres(self.own_postgres, report=lambda _: None)
         servers.prepare_redis(self.own_redis)
         self.clock, self.clients_clock = self.folder / "clock", self.folder / "clients-clock"
         for clock in (self.clock, self.clients_clock):
@@ -160,7 +161,7 @@ class System:
     @property
     def database_url(self) -> str:
         """Return the address of the database that the workers use."""
-        return self.own_postgres.url(self.database)
+        return self.url_of(self.database)
 
     @property
     def shards(self) -> int:
@@ -170,9 +171,16 @@ class System:
     @property
     def shard_urls(self) -> list[str]:
         """Return the address of each shard."""
-        further = [f"public_{number:04}" for number in range(1, self.shards)]
+        home = self.database if self.citus else "public"
+        further = [f"{home}_{number:04}" for number in range(1, self.shards)]
         paths = [f"-csearch_path={schema},public" for schema in further]
         return [self.database_url, *(make_conninfo(self.database_url, options=path) for path in paths)]
+
+    def url_of(self, database: str) -> str:
+        """Return the address of a database, which is a schema on a cluster."""
+        if self.citus:
+            return make_conninfo(self.citus, options=f"-csearch_path={database},public")
+        return self.own_postgres.url(database)
 
     @property
     def redis_url(self) -> str:
@@ -191,9 +199,11 @@ class System:
         until(self.answers, "the workers answer")
 
     def start_servers(self) -> None:
-        """Start PostgreSQL and Redis."""
-        command = [*self.own_postgres.command(), *self.options]
-        for name, what in (("postgres", command), ("redis", self.own_redis.command())):
+        """Start PostgreSQL, unless a cluster runs already, and Redis."""
+        commands = {"postgres": [*self.own_postgres.command(), *self.options], "redis": self.own_redis.command()}
+        if self.citus:
+            del commands["postgres"]
+        for name, what in commands.items():
             self.programs[name] = Program(name, what, self.folder / f"{name}.log")
             self.bring_up(name)
 
@@ -234,22 +244,19 @@ class System:
     def context(self, database: str) -> Context:
         """Return a context for a database of this server; the twin has its own Redis keys, and one shard."""
         redis_url = self.redis_url if database == self.database else self.redis_url.removesuffix("0") + TWINS_KEYS
-        urls = {"EBB_DATABASE_URL": self.own_postgres.url(database), "EBB_REDIS_URL": redis_url}
+        urls = {"EBB_DATABASE_URL": self.url_of(database), "EBB_REDIS_URL": redis_url}
         shards = {} if database == self.database else {SHARDS: "1"}
         return Context(Settings.from_environment(urls | SETTINGS | self.settings | shards))
 
     def create(self, database: str) -> Context:
         """Create an empty database with Ebb's schema and embedder."""
         context = self.context(database)
-        schema.apply(servers.ensure_database(self.own_postgres, database), count=context.settings.shards)
+        if not self.citus:
+            servers.ensure_database(self.own_postgres, database)
+        schema.apply(self.url_of(database), count=context.settings.shards)
         for _ in context.each_shard():
             check_embedder(context)
         return context
-
-    def drop(self, database: str) -> None:
-        """Drop a database."""
-        with psycopg.connect(self.own_postgres.url("postgres"), autocommit=True) as db:
-            db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(database)))
 
     def set_clock(self, shift: float, *, of_clients: bool = False) -> None:
         """Shift the clock of all workers and beats, or of clients, by a number of seconds."""
@@ -309,6 +316,8 @@ class System:
         for program in [*own, *(self.programs[name] for name in ("redis", "postgres") if name in self.programs)]:
             program.end()
         self._end_orphans()
+        if self.citus:
+            drop_schemas(self.citus, self.database)
 
     def _end_orphans(self) -> None:
         """Kill the remaining children of killed workers."""
@@ -317,10 +326,6 @@ class System:
             with suppress(psutil.Error):
                 if process.environ().get("EBB_HOME", "").startswith(mark):
                     process.kill()
-
-    def remove(self) -> None:
-        """Remove all files."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _keep(self) -> None:
         while not self.over.wait(0.1):
