@@ -15,7 +15,7 @@ from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
-from workers.storage import deep, packing
+from workers.storage import deep, facts, packing
 from workers.storage.connection import connect
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
@@ -89,6 +89,26 @@ def test_a_fact_is_restored_or_erased_at_the_moment_it_is_demoted(memory: Memory
     assert outcome.action == act
     assert memory.value("select count(*) from deep") == 0
     assert memory.value("select count(*) from facts") == (act == "restored")
+
+
+@pytest.mark.parametrize("first", [(facts, "_known_by_id"), (deep, "ask_promote")])
+def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, first: tuple[Any, str]
+) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    memory.decay(2)
+    namespace, asked = memory.value("select id from namespaces"), getattr(*first)
+
+    def then_demoted(*given: Any) -> Any:
+        found = asked(*given)
+        monkeypatch.undo()
+        with connect(memory.context.database_url) as purging:
+            assert deep.demote(purging, [namespace], [id_]) == 1
+        return found
+
+    monkeypatch.setattr(*first, then_demoted)
+    with connect(memory.context.database_url) as db:
+        assert [*facts.known_by_id(db, namespace, [id_])] == [id_]
 
 
 def test_deep_memory_is_erased_when_its_owner_says_so(memory: Memory, sunk: UUID) -> None:

@@ -218,7 +218,8 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 
 def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], dict[UUID, Known]]:
     """Send the query of `known_by_id`; return its reader."""
-    promoted, rows = deep.ask_promote(db, namespace, ids), _known_by_id(db, namespace, ids)
+    # In this order, since a purge may commit between the two: what it moves into deep memory is in one of them.
+    rows, promoted = _known_by_id(db, namespace, ids), deep.ask_promote(db, namespace, ids)
 
     def read() -> dict[UUID, Known]:
         found = _known_by_id(db, namespace, ids) if promoted() else rows
