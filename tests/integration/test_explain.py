@@ -8,6 +8,7 @@ import pytest
 from ebb.contract.recall import Lookup
 from memory import Memory, day
 
+from workers.admin import search_indexes
 from workers.errors import InvalidInputError
 from workers.memory import recall
 from workers.memory.recall import Recalled
@@ -169,3 +170,17 @@ def test_why_finds_a_forgotten_fact_in_the_arms_that_would_have_brought_it(memor
     found = why(memory, "the violoncello upstairs", id_, at=2)
     assert (found["rule"], found["rank"], found["words"]["rank"]) == ("forgotten: asked", 1, 1)
     assert (found["meaning"]["rank"], found["meaning"]["brought"]) == (1, True)
+
+
+def test_a_misspelt_word_is_read_as_one_that_facts_have_but_a_name_is_not(memory: Memory) -> None:
+    cello, name = memory.add(CELLO), memory.add("Melanie keeps the keys.")
+    memory.store(*OTHERS)
+    memory.store("Invoice 7 was paid.", namespace="elsewhere")
+    for namespace in ("default", "elsewhere"):
+        search_indexes.count_lexemes(memory.context, namespace, day(0))
+    asked = why(memory, "Where is the violincello?", cello)["words"]
+    assert asked["shared"] == asked["asked"] == ["violoncello"]
+    assert memory.ask("Where is the violincello?").results[0].text == CELLO
+    together = memory.ask("Where is the violincello?", namespaces=("elsewhere", "default"))
+    assert [one.text for one in together.results] == [CELLO]
+    assert why(memory, "What did Melania keep?", name)["words"]["shared"] == ["keep"]

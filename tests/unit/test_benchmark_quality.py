@@ -6,7 +6,7 @@ import pytest
 
 from tests.benchmarks.conversations import Asked, Change, Conversation, sample
 from tests.benchmarks.figures import interval
-from tests.benchmarks.quality import measures
+from tests.benchmarks.quality import measures, slips
 from tests.benchmarks.quality.measures import Outcome
 from tests.benchmarks.quality.words import Bm25
 
@@ -86,3 +86,14 @@ def test_a_passage_of_a_long_text_is_found_though_the_text_is_about_much() -> No
         memory.add_many("n", [long, "Nothing here.", *others])
     assert len(whole.search("n", "oboe shed", 5)) == len(passages.search("n", "oboe shed", 5)) == 4
     assert passages.search("n", "oboe shed", 5).index(long) <= whole.search("n", "oboe shed", 5).index(long)
+
+
+def test_a_slip_is_in_one_word_that_is_no_name(small: list[Conversation]) -> None:
+    questions = [one for conversation in small for one in conversation.answerable]
+    pairs = slips.with_slips(questions)
+    assert len(pairs) > len(questions) / 2
+    for right, wrong in pairs:
+        changed = {*wrong.text.split()} - {*right.text.split()}
+        assert len(changed) == 1
+        assert changed.pop()[0].islower()
+    assert [wrong.text for _, wrong in slips.with_slips(questions)] == [wrong.text for _, wrong in pairs]

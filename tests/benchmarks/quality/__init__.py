@@ -9,8 +9,8 @@ from tests.benchmarks.conversations import Asked, Conversation
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.libraries import Ebb, Library
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.quality import beliefs, words
-from tests.benchmarks.quality.measures import MOST, Outcome, at_floor, calibration, foreign, report
+from tests.benchmarks.quality import beliefs, slips, words
+from tests.benchmarks.quality.measures import MOST, Outcome, at_floor, calibration, foreign, recall, report
 
 __all__ = ["filled", "measure", "outcomes"]
 
@@ -41,10 +41,19 @@ def measure(
                 floored = outcomes(Ebb(library.context), conversations)
                 answers.details[name][memory] |= at_floor(answers, f"{memory}, {name}", found, floored)
                 answers.details[name][memory]["calibration"] = calibration(found)
+                _with_slips(answers, f"{memory}, {name}", library, conversations)
                 console.print(f"  right by relevance, {memory}, {name}: {calibration(found)}")
     if cases is not None:
         for memory, settings in OWN.items():
             beliefs.measure(answers, memory, Ebb(machine.create(libraries.EBB, **settings)), cases)
+
+
+def _with_slips(answers: Answers, name: str, memory: Library, conversations: Sequence[Conversation]) -> None:
+    """Ask the questions that have evidence with one misspelt word each, and the same ones as they are."""
+    pairs = slips.with_slips([asked for one in conversations for asked in one.answerable])
+    for how, questions in zip(("spelt right", "misspelt"), zip(*pairs, strict=True), strict=True):
+        found = [recall(_outcome(memory, asked)) for asked in questions]
+        answers.add_mean(f"recall@10 of questions with a word to misspell, {how}, {name}", "", found)
 
 
 def _sizes(conversations: Sequence[Conversation]) -> Iterator[list[Sequence[object]]]:

@@ -11,9 +11,10 @@ from ebb.contract.faults import show
 
 from workers.context import Context
 from workers.coordination.timings import timed
-from workers.core import passages, ranking
+from workers.core import passages, ranking, spelling
 from workers.core.arrays import Vectors
 from workers.core.passages import Passage
+from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, arms, explain, floor, scoring, text_arm
@@ -92,18 +93,40 @@ def _recall(
     if not tenants:
         nothing = _nothing(namespace, question, by_meaning=query is not None)
         return lambda: nothing
-    return _answer(made_comparable([_asked(context, db, one, terms, question, query, scope) for one, terms in tenants]))
+    return _answer(
+        made_comparable([_asked(context, db, one, terms, read, query, scope) for one, read, terms in tenants])
+    )
 
 
-def _tenants(db: Connection, namespace: str, question: Question) -> list[tuple[Namespace, Sequence[Term]]]:
-    """Return the namespaces to search with the words of a question in each; raise if one that it names is missing."""
+def _tenants(db: Connection, namespace: str, question: Question) -> list[tuple[Namespace, Question, Sequence[Term]]]:
+    """Return the namespaces to search with the question as it is read in each, and its words there.
+
+    Raises:
+        NotFoundError: one that the question names is missing.
+    """
     names = question.namespaces or (namespace,)
     asked = [_asked_for(db, name, question) for name in names]
     tenants = [found for read in asked if (found := read())]
     if question.namespaces and len(tenants) < len(names):
         missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
         raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
-    return tenants
+    return [(tenant, *_spelt(db, tenant, question, terms)) for tenant, terms in tenants]
+
+
+def _spelt(
+    db: Connection, tenant: Namespace, question: Question, terms: Sequence[Term]
+) -> tuple[Question, Sequence[Term]]:
+    """Return the question with misspelt words corrected, and its words."""
+    unknown = {term.lexeme for term in terms if not term.facts}
+    doubtful = spelling.doubtful(question.text, unknown, wordpiece.vocabulary()) if unknown else []
+    if not doubtful:
+        return question, terms
+    with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
+        known = words.ask_held(db, tenant.id, [one for word in doubtful for one in spelling.slips(word)])()
+        text = spelling.corrected(question.text, doubtful, known)
+        if text == question.text:
+            return question, terms
+        return replace(question, text=text), words.of_query(db, tenant.name, text)
 
 
 def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:

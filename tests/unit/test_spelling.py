@@ -1,0 +1,55 @@
+"""Misspelt words of a question are recognised, and read as words that facts contain."""
+
+from string import ascii_lowercase
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from workers.core.spelling import MOST_WORDS, corrected, doubtful, slips
+
+DICTIONARY = {"compilation", "settings", "letter"}
+
+words = st.text(ascii_lowercase, min_size=6, max_size=12)
+
+
+def test_unknown_words_that_no_dictionary_has_are_doubtful() -> None:
+    unknown = {"typsecript", "compilation", "redsi"}
+    assert doubtful("Which typsecript compilation settings?", unknown, DICTIONARY) == ["typsecript"]
+    assert doubtful("Is redsi up?", unknown, DICTIONARY) == []  # short words are like many others
+    assert doubtful("TYPSECRIPT", unknown, DICTIONARY) == ["typsecript"]
+
+
+def test_names_are_not_doubtful_for_they_may_be_those_of_others() -> None:
+    assert doubtful("What did Melania say?", {"melania"}, DICTIONARY) == []
+    assert doubtful("what did melania say?", {"melania"}, DICTIONARY) == ["melania"]
+
+
+def test_no_more_than_a_few_words_are_doubtful() -> None:
+    unknown = [f"{letter}qxzqxz" for letter in ascii_lowercase]
+    assert doubtful(" ".join(unknown), unknown, DICTIONARY) == unknown[:MOST_WORDS]
+
+
+@given(words, st.data())
+def test_any_slip_after_the_first_letter_is_undone(word: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(1, len(word) - 1))
+    letter = data.draw(st.sampled_from(ascii_lowercase))
+    misspelt = data.draw(
+        st.sampled_from(
+            [
+                word[:at] + word[at + 1 :],
+                word[:at] + letter + word[at:],
+                word[:at] + letter + word[at + 1 :],
+                word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :],
+            ]
+        )
+    )
+    assume(misspelt != word)
+    assert word in slips(misspelt)
+    assert misspelt not in slips(misspelt)
+    assert corrected(f"Which {misspelt}?", [misspelt], {word: 1}) == f"Which {word}?"
+
+
+def test_the_word_of_most_facts_is_meant() -> None:
+    assert corrected("Any lettres?", ["lettres"], {"letters": 2, "lettre": 3, "letter": 9}) == "Any lettre?"
+    assert corrected("Any Lettres, LGBTQ?", ["lettres", "lgbtq"], {"letters": 2}) == "Any letters, LGBTQ?"
+    assert corrected("Any lettres?", ["lettres"], {}) == "Any lettres?"
