@@ -36,6 +36,7 @@ from workers.storage import (
     supersession,
     tallies,
     time_series,
+    tombstones,
     turns,
     vectors,
     visible,
@@ -232,6 +233,10 @@ def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> N
 def test_known_statements_are_found_by_hash(filled: Memory) -> None:
     values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": statements.LAST, "most": 1_000}
     assert "facts_said_once" in indexes(filled, statements.KNOWN_BY_HASH, values)
+
+
+def test_whether_decay_ended_facts_of_a_namespace_is_seen_in_their_index(filled: Memory) -> None:
+    assert indexes(filled, tombstones.ENDED, {"namespace": 3, "requested": ["asked"]})["facts_tombstones"]
 
 
 def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> None:

@@ -64,7 +64,8 @@ class Result:
 class Recalled:
     """The results of a recall, best first; whether vectors were searched; and what was left out, if requested.
 
-    `deep` is the number of facts in deep memory that fit clearly better than the results, if it was looked for.
+    `deep` is the number of facts in deep memory that fit clearly better than the results, if it was looked for. `ended`
+    says, if the answer is doubtful, whether decay ended any facts of each namespace, in deep memory and outside it.
     `uncertain` are the namespaces and ids of results that do not count as used, since little is known of a small
     namespace; a recall does not touch them.
     """
@@ -75,6 +76,7 @@ class Recalled:
     why: dict[str, Any] | None = None
     deep: int | None = None
     uncertain: frozenset[tuple[str, UUID]] = frozenset()
+    ended: Sequence[tuple[str, tuple[bool, bool]]] | None = None
 
 
 _fields = attrgetter(*Description.__slots__)

@@ -16,16 +16,9 @@ from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.recall import floor, pipeline, text_arm
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
-from workers.storage import deep, namespaces, replicas, tombstones, words
+from workers.storage import deep, namespaces, replicas, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
-
-DOUBTFUL = 0.7
-"""Relevance of the best result below which an ordinary recall also looks into deep memory.
-
-Where half the turns of a conversation were forgotten, that is half of the questions, of 20 turns a quarter. A third of
-the questions whose answer was forgotten get a hint, and 2 to 4 % of the others.
-"""
 
 CLEARLY_BETTER = 5.0
 """Factor of the best result's odds from which facts in deep memory fit clearly better."""
@@ -72,8 +65,9 @@ def _with_deep_count(context: Context, namespace: str, question: Question, found
     """
     names = question.namespaces or (namespace,)
     best = max((one.relevance or 0.0 for one in found.results), default=0.0)
-    if _is_doubtful(question, found, best):
-        better = _count_better(context, names, question, relevance.times_odds(best, CLEARLY_BETTER), now)
+    if found.ended is not None:
+        least = relevance.times_odds(best, CLEARLY_BETTER)
+        better = _count_better(context, names[0], question, found.ended, least, now)
         found = replace(found, deep=None if found.results and not better else better)
     _count_regret(context, names[0], found)
     return found
@@ -86,21 +80,18 @@ def _count_regret(context: Context, namespace: str, found: Recalled) -> None:
         signals.count(context.redis, signals.REGRETS, (first and first.namespace) or namespace)
 
 
-def _is_doubtful(question: Question, found: Recalled, best: float) -> bool:
-    """Return whether deep memory, which was not searched, may have the answer."""
-    if question.deep or question.looks_back or question.why:
-        return False
-    return not found.results or (best < DOUBTFUL and not question.is_filtered)
-
-
-def _count_better(context: Context, names: Sequence[str], question: Question, least: float, now: datetime) -> int:
+def _count_better(
+    context: Context,
+    namespace: str,
+    question: Question,
+    ended: Sequence[tuple[str, tuple[bool, bool]]],
+    least: float,
+    now: datetime,
+) -> int:
     """Return the number of facts that decay forgot and that have this relevance, packed or not."""
-    there = {name: _ended(context, name) for name in names}
-    packed = sum(
-        _count_relevant(context, name, question, least) for name, (any_packed, _) in there.items() if any_packed
-    )
-    any_unpacked = any(unpacked for _, unpacked in there.values())
-    unpacked = _count_tombstones(context, names[0], question, least, now) if any_unpacked else 0
+    packed = sum(_count_relevant(context, name, question, least) for name, (any_packed, _) in ended if any_packed)
+    any_unpacked = any(unpacked for _, (_, unpacked) in ended)
+    unpacked = _count_tombstones(context, namespace, question, least, now) if any_unpacked else 0
     return min(packed + unpacked, question.limit)
 
 
@@ -110,13 +101,6 @@ def _count_tombstones(context: Context, namespace: str, question: Question, leas
     if isinstance(found, NotFoundError):
         return 0
     return sum(one.deep is not None and (one.relevance or 0.0) >= least for one in found.results)
-
-
-def _ended(context: Context, namespace: str) -> tuple[bool, bool]:
-    """Return whether a namespace has packed facts, and others that decay forgot."""
-    with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
-        owner = namespaces.find(db, namespace)
-        return (False, False) if owner is None else (deep.is_used(db, owner.id), tombstones.any_ended(db, owner.id))
 
 
 def promote_matching(context: Context, namespace: str, question: Question, now: datetime) -> None:

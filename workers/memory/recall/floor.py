@@ -27,6 +27,13 @@ SHARE_OF_BEST = 0.25
 TOP = 10
 """Number of top candidates that decide whether anything answers the question, whatever the limit."""
 
+DOUBTFUL = 0.7
+"""Relevance of the best result below which an ordinary recall also looks into deep memory.
+
+Where half the turns of a conversation were forgotten, that is half of the questions, of 20 turns a quarter. A third of
+the questions whose answer was forgotten get a hint, and 2 to 4 % of the others.
+"""
+
 EPSILON = 1e-9
 
 TOO_IRRELEVANT = "not relevant enough"
@@ -78,6 +85,13 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))
     fits: Bools = nearly | near_in_session(rows, enough & close) | scored.around.linked(rows, enough & close)
     return updates.with_newer_of(fits, rows["stated_at"], scored.updates)
+
+
+def is_doubtful(question: Question, relevances: Floats) -> bool:
+    """Return whether deep memory, which was not searched, may have a better answer than results of these relevances."""
+    if question.deep or question.looks_back or question.why:
+        return False
+    return not len(relevances) or (float(relevances.max()) < DOUBTFUL and not question.is_filtered)
 
 
 def _odds(relevances: Floats) -> Floats:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 
+import numpy as np
 from ebb.contract.faults import show
 
 from workers.context import Context
@@ -24,7 +25,7 @@ from workers.memory.recall.explain import ScoredRecall, made_comparable
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import read_and_score
 from workers.memory.recall.text_arm import TextArm
-from workers.storage import candidates, words
+from workers.storage import candidates, tombstones, words
 from workers.storage.candidates import Described, Description, Scope
 from workers.storage.connection import Connection, in_pipeline, on_shard_of, reader, second_reader
 from workers.storage.namespaces import Namespace
@@ -189,12 +190,14 @@ def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
     shown = [_described(one) for one in every]
     left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
     why = None if question.why is None else explain.why_among(every, question.why)
+    ended = [(one.tenant.name, _ask_ended(one)) for one in every] if _is_doubtful(every) else None
     return lambda: Recalled(
         sorted((r for one, read in zip(every, shown, strict=True) for r in _results(one, read())), key=_by_score),
         by_meaning=every[0].query is not None,
         left_out=left_out,
         why=why,
         uncertain=frozenset((one.tenant.name, id_) for one in every for id_ in one.unused_ids),
+        ended=None if ended is None else [(name, read()) for name, read in ended],
     )
 
 
@@ -211,6 +214,15 @@ def _described(asked: ScoredRecall) -> Callable[[], Described]:
         return candidates.describe(asked.db, asked.tenant.id, asked.result_ids, asked.silent_since)
 
 
+def _is_doubtful(every: Sequence[ScoredRecall]) -> bool:
+    return floor.is_doubtful(every[0].question, np.concatenate([one.scored.relevances[one.chosen] for one in every]))
+
+
+def _ask_ended(asked: ScoredRecall) -> Callable[[], tuple[bool, bool]]:
+    with asked.on_its_shard():
+        return tombstones.ask_ended(asked.db, asked.tenant.id)
+
+
 def _by_score(result: Result) -> float:
     return -result.score
 
@@ -218,7 +230,8 @@ def _by_score(result: Result) -> float:
 def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalled:
     if question.why is not None:
         raise NotFoundError(f"why: no fact {question.why} is in namespace {namespace!r}, for there is none.")
-    return Recalled([], by_meaning, [] if question.explain else None)
+    doubtful = floor.is_doubtful(question, np.zeros(0))
+    return Recalled([], by_meaning, [] if question.explain else None, ended=[] if doubtful else None)
 
 
 def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | None]:
