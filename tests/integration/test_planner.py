@@ -2,9 +2,12 @@
 
 import pytest
 from databases import role_without_tables
-from memory import Memory
+from memory import Memory, day
+from test_plans import indexes
 
 from workers.admin.search_indexes import refresh_statistics, statistics_lack
+from workers.storage import candidates
+from workers.storage.candidates import Scope
 from workers.storage.server import MANY
 
 TABLES = ("facts", "activity", "vectors", "signatures")
@@ -63,3 +66,11 @@ def test_a_role_that_owns_no_table_analyzes_nothing_and_fails_nothing(others: Me
         assert statistics_lack(stranger, "large")
         refresh_statistics(stranger, "large")
     assert statistics_lack(others.context, "large")
+
+
+def test_words_are_looked_up_in_their_index_before_the_first_analyze(twin: Memory) -> None:
+    for table in TABLES:
+        twin.rows(f"alter table {table} set (autovacuum_enabled = off)")
+    store_many(twin, MANY)
+    given = {"namespace": 1, "terms": ["'crate'"], "own": "'namespace 1'", "candidates": "'17' | '18'", "budget": 100}
+    assert "facts_search" in indexes(twin, candidates.MATCHES, given | Scope(day(0)).parameters())

@@ -141,6 +141,8 @@ DESCRIBE = f"""
 # The namespace is a lexeme, so the text index alone finds its matches; `+ 0` keeps the planner from intersecting them
 # with all of the namespace's facts by another index. Where a namespace has nearly all facts, its lexeme is left out,
 # as its posting list of a million entries took half of the time.
+# `coalesce` keeps the planner from partial indexes: before the first `analyze` it expects hardly any entries there, and
+# reads one of them whole.
 # With all weights 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which determines
 # the number of occurrences; divided by the rank normalised by length it gives the length, in which the namespace and
 # each tag count as one. This runs in C and is several times faster than unnesting each tsvector. Results come as arrays
@@ -157,7 +159,7 @@ MATCHES = """
         from facts
         where namespace + 0 = %(namespace)s
             and search @@ %(candidates)s::tsquery
-            and (%(ever)s or (forgotten_at is null and superseded_at is null))
+            and (%(ever)s or coalesce(forgotten_at, superseded_at) is null)
         limit %(budget)s
     ) as matching
 """
