@@ -68,9 +68,27 @@ def test_a_role_that_owns_no_table_analyzes_nothing_and_fails_nothing(others: Me
     assert statistics_lack(others.context, "large")
 
 
-def test_words_are_looked_up_in_their_index_before_the_first_analyze(twin: Memory) -> None:
+@pytest.fixture
+def unknown(twin: Memory) -> Memory:
+    """Return a database with a namespace of many facts in sessions, before the first analyze."""
     for table in TABLES:
         twin.rows(f"alter table {table} set (autovacuum_enabled = off)")
-    store_many(twin, MANY)
+    twin.store(
+        *(
+            {"text": f"Crate {i} holds {i * 7 % 101} apples.", "session": f"s{i // 20}", "turn": i % 20}
+            for i in range(MANY)
+        ),
+        namespace="large",
+    )
+    return twin
+
+
+def test_words_are_looked_up_in_their_index_before_the_first_analyze(unknown: Memory) -> None:
     given = {"namespace": 1, "terms": ["'crate'"], "own": "'namespace 1'", "candidates": "'17' | '18'", "budget": 100}
-    assert "facts_search" in indexes(twin, candidates.MATCHES, given | Scope(day(0)).parameters())
+    assert "facts_search" in indexes(unknown, candidates.MATCHES, given | Scope(day(0)).parameters())
+
+
+def test_neighbours_are_looked_up_fact_by_fact_before_the_first_analyze(unknown: Memory) -> None:
+    found = [id_ for (id_,) in unknown.rows("select id from facts where text ~ '^Crate 1.5 '")]
+    given = {"namespace": 1, "neighbours_of": found, "reach": 2, "deep": False}
+    assert set(indexes(unknown, candidates.NEIGHBOURS, given)) == {"facts_pkey", "facts_neighbours"}

@@ -396,7 +396,7 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
     }  # fmt: skip
     used = {"facts_entities", "relations_source", "relations_target"}
     assert indexes(filled, entities.ABOUT, values).keys() == used
-    pinned = indexes(filled, entities.ABOUT, values | {"pinned": True}).keys()
+    pinned = indexes(filled, entities.ABOUT_AMONG, values | {"pinned": True}).keys()
     assert used < pinned <= used | {"activity_pkey", "activity_pinned"}
 
 
