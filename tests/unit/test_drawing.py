@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 
-from api.http.dashboard.relations import FEW, HEIGHT, LETTER, LINE, SMALL_HEIGHT, SMALL_WIDTH, WIDTH, Point, arranged
+from api.http.dashboard.drawing import FEW, HEIGHT, LETTER, LINE, SMALL_HEIGHT, SMALL_WIDTH, WIDTH, Point, arranged
 
 names = st.lists(st.text("abcdefgh ", min_size=1, max_size=20), min_size=1, max_size=60)
 calm = examples(12)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("sklearn", "scipy", "psycopg", "workers.celery", "opentelemetry.exporter")
+HEAVY = ("numpy", "sklearn", "scipy", "psycopg", "workers.celery", "opentelemetry.exporter")
 
 
 @pytest.mark.parametrize("module", ["api.http", "api.client"])
