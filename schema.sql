@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (36, 'snapshot');
+insert into schema_migrations (number, name) values (37, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -585,7 +585,7 @@ create table links (
     id uuid not null default gen_random_uuid(),
     source uuid not null,
     target uuid not null check (source <> target),
-    type text not null check (type in ('SUPERSEDES', 'CAUSED_BY', 'PART_OF', 'RELATED_TO', 'DEPENDS_ON')),
+    type text not null check (type in ('SUPERSEDES', 'UPDATES', 'CAUSED_BY', 'PART_OF', 'RELATED_TO', 'DEPENDS_ON')),
     strength double precision not null default 1 check (strength between 0 and 1),
     created_at timestamptz not null,
     primary key (namespace, source, target, type),

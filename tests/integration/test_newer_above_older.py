@@ -66,33 +66,93 @@ TIRED = "By the way, I used to enjoy evenings at the opera, but I am not into it
 RECOMMEND = "Can you suggest an evening of voices and drama?"
 
 
-def test_a_statement_that_withdraws_an_older_one_stands_above_it(memory: Memory) -> None:
-    memory.store(*[f"Invoice {number} was paid." for number in range(20)])
-    older = memory.add(OPERA, role="user", session="one", turn=1, source_date="2025-01-01T00:00:00Z")
-    newer = memory.add(TIRED, role="user", session="two", turn=1, source_date="2025-01-20T00:00:00Z")
-    assert ids(memory, RECOMMEND) == [newer, older]
-    assert ids(memory.having(notice_updates=False), RECOMMEND, min_relevance=0) == [older, newer]
+JANUARY = {"role": "user", "session": "one", "turn": 1, "source_date": "2025-01-01T00:00:00Z"}
+LATER = {"role": "user", "session": "two", "turn": 1, "source_date": "2025-01-20T00:00:00Z"}
 
 
-def test_a_longer_statement_withdraws_an_older_one_too(memory: Memory) -> None:
+def outdated(memory: Memory) -> list[tuple[UUID, UUID]]:
+    """Return the links from newer facts to those that they make outdated."""
+    return memory.rows("select source, target from links where type = 'UPDATES' order by created_at, source")
+
+
+@pytest.fixture
+def invoices(memory: Memory) -> Memory:
+    """Return a memory with other facts."""
     memory.store(*[f"Invoice {number} was paid." for number in range(20)])
-    older = memory.add(OPERA, role="user", session="one", turn=1, source_date="2025-01-01T00:00:00Z")
+    return memory
+
+
+def test_a_statement_that_withdraws_an_older_one_is_linked_with_it_and_stands_above_it(invoices: Memory) -> None:
+    older, newer = invoices.add(OPERA, **JANUARY), invoices.add(TIRED, **LATER)
+    assert outdated(invoices) == [(newer, older)]
+    assert ids(invoices, RECOMMEND) == [newer, older]
+    assert ids(invoices.having(notice_updates=False), RECOMMEND, min_relevance=0) == [older, newer]
+    assert ids(invoices, f"{RECOMMEND} As before?") == [older, newer]
+    best = invoices.ask(RECOMMEND, at=30, explain=True).results[0]
+    assert best.explain is not None
+    assert best.explain["updates"] == [str(older)]
+
+
+def test_what_withdraws_a_result_comes_with_it_though_it_holds_no_word_of_the_question(invoices: Memory) -> None:
+    older = invoices.add("Joan Crawford is an actress with a lot of presence, and I love her movies.", **JANUARY)
+    newer = invoices.add("Speaking of change, I used to prefer Joan Crawford.", **LATER)
+    invoices.store(*[f"A movie for a rainy evening: number {number}." for number in range(90)])
+    found = [one.id for one in invoices.ask("a movie with a lot of presence", at=30).results]
+    assert found.index(newer) < found.index(older)
+
+
+def test_an_older_statement_that_is_said_again_is_not_outdated_any_more(invoices: Memory) -> None:
+    older, newer = invoices.add(OPERA, **JANUARY), invoices.add(TIRED, **LATER)
+    assert ids(invoices, RECOMMEND) == [newer, older]
+    invoices.store({"text": OPERA, **JANUARY}, at=5)
+    assert ids(invoices, RECOMMEND, min_relevance=0) == [older, newer]
+
+
+def test_a_forgotten_statement_withdraws_nothing(invoices: Memory) -> None:
+    older, newer = invoices.add(OPERA, **JANUARY), invoices.add(TIRED, **LATER)
+    invoices.forget(newer, at=5)
+    assert newer not in ids(invoices, RECOMMEND, min_relevance=0)
+    assert ids(invoices, RECOMMEND, min_relevance=0)[0] == older
+
+
+def test_withdrawals_are_noticed_within_a_batch_and_once(invoices: Memory) -> None:
+    turns = [{"text": OPERA, **JANUARY}, {"text": TIRED, **LATER}]
+    for _ in range(2):
+        invoices.store(*turns, at=1)
+    ((newer, older),) = outdated(invoices)
+    assert ids(invoices, RECOMMEND) == [newer, older]
+    invoices.store({"text": OPERA, **JANUARY}, namespace="other")
+    assert len(outdated(invoices)) == 1
+
+
+def test_nothing_is_noticed_if_settings_say_so(invoices: Memory) -> None:
+    invoices.add(OPERA, **JANUARY)
+    invoices.choose({"notice_updates": False})
+    invoices.add(TIRED, **LATER)
+    assert outdated(invoices) == []
+
+
+def test_a_longer_statement_withdraws_an_older_one_too(invoices: Memory) -> None:
+    older = invoices.add(OPERA, **JANUARY)
     longer = f"{TIRED} {'What else is there to say about it? ' * 14}"
     assert len(longer) > candidates.SHORT
-    newer = memory.add(longer, role="user", session="two", turn=1, source_date="2025-01-20T00:00:00Z")
-    assert ids(memory, RECOMMEND, min_relevance=0) == [newer, older]
+    newer = invoices.add(longer, **LATER)
+    assert ids(invoices, RECOMMEND, min_relevance=0) == [newer, older]
 
 
 @pytest.mark.parametrize(
-    ("role", "text"),
+    ("text", "said"),
     [
-        ("assistant", TIRED),
-        ("user", "By the way, I used to enjoy evenings of football, but I am not into it anymore."),
-        ("user", "By the way, I enjoy evenings at the opera."),
+        (TIRED, LATER | {"role": "assistant"}),
+        (TIRED, LATER | {"source_date": "2024-01-01T00:00:00Z"}),
+        ("By the way, I used to enjoy evenings of football, but I am not into it anymore.", LATER),
+        ("By the way, I enjoy evenings at the opera.", LATER),
     ],
 )
-def test_other_speakers_other_subjects_and_mere_mentions_withdraw_nothing(memory: Memory, role: str, text: str) -> None:
-    memory.store(*[f"Invoice {number} was paid." for number in range(20)])
-    memory.add(OPERA, role="user", session="one", turn=1, source_date="2025-01-01T00:00:00Z")
-    newer = memory.add(text, role=role, session="two", turn=1, source_date="2025-01-20T00:00:00Z")
-    assert ids(memory, RECOMMEND, min_relevance=0).index(newer) == 1
+def test_other_speakers_subjects_and_times_and_mere_mentions_withdraw_nothing(
+    invoices: Memory, text: str, said: dict[str, Any]
+) -> None:
+    older = invoices.add(OPERA, **JANUARY)
+    invoices.add(text, **said)
+    assert outdated(invoices) == []
+    assert ids(invoices, RECOMMEND, min_relevance=0)[0] == older

@@ -54,49 +54,64 @@ def test_what_makes_one_of_those_outdated_comes_too_in_several_steps(pairs: list
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "subject"),
     [
-        "I used to like opera.",
-        "We're not into chamber music anymore!",
-        "Please remove the agency from the list.",
-        "I've just finished the report.",
+        ("I used to like opera.", "opera"),
+        ("I actually used to be really into Tayari Jones, but now I am not.", "Tayari Jones"),
+        ("She used to live in Riga and now lives in Leipzig.", "live in Riga"),
+        ("We're not into chamber music anymore!", "into chamber music"),
+        ("I really don't like Count Basie any more.", "Count Basie"),
+        ("Please also remove 'The agency.' from the list.", "'The agency.'"),
+        ("I've just finished the report for Mira.", "the report for Mira"),
+        ("I no longer need to water the plants.", "need to water the plants"),
+        ("We switched from oat milk to soy milk.", "oat milk"),
+        ("I take the tram instead of the bus.", "the bus"),
     ],
 )
-def test_a_sentence_that_ends_something_withdraws(text: str) -> None:
-    assert updates.withdrawing(f"Hello there. {text}")[0].startswith(text[:10])
+def test_what_a_text_withdraws_is_named_in_its_words(text: str, subject: str) -> None:
+    assert [one.text for one in updates.withdrawn_subjects(f"Hello there. {text}")] == [subject]
 
 
 @pytest.mark.parametrize(
-    "text", ["Any more tips for baking?", "The rule is used to prove a theorem.", "What have you been up to lately?"]
-)
+    "text",
+    [
+        "Any more tips for baking?", "The rule is used to prove a theorem.", "What have you been up to lately?",
+        "The audit was completed on June 28.", "I have finished 90% of it.",
+    ],
+)  # fmt: skip
 def test_words_of_change_in_other_senses_withdraw_nothing(text: str) -> None:
-    assert updates.withdrawing(text) == []
+    assert updates.withdrawn_subjects(text) == []
 
 
 SAID = st.sampled_from(
     [
-        "I", "WE", "used to", "no longer", "never", "isn't", "any", "more", "anymore", "reverted", "Please", "also",
-        "remove", "delete", "has", "have", "just", "Finished", "completed", "cancelled", "canceled", "quit", "gave up",
-        "given up", "moved on from", "\u017ftopped", "stopped", "instead of", "rather than", "change", "changing",
-        "from", "switched", ".", "\n", "tea",
+        "I", "WE", "used to", "no longer", "never", "isn't", "any", "more", "anymore", "Please", "also", "from",
+        "remove", "delete", "take out", "has", "have", "just", "Finished", "completed", "cancelled", "canceled", "quit",
+        "gave up", "given up", "moved on from", "\u017ftopped", "stopped", "instead of", "rather than", "changed",
+        "switched", "moved", "gone off", "cross off", "to", ".", "\n", "tea",
     ]
 )  # fmt: skip
 
 
 @given(said=st.lists(SAID, max_size=12).map(" ".join))
-def test_a_sentence_withdraws_whatever_else_is_said(said: str) -> None:
-    sentences = [one for one in updates.SENTENCE_END.split(said) if updates.WITHDRAWS.search(one)]
-    assert updates.withdrawing(said) == sentences[: updates.MAX_SENTENCES]
+def test_what_rules_texts_out_quickly_changes_nothing(said: str) -> None:
+    assert updates.withdrawn_subjects(said) == updates.withdrawn_subjects(f"{said}\n\u00e9")
 
 
 def test_long_runs_of_marks_and_long_sentences_withdraw_nothing() -> None:
-    assert updates.withdrawing("." * 65_000) == []
-    assert updates.withdrawing("I used to like opera, " * 100) == []
-    assert len(updates.withdrawing("I used to like opera. " * 100)) == updates.MAX_SENTENCES
+    assert updates.withdrawn_subjects("." * 65_000) == []
+    assert updates.withdrawn_subjects("I used to like opera, " * 100) == []
+    assert len(updates.withdrawn_subjects("I used to like opera. " * 100)) == updates.MAX_SUBJECTS
 
 
-def test_a_sentence_withdraws_what_shares_a_rare_word_that_was_not_asked_for() -> None:
-    held = np.array([[True, False, False], [False, True, True], [True, True, False]])
-    information, asked = np.array([3.0, 2.0, 1.0]), np.array([False, True, False])
-    assert updates.withdrawn(held, information, asked, most=4.0).tolist() == [True, False, True]
-    assert not updates.withdrawn(held, information, np.ones(3, np.bool_), most=4.0).any()
+def test_a_text_that_contains_most_of_a_subject_with_a_rare_word_of_it_is_withdrawn() -> None:
+    held = np.array([[True, True, False], [False, True, True], [True, False, True], [True, True, True]])
+    information = np.array([3.0, 2.0, 1.0])
+    assert updates.withdrawn(held, information, most=4.0).round(3).tolist() == [0.833, 0, 0, 1]
+    assert not updates.withdrawn(held, information, most=7.0).any()
+
+
+def test_the_rarest_words_tell_a_subject_until_the_others_are_not_enough() -> None:
+    assert updates.telling(np.array([3.0, 2.0, 1.0])) == 1
+    assert updates.telling(np.ones(10)) == 4
+    assert updates.telling(np.ones(1)) == 1

@@ -1,12 +1,14 @@
-"""Updates: whether one statement makes an older one outdated, judged from question and texts without an LLM.
+"""Updates: whether one statement makes an older one outdated, judged from texts and question without an LLM.
 
-An update and the statement that it replaces share little but the words of a later question: on long chats their vectors
-are no closer than those of other turns. So pairs are searched among the best results of a question, and only where it
-asks for a single value.
+A statement that withdraws something ("I used to like opera") names it, so the older statements about it are found when
+it is stored. Two statements of different figures share little but the words of a later question: on long chats their
+vectors are no closer than those of other turns. So these pairs are searched among the best results of a question, and
+only where it asks for a single value.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -30,37 +32,45 @@ SAYS_A_CHANGE = re.compile(
     r"|correct(?:ed|ion)|finished|completed|done with|new|additional|actually|went up|went down|from now)\b",
     re.IGNORECASE,
 )
-WITHDRAWS = re.compile(
-    r"\b(?:(?:i|we|he|she|they|it|you) (?:actually |really |also )?used to|no longer"
-    r"|(?:n['\u2019]t|not|never)\b[^.!?]{0,60}\bany ?more|revert\w*|please (?:also )?(?:remove|delete)"
-    r"|(?:have|ha[sd]|['\u2019]ve|['\u2019]s|just|actually|already|i|we) (?:just |already |actually |now )?"
-    r"(?:finished|completed|cancell?ed|quit|gave up|given up|moved on from|stopped)"
-    r"|instead of|rather than|chang(?:e|ed|ing) from|switched from)\b",
+SENSED = (
+    r"(?:(?:actually|really|absolutely|always|also|quite|very|much|kind of|sort of)\s+)*"
+    r"(?:(?:like|love|enjoy|prefer|dislike|hate|think|believe|adore|be (?:really |very )?(?:into|keen on)"
+    r"|be an? (?:big |huge )?fan of|be all about)\s+)?"
+)
+NAMES_WITHDRAWN = re.compile(
+    r"\b(?:remove|delete|take out|cross off)\s+(?:also\s+)?(?P<removed>[^!?;]+?)\s+(?:from|off)\b"
+    rf"|\b(?:i|we|he|she|they|it|you)\s+(?:(?:actually|really|also)\s+)*used to\s+{SENSED}"
+    r"(?P<former>[^,;.!?]+?)(?=[,;.!?]|$|\s+(?:but|though|much more|and (?:now|lately))\b)"
+    r"|\bno longer\s+(?P<ended>[^,;.!?]+)"
+    r"|\b(?:changed|switched|moved) from\s+(?P<before>[^,;.!?]+?)(?=[,;.!?]|$|\s+to\b)",
+    re.IGNORECASE,
+)
+NAMES_WITHDRAWN_AT_LENGTH = re.compile(
+    rf"(?:n['\u2019]t|\bnot|\bnever)\b\s*{SENSED}(?P<ended>[^,;.!?]{{1,80}}?)\s+any ?more\b"
+    r"|\b(?:instead of|rather than)\s+(?P<former>[^,;.!?]+)"
+    r"|\b(?:finished|completed|cancell?ed|quit|gave up|given up|stopped|moved on from|gone off)\s+"
+    r"(?!(?:on|by|at|in|with|up)\b|\d)(?P<done>[^,;.!?]+)",
     re.IGNORECASE,
 )
 SAID_OF_WITHDRAWALS = (
-    "used to", "no longer", "more", "revert", "remove", "delete", "finished", "completed", "cancel", "quit", "gave up",
-    "given up", "moved on from", "stopped", "instead of", "rather than", "chang", "switched from",
+    "used to", "no longer", "more", "remove", "delete", "take out", "cross off", "finished", "completed", "cancel",
+    "quit", "gave up", "given up", "moved", "stopped", "instead of", "rather than", "changed", "switched", "gone off",
 )  # fmt: skip
-"""Each match of `WITHDRAWS` contains at least one of these, which rule out most texts ten times as fast."""
+"""Each text that names something withdrawn contains at least one of these, which rule out most texts quickly."""
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 FIGURE = re.compile(r"\d[\d,.:]*")
 
 SHARED = 0.3
 """Least share of the question's information that both statements must hold to be about the same subject."""
 
-MAX_SENTENCE, MAX_SENTENCES = 500, 3
-"""Characters of a sentence, and sentences of a text, in which a withdrawal is looked for: each costs two queries."""
+MAX_SENTENCE, MAX_SUBJECTS = 500, 3
+"""Characters of a sentence, and names in a text, in which something withdrawn is looked for: each costs two queries."""
 
-SHARED_OF_SENTENCE = 0.25
-"""Least share of the information of a sentence that withdraws something which a text must hold to be withdrawn."""
+SHARED_OF_SUBJECT = 0.7
+"""Least share of the information of what is withdrawn that an older statement must contain."""
 
-DISTINCTIVE = 0.6
-"""Least information of a word that both hold and the question does not, as a share of a word's that one fact holds.
-
-With both bounds the newer one of two statements of Memora's first five personas ranks above the older one in .59
-instead of .44; on LoCoMo 1-5 and BEAM-100K 1-10 recall@10 and mean reciprocal rank stay within 0.2 points.
-"""
+DISTINCTIVE = 0.5
+"""Least information of a word that it contains, as a share of a word's that one fact contains."""
 
 NEARLY_AS_GOOD = 0.7
 """Least score of the newer statement, as a share of the older one's."""
@@ -85,27 +95,49 @@ def outdates(newer: str, older: str) -> bool:
     return all(figures) and figures[0] != figures[1] and SAYS_A_CHANGE.search(newer) is not None
 
 
-def withdrawing(text: str) -> list[str]:
-    """Return the first short sentences that say that something has ended, was finished, or is to be removed."""
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a text withdraws, in its words, and the least number of informative words that tell what it is."""
+
+    text: str
+    least_words: int = 1
+
+
+def withdrawn_subjects(text: str) -> list[Subject]:
+    """Return what a text says has ended, was finished, or is to be removed, the first few."""
     # Outside ASCII, ignoring case is more than lower case.
     if text.isascii() and not any(map(text.lower().__contains__, SAID_OF_WITHDRAWALS)):
         return []
     sentences = (sentence for sentence in SENTENCE_END.split(text) if len(sentence) <= MAX_SENTENCE)
-    return list(islice(filter(WITHDRAWS.search, sentences), MAX_SENTENCES))
+    return list(islice((subject for sentence in sentences for subject in _subjects(sentence)), MAX_SUBJECTS))
 
 
-def withdrawn(held: Bools, information: Floats, asked: Bools, most: float) -> Bools:
-    """Return which of n texts a withdrawing sentence is about.
+def _subjects(sentence: str) -> Iterator[Subject]:
+    for names, least in (NAMES_WITHDRAWN, 1), (NAMES_WITHDRAWN_AT_LENGTH, 2):
+        for named in names.finditer(sentence):
+            yield Subject(named[named.lastgroup or 0], least)
+
+
+def telling(information: Floats) -> int:
+    """Return how many of a subject's words, given rarest first, tell it: a text without them does not contain enough.
+
+    `information` are the words' weights.
+    """
+    needed = (1 - SHARED_OF_SUBJECT) * information.sum()
+    return min(int(np.searchsorted(np.cumsum(information), needed, side="right")) + 1, len(information))
+
+
+def withdrawn(held: Bools, information: Floats, most: float) -> Floats:
+    """Return for n texts the share of a withdrawn subject that each contains; 0 for those that it is not about.
 
     Args:
-        held: which of the sentence's k words each text contains, (n, k).
+        held: which of the subject's k words each text contains, (n, k).
         information: the k words' weights.
-        asked: which of them the question contains.
-        most: the weight of a word that one text holds.
+        most: the weight of a word that one text contains.
     """
-    enough: Bools = held @ information >= SHARED_OF_SENTENCE * information.sum()
-    enough &= (held & ~asked & (information >= DISTINCTIVE * most)).any(axis=1)
-    return enough
+    shares: Floats = held @ information / information.sum()
+    distinctive = (held & (information >= DISTINCTIVE * most)).any(axis=1)
+    return np.where(distinctive & (shares >= SHARED_OF_SUBJECT), shares, 0.0)
 
 
 def with_newer_above(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:

@@ -25,6 +25,7 @@ from workers.memory.edit import edit_within, union_of_tags
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import UNKNOWN, Ending, Life, first_lives, lives
 from workers.memory.namespace_settings import careful
+from workers.memory.outdate import link_outdated_within
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within
 from workers.memory.touch import Shown, touch_within
@@ -167,7 +168,7 @@ def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
 def _store_within(
     context: Context, db: Connection, batch: Batch, known: Known, embedded: Embedded, now: datetime, options: Options
 ) -> list[Stored | InvalidInputError]:
-    """Write a batch with touches, edits and contradictions; return the outcomes."""
+    """Write a batch with touches, edits, contradictions and updates; return the outcomes."""
     tenant, deleted, forced = known.owner.id, known.deleted, batch.forced
     first = _is_first(db, tenant, batch.said, options.use)
     if forced and not first:
@@ -183,6 +184,7 @@ def _store_within(
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
     find_within(db, tenant, new, now, moved)
+    link_outdated_within(context, db, known.owner, new, now)
     _record_occurrences(db, tenant, batch.rows, repeated)
     found = _lives(context, db, known.owner, batch, answers, endings, now)
     return [

@@ -11,6 +11,8 @@ from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.facts import REQUESTED
 
+LAST = datetime.max.replace(tzinfo=UTC)
+
 # In key order, to avoid deadlocks.
 ADD = """
     insert into links (namespace, source, target, type, strength, created_at)
@@ -124,11 +126,30 @@ AMONG = f"""
     order by created_at, id
 """
 
-# Walks of up to `depth` links from each seed, in both directions, never through a fact twice. Each step continues from
-# the best facts of the last one along their strongest links, which bounds its cost. Superseded facts are walked through
-# to their successors, as their links still hold; forgotten and ended facts are not. A tiny strength counts as zero, as
-# the product would underflow, which is an error in PostgreSQL. Facts are looked up one by one: a join may read all
-# facts of the namespace for each link if PostgreSQL expects few.
+# What the same speaker said before a fact, among candidates.
+SAID_BEFORE = """
+    select uuid_send(facts.id)
+    from facts
+    join facts as own on own.namespace = facts.namespace and own.id = %(fact)s
+    where facts.namespace = %(namespace)s and facts.id = any(%(among)b) and facts.kind <> 'chunk'
+        and facts.role is not distinct from own.role
+        and (
+            coalesce(facts.source_date, facts.created_at) < coalesce(own.source_date, own.created_at)
+            or coalesce(facts.source_date, facts.created_at) = coalesce(own.source_date, own.created_at)
+                and facts.session = own.session and facts.turn < own.turn
+        )
+"""
+
+UPDATES_AMONG = """
+    select uuid_send(source), uuid_send(target) from links
+    where namespace = %(namespace)s and target = any(%(facts)b) and type = 'UPDATES' and created_at <= %(known_as_of)s
+"""
+
+# Walks of up to `depth` links from each seed, in both directions, but not to what a fact makes outdated, and never
+# through a fact twice. Each step continues from the best facts of the last one along their strongest links, which
+# bounds its cost. Superseded facts are walked through to their successors, as their links still hold; forgotten and
+# ended facts are not. A tiny strength counts as zero, as the product would underflow, which is an error in PostgreSQL.
+# Facts are looked up one by one: a join may read all facts of the namespace for each link if PostgreSQL expects few.
 WALK = f"""
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
@@ -149,6 +170,7 @@ WALK = f"""
             (
                 select target as fact, strength from links
                 where namespace = %(namespace)s and source = last.fact and created_at <= %(known_as_of)s
+                    and type <> 'UPDATES'
                 order by strength desc limit %(fan)s
             )
             union all
@@ -272,7 +294,7 @@ def walk(
         "fan": fan,
         "asked_for": list(REQUESTED),
     }
-    given |= scope.parameters() | {"known_as_of": scope.known_as_of or datetime.max.replace(tzinfo=UTC)}
+    given |= scope.parameters() | {"known_as_of": scope.known_as_of or LAST}
     return fetch_all(db, Walk, WALK, given, binary=True, prepare=False)
 
 
@@ -295,6 +317,18 @@ def count(db: Connection, namespace: int, fact: UUID) -> int:
 def among(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[Link]:
     """Return the links between these facts."""
     return fetch_all(db, Link, AMONG, {"namespace": namespace, "facts": list(facts)})
+
+
+def said_before(db: Connection, namespace: int, fact: UUID, among: Sequence[Key]) -> set[Key]:
+    """Return which of these facts the speaker of a fact said before it."""
+    given = {"namespace": namespace, "fact": fact, "among": columns.keys(among)}
+    return {id_ for (id_,) in db.execute(SAID_BEFORE, given, binary=True)}
+
+
+def updates_among(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> list[tuple[Key, Key]]:
+    """Return the (newer, older) pairs of facts that update one of these, as known in the scope."""
+    given = {"namespace": namespace, "facts": columns.keys(facts), "known_as_of": scope.known_as_of or LAST}
+    return db.execute(UPDATES_AMONG, given, binary=True).fetchall()
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:

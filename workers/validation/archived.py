@@ -158,7 +158,7 @@ class ArchivedLink(Strict):
 
     source: UUID
     target: UUID
-    type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"]
+    type: Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"]
     strength: Share
     created_at: Instant
 

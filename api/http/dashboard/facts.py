@@ -125,6 +125,7 @@ ROOM = 6.0
 
 SAID = {
     "SUPERSEDES": ("replaces", "was replaced by"),
+    "UPDATES": ("makes outdated", "is made outdated by"),
     "CAUSED_BY": ("was caused by", "is the cause of"),
     "PART_OF": ("is part of", "has as a part"),
     "DEPENDS_ON": ("depends on", "is needed by"),
@@ -132,7 +133,9 @@ SAID = {
 }
 """Labels of each type of link, from its source and from its target."""
 
-TONES = {"SUPERSEDES": "i", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c"}
+TONES = {
+    "SUPERSEDES": "i", "UPDATES": "e", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Scoring: the score of each candidate, and which candidates are scored."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from workers.memory.recall import floor, stems, updates
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
 from workers.memory.recall.question import UNSCALED, Preferences, Question
-from workers.storage import candidates, signatures
+from workers.storage import candidates, links, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
@@ -246,6 +246,8 @@ def read_and_score(
     ids = list(dict.fromkeys([*best, *from_graph]))
     queries, reach = pooled_queries(context, query), len(CONTIGUITY)
     read = candidates.read(db, tenant.id, ids, queries, scope, neighbours_of=neighbours_of, reach=reach)
+    read, outdated = _with_newer(context, db, tenant, read, queries, scope)
+    from_graph = dict.fromkeys((newer for newer, _ in outdated), "link") | from_graph
     seen, hidden = _split(read, _visible(read))
     cosines = similarities(seen, query)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
@@ -259,11 +261,30 @@ def read_and_score(
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
     relevances = floor.relevances(tenant, found, held, cosines)
-    noticed = notices_updates(context, tenant.settings)
-    known = found.text.stems.question
-    newer = updates.outdated_pairs(db, tenant, question.text, known, seen, held, scores.total) if noticed else []
+    newer: list[updates.Pair] = []
+    if notices_updates(context, tenant.settings):
+        known = found.text.stems.question
+        newer = updates.outdated_pairs(db, tenant, question.text, known, seen, held, scores.total, outdated)
     scores = scores.above(seen["stated_at"], newer)
     return Scored(seen, hidden, scores, added, around, relevances, newer)
+
+
+def _with_newer(
+    context: Context,
+    db: Connection,
+    tenant: Namespace,
+    read: Candidates,
+    queries: Mapping[int, Vectors],
+    scope: Scope,
+) -> tuple[Candidates, list[tuple[Key, Key]]]:
+    """Return the candidates with the facts that are linked as their updates, and the (newer, older) pairs of ids."""
+    if not tenant.links or not notices_updates(context, tenant.settings):
+        return read, []
+    pairs = links.updates_among(db, tenant.id, read["id"].tolist(), scope)
+    unread = {newer for newer, _ in pairs}.difference(read["id"])
+    if not unread:
+        return read, pairs
+    return np.concatenate([read, candidates.read(db, tenant.id, sorted(unread), queries, scope)]), pairs
 
 
 def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:

@@ -8,8 +8,7 @@ import numpy as np
 from workers.core import ranking, updates
 from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.core.relevance import Question
-from workers.memory.recall import stems
-from workers.storage import facts, supersession, words
+from workers.storage import facts, supersession
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
 from workers.storage.namespaces import Namespace
@@ -22,7 +21,14 @@ Pair = tuple[int, int]
 
 
 def outdated_pairs(
-    db: Connection, tenant: Namespace, question: str, known: Question, rows: Candidates, held: Bools, scores: Floats
+    db: Connection,
+    tenant: Namespace,
+    question: str,
+    known: Question,
+    rows: Candidates,
+    held: Bools,
+    scores: Floats,
+    links: Sequence[tuple[Key, Key]],
 ) -> list[Pair]:
     """Return the pairs of a newer and an outdated candidate; none if the question asks for the past.
 
@@ -34,11 +40,12 @@ def outdated_pairs(
         rows: n candidates.
         held: which of the stems each candidate contains, (n, k).
         scores: their n scores.
+        links: the pairs of a newer and an outdated fact that are linked.
     """
     if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
-    found = [*_contradicting(db, tenant.id, rows, first), *_withdrawn(db, tenant, known, rows, first)]
+    found = [*_contradicting(db, tenant.id, rows, first), *_linked(rows, links)]
     if updates.asks_for_a_value(question):
         found += _by_words(db, tenant.id, known, rows, held, scores, first)
     return found
@@ -64,29 +71,12 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
             yield newer, older
 
 
-def _withdrawn(db: Connection, tenant: Namespace, known: Question, rows: Candidates, first: Ints) -> Iterator[Pair]:
-    """Yield pairs where a sentence of the newer statement withdraws what the same speaker said in the older one."""
-    own = first[[role in ("", "user") for role in rows["role"][first]]]
-    texts = _texts(db, tenant.id, rows, own) if len(own) > 1 else {}
-    for newer, text in texts.items():
-        for sentence in updates.withdrawing(text):
-            same = rows["role"][own] == rows["role"][newer]
-            older = own[(rows["stated_at"][own] < rows["stated_at"][newer]) & same]
-            if len(older):
-                about = _about(db, tenant, known.among(len(rows)), sentence, rows["id"][older].tolist())
-                yield from ((newer, place) for place in older[about].tolist())
-
-
-def _about(db: Connection, tenant: Namespace, known: Question, sentence: str, ids: Sequence[Key]) -> Bools:
-    """Return which of n facts a withdrawing sentence is about."""
-    terms = [term for term in words.of_query(db, tenant.name, sentence) if term.stem]
-    lexemes = [term.lexeme for term in terms]
-    held = stems.in_best_passage(stems.in_passages(db, tenant.id, ids, lexemes))
-    # words that were stored since the last count are at least in the facts read and in the sentence's own
-    frequencies = np.maximum([term.facts for term in terms], held.sum(axis=0) + 1)
-    information = ranking.inverse_document_frequency(frequencies, known.facts)
-    most = ranking.inverse_document_frequency(np.ones(1, np.int64), known.facts)[0]
-    return updates.withdrawn(held, information, np.isin(lexemes, known.words), float(most))
+def _linked(rows: Candidates, links: Sequence[tuple[Key, Key]]) -> list[Pair]:
+    """Return the pairs that are linked as updates, unless the older one was stated again since."""
+    places = {id_: place for place, id_ in enumerate(rows["id"].tolist())}
+    pairs = [(places[newer], places[older]) for newer, older in links if {newer, older} <= places.keys()]
+    confirmed = rows["confirmed_at"]
+    return [(newer, older) for newer, older in pairs if confirmed[newer] >= confirmed[older]]
 
 
 def _by_words(

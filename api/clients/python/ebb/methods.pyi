@@ -392,7 +392,7 @@ class Operations:
         self,
         source: UUID | str,
         target: UUID | str,
-        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"],
+        type: Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"],
         *,
         strength: float = 1.0,
         idempotency_key: str | None = None,
@@ -404,7 +404,7 @@ class Operations:
         source: UUID | str,
         target: UUID | str,
         *,
-        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
+        type: Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
         idempotency_key: str | None = None,
     ) -> Removed:
         """Remove the links between two facts, of one type or all; the facts stay."""
@@ -973,7 +973,7 @@ class AsyncOperations:
         self,
         source: UUID | str,
         target: UUID | str,
-        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"],
+        type: Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"],
         *,
         strength: float = 1.0,
         idempotency_key: str | None = None,
@@ -985,7 +985,7 @@ class AsyncOperations:
         source: UUID | str,
         target: UUID | str,
         *,
-        type: Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
+        type: Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"] | None = None,
         idempotency_key: str | None = None,
     ) -> Removed:
         """Remove the links between two facts, of one type or all; the facts stay."""

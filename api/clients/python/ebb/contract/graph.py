@@ -31,12 +31,14 @@ def _single_blanks(value: Any) -> Any:
     return " ".join(value.split()) if isinstance(value, str) else value
 
 
-LinkType = Annotated[Literal["SUPERSEDES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"], BeforeValidator(_upper)]
+LinkType = Annotated[
+    Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"], BeforeValidator(_upper)
+]
 Entity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(storable), BeforeValidator(_single_blanks)]
 RelationType = Annotated[
     str, Field(min_length=1, max_length=64), BeforeValidator(storable), BeforeValidator(_single_blanks)
 ]
-KIND = "SUPERSEDES, CAUSED_BY, PART_OF, RELATED_TO or DEPENDS_ON, from source to target"
+KIND = "SUPERSEDES, UPDATES, CAUSED_BY, PART_OF, RELATED_TO or DEPENDS_ON, from source to target"
 RELATED_BY = "how it is related to the other, such as works_on or knows"
 
 
