@@ -150,7 +150,7 @@ UPDATES_AMONG = """
 # bounds its cost. Superseded facts are walked through to their successors, as their links still hold; forgotten and
 # ended facts are not. A tiny strength counts as zero, as the product would underflow, which is an error in PostgreSQL.
 # Facts are looked up one by one: a join may read all facts of the namespace for each link if PostgreSQL expects few.
-WALK = f"""
+WALK_AMONG = f"""
     with recursive walked as (
         select id as fact, id as seed, score, 1.0::float8 as strength, 0 as hops, array[id] as path, true as shown
         from unnest(%(seeds)b::uuid[], %(scores)b::float8[]) as seeds (id, score)
@@ -198,6 +198,7 @@ WALK = f"""
     )
     select uuid_send(fact) as fact, uuid_send(seed) as seed, hops, strength from walked where hops > 0 and shown
 """
+WALK = WALK_AMONG.replace(f"{FILTERED} as fits", "true as fits")  # whose plan is kept, as that of `entities.ABOUT`
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,9 @@ def walk(
         "asked_for": list(REQUESTED),
     }
     given |= scope.parameters() | {"known_as_of": scope.known_as_of or LAST}
-    return fetch_all(db, Walk, WALK, given, binary=True, prepare=False)
+    if scope.selects:
+        return fetch_all(db, Walk, WALK_AMONG, given, binary=True, prepare=False)
+    return fetch_all(db, Walk, WALK, given, binary=True)
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:
