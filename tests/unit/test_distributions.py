@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 from pathlib import Path
@@ -70,6 +71,18 @@ def test_the_wheels_have_the_library_and_the_system_and_nothing_else(installed: 
     assert names == {"ebb", "workers", "api", "bin"}
     assert not (installed / "own" / "api" / "clients").exists()
     assert all((installed / "own" / name / "py.typed").exists() for name in ("ebb", "workers", "api"))
+
+
+@pytest.mark.parametrize("folder", [LIBRARY, ROOT], ids=["library", "system"])
+def test_a_source_distribution_has_the_licence_and_no_links(folder: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path, cwd=folder)
+    (made,) = tmp_path.iterdir()
+
+    with tarfile.open(made) as archive:
+        assert [one.name for one in archive.getmembers() if not one.isfile()] == []
+        licence = archive.extractfile(f"{made.name.removesuffix('.tar.gz')}/LICENSE")
+        assert licence is not None
+        assert licence.read() == (ROOT / "LICENSE").read_bytes()
 
 
 def test_the_command_of_the_wheel_runs(installed: Path) -> None:
