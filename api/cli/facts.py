@@ -24,6 +24,9 @@ YesForget = Annotated[bool, typer.Option("--yes", "-y", help="Forget or erase wi
 YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking.")]
 SELECTION = ("since", "until", "reason", "run")
 SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
+SALIENCE = Annotated[
+    float | None, typer.Option(help="How strongly to remember it, 0 to 1; else estimated from what it says.")
+]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")]
 Tags = Annotated[
     list[str] | None, typer.Option("--tags", "--tag", help="Topics, with commas between; they replace those it has.")
@@ -37,7 +40,7 @@ Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_
     arguments=("text",),
     reads="text",
     left_out=(*SAID_BY_ARCHIVES, "summary", "metadata", "touch", "classify"),
-    own={"wait": (WAIT, True)},
+    own={"salience": (SALIENCE, None), "wait": (WAIT, True)},
     words={
         "text": "What to remember; `-` reads it from standard input.",
         "tags": "Topics, with commas between; else by its words.",

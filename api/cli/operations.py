@@ -131,14 +131,16 @@ def command(
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
     `act` performs the operation if the command needs more than that; `how` is as for `command_of`. If `fails` is true
-    of an answer, the command exits with 1. Defaults are not sent: they change nothing of a known fact.
+    of an answer, the command exits with 1. Defaults are not sent: they change nothing of a known fact. The command's
+    own options, without a default, are sent as given.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
 
     def decorate(show: Show) -> Callable[..., None]:
         def run(call: Call) -> None:
-            given = call.given | {name: value for name, value in call.own.items() if value is not None}
-            said = {name: value for name, value in given.items() if value != defaults.get(name)}
+            own = {name: value for name, value in call.own.items() if value is not None}
+            given = call.given | own
+            said = {name: value for name, value in call.given.items() if value != defaults.get(name)} | own
             answer = call.sender.perform(operation, said) if act is None else act(call.memory, said)
             if call.as_json:
                 output.print_json(answer)

@@ -57,6 +57,15 @@ def test_tables_of_the_command_line_show_whole_ids_and_are_never_empty(live: Liv
     assert live.ebb("forecast", "--ending", "7d", *own).stdout == "Nothing ends until then.\n"
 
 
+def test_any_salience_that_is_given_is_used_in_place_of_the_estimate(live: LiveSystem, client: Client) -> None:
+    def content_salience(*given: str) -> float:
+        stored = live.ebb_json("store", f"Paid {len(given)}30 euros in Graz.", *given, "-n", client.namespace)
+        return float(client.fact(stored["id"])["content_salience"])
+
+    assert content_salience("--salience", "0.5") == 0.5
+    assert content_salience() != 0.5
+
+
 def test_a_restoration_that_comes_twice_changes_nothing_the_second_time(live: LiveSystem, client: Client) -> None:
     id_ = client.store(TEXT)["id"]
     client.forget([id_])

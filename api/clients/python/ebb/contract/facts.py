@@ -73,7 +73,9 @@ class NewFact(Params):
         None
     )
     importance: Annotated[Share, Field(description="how important it is, 0 to 1")] = 0.5
-    salience: Annotated[Share, Field(description="how strongly to remember it, 0 to 1")] = 0.5
+    salience: Annotated[
+        Share, Field(description="how strongly to remember it, 0 to 1; if not given, estimated from what it says")
+    ] = 0.5
     strength: Annotated[Share | None, Field(description="its strength at the last use; else its salience")] = None
     coactivations: Annotated[Times, Field(description="how often it was used before")] = 0
     confidence: Annotated[Share, Field(description="how sure it is, 0 to 1")] = 1.0
