@@ -31,7 +31,7 @@ def require_password(**_: Any) -> None:
         raise SystemExit(
             f"ebb: Flower at {options.address or 'every address'} is not allowed without authentication: it can stop "
             "workers and names every namespace. Set FLOWER_BASIC_AUTH=user:password in its environment, where "
-            "other users do not see it, or give --auth."
+            "other users do not see it."
         )
 
 

@@ -60,6 +60,7 @@ def test_a_flower_without_password_is_refused(idle: LiveSystem, options: list[st
     ended = subprocess.run(command, cwd=ROOT, env=idle.environment(), capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "not allowed without authentication" in ended.stderr
+    assert "--auth" not in ended.stderr, "an option that `ebb flower` does not have"
     assert "FLOWER_BASIC_AUTH" in ended.stderr
 
 
