@@ -92,7 +92,7 @@ class Settings(BaseModel):
     prune_by_llm: bool = Field(
         default=False, description="an LLM reviews facts for redundancy and contradictions after a clean-up"
     )
-    prune_threshold: int = Field(20, ge=0, description="facts from which a namespace is so reviewed; 0: never")
+    prune_threshold: int = Field(20, ge=0, description="least number of facts for this review; 0: never")
     prune_limit: float = Field(
         0.03, ge=0, le=1, description="share of a namespace that reviews may forget in 24 hours; 0: none"
     )
@@ -109,7 +109,7 @@ class Settings(BaseModel):
         "", description="folders, with commas, below which workers read registered folders of Markdown; empty: none"
     )
     folder_minutes: float = Field(5.0, gt=0, le=527_040, description="minutes between two readings of these")
-    segments: int = Field(64, ge=1, le=1024, description="over how many segments new facts spread")
+    segments: int = Field(64, ge=1, le=1024, description="number of segments over which new facts are spread")
 
     min_relevance: float | None = Field(
         None, ge=0, le=1, description="relevance that the best result of a recall must reach; empty: by the embedder"
@@ -138,7 +138,9 @@ class Settings(BaseModel):
     ending_notice_days: int = Field(
         0, ge=0, le=366, description="days before facts end that a notice names them; 0: never"
     )
-    ending_webhook: str = Field("", description="URL that gets these notices as JSON; the Celery event comes anyway")
+    ending_webhook: str = Field(
+        "", description="URL that gets these notices as JSON; the Celery event is sent in any case"
+    )
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
     retention_days: float = Field(
         30.0, ge=0, le=36_525, description="days until what was forgotten on request is purged"
@@ -150,14 +152,14 @@ class Settings(BaseModel):
         None, ge=0, le=36_525, description="days until what ended by itself is purged from deep memory; not set: never"
     )
     cull_floor: float = Field(0.1, ge=0, lt=1, description="effective confidence below which a fact is culled")
-    hygiene: bool = Field(default=True, description="false: as both of the next")
+    hygiene: bool = Field(default=True, description="false: no confidence decay and no ageing of episodes")
     confidence_decay: bool = Field(default=True, description="false: confidence never fades, and nothing is culled")
     episodic_ttl: bool = Field(default=True, description="false: no episode ages out or gets stale")
-    persistent_turns: int = Field(500, ge=1, le=10**9, description="turns that a persistent episode outlives")
-    persistent_days: float = Field(90.0, gt=0, le=36_525, description="days that it outlives")
+    persistent_turns: int = Field(500, ge=1, le=10**9, description="turns after which a persistent episode ends")
+    persistent_days: float = Field(90.0, gt=0, le=36_525, description="days after which it ends")
     episodic_operator: Literal["OR", "AND"] = Field("OR", description="whether one of these limits is enough, or both")
     permanent_stale_days: float = Field(
-        180.0, gt=0, le=36_525, description="days of silence until a permanent episode is stale"
+        180.0, gt=0, le=36_525, description="days without use after which a permanent episode is stale"
     )
 
     time_travel: bool = Field(
@@ -173,14 +175,14 @@ class Settings(BaseModel):
     )
 
     # links between facts, relations between entities
-    relation_half_life: float = Field(90.0, gt=0, le=36_525, description="days until a relation weighs half")
+    relation_half_life: float = Field(90.0, gt=0, le=36_525, description="days until the weight of a relation halves")
     relation_minimum: float = Field(0.1, ge=0, le=1, description="weight below which a relation is not used")
     relation_decay: bool = Field(default=True, description="relations' weights are brought up to date on schedule")
     relation_schedule: str = Field("30 4 * * 0", description="when: minute, hour, day, month, weekday, as in cron")
-    timezone: str = Field("UTC", description="whose clock the schedule goes by")
+    timezone: str = Field("UTC", description="time zone of the schedule")
 
-    auto_link: bool = Field(default=False, description="new facts are linked with those that say the like")
-    auto_link_min_score: float = Field(0.7, ge=0, le=1, description="vector score above which they do")
+    auto_link: bool = Field(default=False, description="new facts are linked with similar ones")
+    auto_link_min_score: float = Field(0.7, ge=0, le=1, description="least similarity for such a link")
     graph_in_recall: bool = Field(default=True, description="recall follows links, and relations between entities")
     graph_depth: int = Field(2, ge=1, le=3, description="links in a row that recall follows")
 

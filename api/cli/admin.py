@@ -43,7 +43,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="PATH=VALUE: hygiene.confidenceDecay.halfLife=60, hygiene.episodicTTL=false …"),
 ]
-Unset = Annotated[list[str] | None, typer.Option("--unset", help="PATH that shall be as elsewhere again.")]
+Unset = Annotated[list[str] | None, typer.Option("--unset", help="PATH to remove, so that the server's value counts.")]
 
 
 @command_of(PURGE, also=("now",), own={"scrub": (Scrub, False), "yes": (Yes, False)}, words=PURGING)

@@ -272,7 +272,7 @@ def _resolved(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
 
 @command(
     RESOLVE, _resolved, arguments=("ids",),
-    words={"ids": "The facts that shall hold no longer, or with --both the two."},
+    words={"ids": "The facts that are no longer true; with --both, the two that are."},
 )  # fmt: skip
 def resolve(answer: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
     """Settle a contradiction: keep one fact, which supersedes the other, or accept both."""

@@ -89,7 +89,7 @@ def import_(
 
 def export(
     file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
-    now: Annotated[str | None, typer.Option(help="The instant as of which to say how facts are.")] = None,
+    now: Annotated[str | None, typer.Option(help="The instant at which facts are described; else now.")] = None,
     everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,

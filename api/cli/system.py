@@ -228,7 +228,7 @@ def worker(
 
 def beat(
     schedule: Annotated[
-        Path | None, typer.Option(help="File that says when what was sent; else `beat/schedule` at the home.")
+        Path | None, typer.Option(help="File that records when tasks were sent; else `beat/schedule` at the home.")
     ] = None,
     home: output.HomeFolder = None,
 ) -> None:

@@ -72,7 +72,7 @@ class One(BaseModel):
 class Forgetting(One):
     """The fact of a path, which is erased with a key that may do so."""
 
-    purge: Flag = Field(False, description="erase it at once: no way back; needs the scope admin")
+    purge: Flag = Field(False, description="erase it at once, for good; needs the scope admin")
 
 
 class ByKey(BaseModel):

@@ -70,7 +70,7 @@ class ChangeSettings(Timed):
     set: Annotated[Annotated[dict[str, Any], Shallow] | None, Field(description="values by their paths, or nested")] = (
         None
     )
-    unset: Annotated[list[str] | None, Field(description="paths that shall be as elsewhere again")] = None
+    unset: Annotated[list[str] | None, Field(description="paths to remove, so that the server's values count")] = None
 
 
 class ListShards(Params):

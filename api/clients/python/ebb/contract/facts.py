@@ -145,7 +145,7 @@ class Edit(Timed):
     summary: Summary = None
     source: Source = None
     metadata: Extra = None
-    tags: Annotated[Tags | None, Field(description="all tags that it shall have")] = None
+    tags: Annotated[Tags | None, Field(description="all its tags from now on")] = None
     importance: Annotated[Share | None, Field(description="how important it is, 0 to 1")] = None
     confidence: Annotated[Share | None, Field(description="how sure it is, 0 to 1")] = None
     decay_class: Annotated[DecayClass | None, Field(description="how long it matters; null: by its words again")] = None

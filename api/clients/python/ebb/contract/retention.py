@@ -66,7 +66,7 @@ class Forget(Timed):
     model_config = examples({"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]})
 
     ids: Ids | None = None
-    purge: Annotated[Flag, Field(description="erase them at once: no way back")] = False
+    purge: Annotated[Flag, Field(description="erase them at once, for good")] = False
     entity: Annotated[Name | None, Field(description="what is about this person or thing, in any case")] = None
     key: Annotated[Name | None, Field(description="what is about this property, in any case")] = None
     tag: Annotated[Tag | None, Field(description="what has this tag")] = None
