@@ -144,6 +144,9 @@ def _facts_to_drop(memory: "Client", older: str | None) -> int:
 
 
 def _list(found: dict[str, Any]) -> None:
+    if not found["branches"]:
+        output.console().print("There is no branch.")
+        return
     columns = ("branch", "of", "days", "facts")
     rows = [[*(one[name] for name in columns), "" if one["complete"] else "incomplete"] for one in found["branches"]]
     output.print_table([*columns, ""], rows)

@@ -79,6 +79,8 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
     if as_json:
         output.print_json({"keys": rows})
         return
+    if not rows:
+        output.console().print(f"No key opens {name!r}.", markup=False)
     for row in rows:
         since = f"revoked {row['revoked_at'][:10]}" if row["revoked_at"] else f"since {row['created_at'][:10]}"
         until = f"until {row['expires_at'][:10]}" if row["expires_at"] and not row["revoked_at"] else ""

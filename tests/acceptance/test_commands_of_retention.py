@@ -55,6 +55,8 @@ def test_tables_of_the_command_line_show_whole_ids_and_are_never_empty(live: Liv
     assert forgotten in shown
     assert "erased on" in " ".join(shown.split())
     assert live.ebb("forecast", "--ending", "7d", *own).stdout == "Nothing ends until then.\n"
+    assert live.ebb("keys", "list", *own).stdout == f"No key opens {client.namespace!r}.\n"
+    assert live.ebb("branch", "--list", *own).stdout == "There is no branch.\n"
 
 
 def test_any_salience_that_is_given_is_used_in_place_of_the_estimate(live: LiveSystem, client: Client) -> None:
