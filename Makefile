@@ -16,7 +16,7 @@ PYTEST = $(VENV)/bin/pytest --dist loadfile --no-loadscope-reorder --numprocesse
 export PYTHONDONTWRITEBYTECODE :=
 
 help: ## say what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
@@ -55,7 +55,7 @@ bench: $(INSTALLED) ## measure everything against its target, at a million facts
 	$(INSTALL) '.[bench]'
 	$(VENV)/bin/python -m tests.benchmarks $(BENCH)
 
-chaos: $(INSTALLED) ## try to break everything for some 20 minutes, and look at every row; CHAOS=--quick for a few
+chaos: $(INSTALLED) ## try to break everything for some 20 minutes, and look at every row; CHAOS=--quick for a few minutes
 	$(VENV)/bin/python -m tests.chaos $(CHAOS)
 
 soak: $(INSTALLED) ## half an hour of mixed load in which nothing may grow; SOAK="--minutes 5" for less
