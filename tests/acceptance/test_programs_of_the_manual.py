@@ -14,7 +14,7 @@ from type_check import mypy
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "api" / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "api/clients/python/README.md", *sorted((ROOT / "api" / "docs").rglob("*.md"))]
 PROGRAM = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MISSING = re.compile(r"No module named '(llama_index|pydantic_ai|agents|anthropic|crewai|google|langgraph)\b")
 HTTP, REDIS, RESULTS = "http://127.0.0.1:5556", "redis://localhost:6379/0", "redis://localhost:6379/1"
