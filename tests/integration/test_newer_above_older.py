@@ -115,6 +115,16 @@ def test_a_forgotten_statement_withdraws_nothing(invoices: Memory) -> None:
     assert ids(invoices, RECOMMEND, min_relevance=0)[0] == older
 
 
+def test_a_link_by_hand_outdates_too_and_makes_no_fact_worth_more(invoices: Memory) -> None:
+    older, newer = invoices.add(OPERA, **JANUARY), invoices.add("Evenings are for reading.", **LATER)
+    worth = invoices.rows("select fact, worth from activity order by fact")
+    invoices.link(newer, older, kind="UPDATES", at=3)
+    assert ids(invoices, RECOMMEND, min_relevance=0)[:2] == [newer, older]
+    assert invoices.rows("select fact, worth from activity order by fact") == worth
+    invoices.link(newer, older, kind="RELATED_TO", at=3)
+    assert invoices.rows("select fact, worth from activity order by fact") != worth
+
+
 def test_withdrawals_are_noticed_within_a_batch_and_once(invoices: Memory) -> None:
     turns = [{"text": OPERA, **JANUARY}, {"text": TIRED, **LATER}]
     for _ in range(2):

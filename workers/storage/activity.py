@@ -119,12 +119,13 @@ WRITE_USED = """
 
 SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
 
+# That a fact is outdated, or makes another one outdated, does not make it worth more.
 UPDATE_WORTH = """
     update activity set worth = weighed.worth
     from (
         select id, fact_worth(content_salience, importance, (
             select count(*) from links
-            where links.namespace = %(namespace)s and (source = facts.id or target = facts.id)
+            where links.namespace = %(namespace)s and (source = facts.id or target = facts.id) and type <> 'UPDATES'
         )) as worth
         from facts where namespace = %(namespace)s and id = any(%(ids)b)
     ) as weighed
