@@ -45,6 +45,12 @@ def test_a_short_fact_has_no_passage(memory: Memory) -> None:
     assert memory.ask("Where is the spare key?").results[0].passage is None
 
 
+def test_a_question_of_stop_words_with_a_tag_finds_a_long_fact(memory: Memory) -> None:
+    fact = memory.add(LONG, tags=["home"])
+    (found,) = memory.ask("What is it about?", tag="home").results
+    assert (found.id, found.passage) == (fact, None)
+
+
 def test_adjacent_words_count_more_than_the_same_ones_spread_over_a_text(memory: Memory) -> None:
     spread = memory.add("The spare one. " + BEFORE + "A key to it, a key. " + AFTER + "A shed, no other shed.")
     together = memory.add(LONG)

@@ -195,10 +195,10 @@ def _by_passage(
     """Return the scores of the best facts, long ones by their best passage.
 
     Also returns the first word of that passage and the stems in it, for long facts. If any fact is long, no text counts
-    as longer than a passage; else the scores are unchanged.
+    as longer than a passage; else, or without terms, the scores are unchanged.
     """
     long = np.flatnonzero(found.lengths > LONG)
-    if not len(long):
+    if not len(long) or not terms:
         return scores, {}, {}
     mean = min(mean, CUT.lexemes)
     scores = ranking.scores(found.times, np.minimum(found.lengths, CUT.lexemes), weights, mean)
