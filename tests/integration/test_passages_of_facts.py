@@ -62,3 +62,11 @@ def test_a_text_in_a_script_without_blanks_is_one_passage(memory: Memory) -> Non
     fact = memory.add("我每天早上都喝咖啡。" * 60)
     assert memory.ids("咖啡")[0] == fact
     assert memory.ask("咖啡").results[0].passage is None
+
+
+def test_what_was_found_is_not_at_the_edge_of_its_passage(memory: Memory) -> None:
+    for words in range(60, 80):
+        memory.add("hay " * words + KEY + " straw" * 120, entity=str(words))
+    for one in memory.ask("spare key", limit=20).results:
+        assert one.passage is not None
+        assert KEY in one.passage.text

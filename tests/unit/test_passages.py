@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.passages import CUT, Cut, passage_at, term_counts
+from workers.core.passages import CUT, Cut, best_begin, passage_at, term_counts
 
 SMALL = Cut(step=5, longest=15)
 
@@ -54,3 +54,8 @@ def test_the_last_passage_ends_with_the_text() -> None:
     found = passage_at(text, 99, SMALL)
     assert found is not None
     assert found.end == len(text)
+
+
+def test_a_passage_begins_between_two_that_are_equally_good() -> None:
+    scores = np.array([[0, 2, 2, 0], [0, 0, 3, 1], [1, 0, 0, 1], [0, 0, 0, 5.0]])
+    assert best_begin(scores, SMALL).tolist() == [7, 10, 0, 15]

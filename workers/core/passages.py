@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workers.core.arrays import Ints
+from workers.core.arrays import Floats, Ints
 
 WORD = re.compile(r"[^\W_]+")
 """Approximately a word as the text index counts them; what has no letter or digit has no position."""
@@ -62,6 +62,18 @@ def term_counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], 
     by_step = flat.reshape(shape[0], size + 1, shape[1])
     passages: Ints = by_step[:, 1:-1] + by_step[:, 2:] + by_step[:, :1]
     return passages
+
+
+def best_begin(scores: Floats, cut: Cut = CUT) -> Ints:
+    """Return the first word of the best passage of n texts, (n,), given scores as (n, passages).
+
+    If the next passage is as good, what was found is in both, and the passage between them has words on both sides.
+    """
+    best = scores.argmax(axis=1)
+    rows, following = np.arange(len(scores)), np.minimum(best + 1, scores.shape[1] - 1)
+    both = (following > best) & (scores[rows, following] == scores[rows, best])
+    begins: Ints = best * cut.step + both * (cut.step // 2)
+    return begins
 
 
 def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:

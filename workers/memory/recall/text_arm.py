@@ -8,7 +8,7 @@ import numpy as np
 from workers.core import ranking
 from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.core.names import capitalised
-from workers.core.passages import CUT
+from workers.core.passages import CUT, best_begin
 from workers.core.relevance import Question, names_unknown
 from workers.memory.recall.stems import Stems, in_best_passage, in_passages
 from workers.storage import candidates, words
@@ -211,5 +211,5 @@ def _by_passage(
     flat = times.reshape(-1, len(terms))
     each = ranking.scores(flat, np.full(len(flat), CUT.lexemes), weights, mean).reshape(times.shape[:2])
     scores[long] = each.max(axis=1)
-    begins = (each.argmax(axis=1) * CUT.step).tolist()
+    begins = best_begin(each).tolist()
     return scores, dict(zip(ids, begins, strict=True)), dict(zip(ids, in_best_passage(by_stem), strict=True))
