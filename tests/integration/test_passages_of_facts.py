@@ -58,10 +58,27 @@ def test_adjacent_words_count_more_than_the_same_ones_spread_over_a_text(memory:
     assert found.index(together) < found.index(spread)
 
 
-def test_a_text_in_a_script_without_blanks_is_one_passage(memory: Memory) -> None:
-    fact = memory.add("我每天早上都喝咖啡。" * 60)
-    assert memory.ids("咖啡")[0] == fact
-    assert memory.ask("咖啡").results[0].passage is None
+LANGUAGES = {
+    "Chinese": ("我们沿着河边散步。天气有点阴沉。", "藏宝图在阁楼第三块地板下面。", "藏宝图在哪里"),
+    "Japanese": ("私たちは川沿いを歩きました。", "宝の地図は屋根裏の床下にあります。", "宝の地図"),
+    "Korean": ("우리는 강을 따라 걸었다. ", "보물지도는 다락방 마루 밑에 있다. ", "보물지도"),
+    "Thai": ("เราเดินไปตามแม่น้ำ ", "แผนที่สมบัติอยู่ใต้พื้นห้อง ", "แผนที่สมบัติ"),
+    "Hindi": ("हम नदी के किनारे चले। ", "खज़ाने का नक्शा अटारी में है। ", "खज़ाने का नक्शा"),
+    "HTML": ('<p class="a b">We walked <b>along</b> the river &amp; back.</p>\n', "Map: the attic. ", "attic map"),
+}
+
+
+@pytest.mark.parametrize("before", [5, 60, 115])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_passage_that_fits_is_shown_in_any_language(memory: Memory, language: str, before: int) -> None:
+    filler, said, question = LANGUAGES[language]
+    fact = memory.add(filler * before + said + filler * (120 - before))
+    best = memory.ask(question, min_relevance=0).results[0]
+    assert best.id == fact
+    assert best.passage is not None
+    assert best.passage.text == best.text[best.passage.start : best.passage.end]
+    assert said.strip() in best.passage.text
+    assert len(best.passage.text) < len(best.text) / 3
 
 
 def test_what_was_found_is_not_at_the_edge_of_its_passage(memory: Memory) -> None:

@@ -56,6 +56,38 @@ def test_the_last_passage_ends_with_the_text() -> None:
     assert found.end == len(text)
 
 
+def test_characters_are_words_in_scripts_without_blanks() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 30)))
+    found = passage_at(text, 5, SMALL)
+    assert found is not None
+    assert (found.start, found.end) == (5, 15)
+
+
+def test_pairs_of_characters_follow_the_text() -> None:
+    text = "x " * 10 + "".join(map(chr, range(0x4E00, 0x4E00 + 30)))
+    odd, even = (passage_at(text, 40 + behind, SMALL) for behind in (2, 15 + 2))
+    assert odd is not None
+    assert odd.text == text[24:43]
+    assert even is not None
+    assert even.text == text[25:44]
+
+
+def test_of_two_stretches_of_a_passage_the_one_with_the_wanted_words_is_shown() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 30)))
+    end, beginning = (passage_at(text, 25, SMALL, [wanted]) for wanted in (text[27:29], text[2:4]))
+    assert end is not None
+    assert end.text == text[20:]
+    assert beginning is not None
+    assert beginning.text == text[:10]
+
+
+def test_marks_and_tags_are_no_words() -> None:
+    text = "<b> e\u0301e\u0301 हिन्दी " * 10
+    found = passage_at(text, 2, SMALL)
+    assert found is not None
+    assert found.text == ("e\u0301e\u0301 हिन्दी <b> " * 5).removesuffix(" <b> ")
+
+
 def test_a_passage_begins_between_two_that_are_equally_good() -> None:
     scores = np.array([[0, 2, 2, 0], [0, 0, 3, 1], [1, 0, 0, 1], [0, 0, 0, 5.0]])
     assert best_begin(scores, SMALL).tolist() == [7, 10, 0, 15]

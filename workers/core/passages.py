@@ -5,14 +5,36 @@ retrieval", 1994). The text index stores the positions of words, so the best pas
 """
 
 import re
+import unicodedata
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
+from workers.core.names import folded
 
-WORD = re.compile(r"[^\W_]+")
-"""Approximately a word as the text index counts them; what has no letter or digit has no position."""
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+"""The characters of scripts without blanks between words, as `unspaced` in schema.sql has them."""
+
+UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+SILENT = re.compile("[\u0e47-\u0e4c\u0e4e\u0eba\u0ec8-\u0ecc\u1037\u1039\u103a\u17b4\u17b5\u17c9-\u17dd\u3099\u309a]")
+"""Marks of these scripts that the text index does not take for letters."""
+
+MARKS = ("Mn", "Mc", "Me", "Cf")
+MARK, SILENT_MARK, LETTER = "\0", "\u30fb", "\u3042"
+"""Stand for a character without width, which belongs to the word before it; in scripts without blanks, for a mark that
+is no word, and for one that is."""
+
+TAG = r"<[a-z][a-z0-9]*(?:\s(?:[\w=#/:.&?%~\s-]|\"[^\"]*\"|'[^']*')*)?>|&#?[a-z0-9]+;"
+WORD = re.compile(
+    rf"{TAG}|((?!\W)[{UNSPACED}]|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|{MARK})*)", re.IGNORECASE
+)  # fmt: skip
+"""Approximately a word as the text index counts them: tags and what has no letter or digit have no position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +98,61 @@ def best_begin(scores: Floats, cut: Cut = CUT) -> Ints:
     return begins
 
 
-def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
-    """Return the passage that starts at word `place` of a long text; None where the text is not long."""
-    words = [match.span() for match in WORD.finditer(text)]
+def passage_at(text: str, place: int, cut: Cut = CUT, wanted: Collection[str] = ()) -> Passage | None:
+    """Return the passage that starts at word `place` of a long text; None where the text is not long.
+
+    In scripts without blanks each character is a word, and pairs of them are indexed after the text. If a passage of
+    the index covers several stretches of the text, the one with most of the `wanted` lexemes counts.
+    """
+    plain, owners = _plain(text)
+    words = [found.span(1) for found in WORD.finditer(plain) if found[1]]
     if len(words) <= cut.longest:
         return None
-    first = min(max(place, 0), len(words) - cut.words)
-    ends = [end for _, end in words[:-1]] + [len(text)]
-    start, end = words[first][0], ends[first + cut.words - 1]
+    places = [*range(len(words)), *_pairs(plain, words)]
+    begin = min(max(place, 0), len(places) - cut.words)
+    first, last = _most_wanted(plain, words, wanted, places[begin : begin + cut.words])
+    first = min(first, len(words) - cut.words)
+    last = max(last, first + cut.words - 1)
+    start = owners[words[first][0]]
+    end = len(text) if last == len(words) - 1 else owners[words[last][1] - 1] + 1
     return Passage(start, end, text[start:end])
+
+
+def _plain(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text as the index reads it, marks replaced, and for each character its place in the original."""
+    if text.isascii():
+        return text, range(len(text))
+    parts = [unicodedata.normalize("NFKC", one) for one in text]
+    owners = [place for place, part in enumerate(parts) for _ in part]
+    return "".join(_shown(one) if unicodedata.category(one) in MARKS else one for one in "".join(parts)), owners
+
+
+def _shown(mark: str) -> str:
+    """Return what stands for a mark."""
+    if not UNSPACED_RUN.match(mark):
+        return MARK
+    return SILENT_MARK if SILENT.match(mark) else LETTER
+
+
+def _pairs(text: str, words: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the first word of each pair of characters that the index has after a text (`in_pairs` in schema.sql)."""
+    numbers = {start: number for number, (start, _) in enumerate(words)}
+    runs = [found.span() for found in UNSPACED_RUN.finditer(text)]
+    begins = [begin for shift in (0, 1) for start, end in runs for begin in range(start + shift, end - 1, 2)]
+    found = [numbers.get(begin, numbers.get(begin + 1)) for begin in begins]
+    return [number for number in found if number is not None]
+
+
+def _most_wanted(
+    text: str, words: Sequence[tuple[int, int]], wanted: Collection[str], places: Sequence[int]
+) -> tuple[int, int]:
+    """Return the first and last word of the stretch of `places` with most of the wanted lexemes, else the longest."""
+    ends = [at for at, (one, two) in enumerate(pairwise(places), start=1) if two < one]
+    stretches = [(places[begin], places[end - 1]) for begin, end in pairwise([0, *ends, len(places)])]
+
+    def worth(stretch: tuple[int, int]) -> tuple[int, int]:
+        first, last = stretch
+        said = folded(text[words[first][0] : words[last][1] + 1])
+        return sum(one in said for one in wanted), last - first
+
+    return max(stretches, key=worth) if len(stretches) > 1 else stretches[0]
