@@ -184,3 +184,23 @@ def test_a_misspelt_word_is_read_as_one_that_facts_have_but_a_name_is_not(memory
     together = memory.ask("Where is the violincello?", namespaces=("elsewhere", "default"))
     assert [one.text for one in together.results] == [CELLO]
     assert why(memory, "What did Melania keep?", name)["words"]["shared"] == ["keep"]
+
+
+def test_a_word_that_a_new_or_an_ended_fact_has_is_not_misspelt(memory: Memory) -> None:
+    ended = memory.add("The backup runs on hazelbrook.")
+    memory.store({"text": "The backup runs on hazelbrock.", "supersedes": str(ended)}, *OTHERS, at=2)
+    search_indexes.count_lexemes(memory.context, "default", day(2))
+    assert "hazelbrock" in memory.ask("hazelbrook", at=4).results[0].text
+    assert why(memory, "hazelbrook", ended, at=4, as_of=day(1))["words"]["shared"] == ["hazelbrook"]
+    new = memory.add("The archive is on hazelbrick.", at=4)
+    assert memory.ids("hazelbrick", at=4)[0] == new
+
+
+def test_a_word_that_a_fact_in_deep_memory_has_is_not_misspelt(memory: Memory) -> None:
+    deep = memory.add("The gate code of mirabelle is on the fridge.", decay_class="session")
+    memory.store("The gate code of mirabella is in the drawer.", *OTHERS)
+    memory.decay(3)
+    memory.demote(at=3)
+    search_indexes.count_lexemes(memory.context, "default", day(3))
+    assert deep not in memory.ids("mirabelle", at=3)
+    assert memory.ids("mirabelle", at=3, deep=True)[0] == deep

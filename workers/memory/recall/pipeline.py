@@ -26,7 +26,7 @@ from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import read_and_score
 from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, tombstones, words
-from workers.storage.candidates import Described, Description, Scope
+from workers.storage.candidates import NO_FILTERS, Described, Description, Scope
 from workers.storage.connection import Connection, in_pipeline, on_shard_of, reader, second_reader
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
@@ -90,7 +90,7 @@ def _recall(
 ) -> Callable[[], Recalled]:
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
-    tenants = _tenants(db, namespace, question)
+    tenants = _tenants(db, namespace, question, scope)
     if not tenants:
         nothing = _nothing(namespace, question, by_meaning=query is not None)
         return lambda: nothing
@@ -99,7 +99,9 @@ def _recall(
     )
 
 
-def _tenants(db: Connection, namespace: str, question: Question) -> list[tuple[Namespace, Question, Sequence[Term]]]:
+def _tenants(
+    db: Connection, namespace: str, question: Question, scope: Scope
+) -> list[tuple[Namespace, Question, Sequence[Term]]]:
     """Return the namespaces to search with the question as it is read in each, and its words there.
 
     Raises:
@@ -111,11 +113,11 @@ def _tenants(db: Connection, namespace: str, question: Question) -> list[tuple[N
     if question.namespaces and len(tenants) < len(names):
         missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
         raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
-    return [(tenant, *_spelt(db, tenant, question, terms)) for tenant, terms in tenants]
+    return [(tenant, *_spelt(db, tenant, question, terms, scope)) for tenant, terms in tenants]
 
 
 def _spelt(
-    db: Connection, tenant: Namespace, question: Question, terms: Sequence[Term]
+    db: Connection, tenant: Namespace, question: Question, terms: Sequence[Term], scope: Scope
 ) -> tuple[Question, Sequence[Term]]:
     """Return the question with misspelt words corrected, and its words."""
     unknown = {term.lexeme for term in terms if not term.facts}
@@ -124,10 +126,20 @@ def _spelt(
         return question, terms
     with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
         known = words.ask_held(db, tenant.id, [one for word in doubtful for one in spelling.slips(word)])()
-        text = spelling.corrected(question.text, doubtful, known)
+        if not known:
+            return question, terms
+        misspelt = [word for word in doubtful if not _is_held(db, tenant, word, scope)]
+        text = spelling.corrected(question.text, misspelt, known)
         if text == question.text:
             return question, terms
         return replace(question, text=text), words.of_query(db, tenant.name, text)
+
+
+def _is_held(db: Connection, tenant: Namespace, word: str, scope: Scope) -> bool:
+    """Return whether a fact has a word that was not counted: it is new, or of a fact that only this scope includes."""
+    # with the limit of the text arm, so that it has the same plan
+    found = candidates.matches(db, tenant, [word], [word], replace(scope, filters=NO_FILTERS), text_arm.MOST_MATCHES)
+    return bool(found().ids)
 
 
 def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
