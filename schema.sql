@@ -150,11 +150,12 @@ return (
 
 -- The input of the text search parser: without the characters by which it takes several words for one path, host or
 -- number, and normalised. ASCII texts need no normalisation. The length is limited so that the tsvector always fits.
+-- U+0345, left where no Greek letter is above it, is a letter to the parser and an accent to `folded`: an empty lexeme.
 create function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
     then replace(replace(replace(left(body, 65536), '.', ' '), '/', ' '), '-', ' ')
-    else in_pairs(replace(translate(normalize(left(body, 65536), nfkc), './-', '   '), 'ß', 'ss'))
+    else in_pairs(replace(translate(normalize(left(body, 65536), nfkc), U&'./-\0345', '    '), 'ß', 'ss'))
 end;
 
 -- Names and lexemes are compared in lower case, without accents and other special letters, as `core.names.plain` has them.

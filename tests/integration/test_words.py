@@ -41,6 +41,14 @@ def scored(memory: Memory, query: str, *, tag: str | None = None, namespace: str
 
 
 @pytest.mark.parametrize(
+    "said", ["\u0345", "a word \u0345 alone", "Z\u0351\u036b\u0345\u0316a\u0332\u0345lgo", "\u1ff7 \u03c9\u0342\u0345"]
+)
+def test_a_mark_that_is_a_letter_to_the_parser_is_stored_and_found(memory: Memory, said: str) -> None:
+    fact = memory.add(said, entity=said, key="\u0345")
+    assert memory.ids(said) == [fact]
+
+
+@pytest.mark.parametrize(
     ("said", "asked"),
     [
         ("She preferred the window seat.", "prefer"),
