@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from ebb.contract.operation import Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
@@ -32,6 +33,9 @@ class Body(Params):
 WITHOUT_BODY = ("GET", "DELETE")
 SESSIONS = {"read": Reader, "write": Writer, "admin": Admin, "system": System}
 """The dependency for each scope."""
+
+OF_EVERY_ROUTE = ("timeout", "wait")
+"""Query parameters of sessions; reads have nothing to wait for."""
 
 JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -66,7 +70,7 @@ def add(
     fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
     fields |= own.model_fields if own else {}
     placed = _placed(method, url, {name: _spelled(operation, name, field) for name, field in fields.items()})
-    endpoint = _endpoint(operation, act, has_body=bool(placed.body))
+    endpoint = _endpoint(operation, act, placed)
     endpoint.__signature__ = _signature(operation, session, placed)  # type: ignore[attr-defined]  # read by FastAPI
     routes.add_api_route(
         url.partition("?")[0],
@@ -133,9 +137,12 @@ def _signature(operation: Operation, session: Any, placed: _Placed) -> inspect.S
     )
 
 
-def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Callable[..., Any]:
+def _endpoint(operation: Operation, act: Act | None, placed: _Placed) -> Callable[..., Any]:
+    queried = (*(operation.spelled.get(name, name) for name in placed.query), *OF_EVERY_ROUTE)
+
     def endpoint(memory: Session, request: Request, response: Response, **given: Any) -> Any:
-        body: Params | None = given.pop("body") if has_body else None
+        _refuse_unknown(request, queried)
+        body: Params | None = given.pop("body") if placed.body else None
         said = {*request.query_params, *request.path_params}
         plain = {
             name: JSON.dump_python(one, mode="json")
@@ -150,6 +157,19 @@ def _endpoint(operation: Operation, act: Act | None, *, has_body: bool) -> Calla
     endpoint.__name__ = operation.name.rpartition(".")[2]
     endpoint.__doc__ = operation.params.__doc__
     return endpoint
+
+
+def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
+    """Refuse query parameters that the route does not have: a misspelt filter would match everything."""
+    unknown = {name: value for name, value in request.query_params.items() if name not in known}
+    if unknown:
+        message = f"is no parameter of this route; known are {', '.join(known)}"
+        raise RequestValidationError(
+            [
+                {"type": "unknown_parameter", "loc": ("query", name), "msg": message, "input": value}
+                for name, value in unknown.items()
+            ]
+        )
 
 
 def _body(operation: Operation, fields: Fields) -> type[Params]:

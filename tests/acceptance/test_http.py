@@ -325,6 +325,22 @@ def test_arbitrary_json_is_limited_in_depth(api: httpx2.Client, method: str, pat
     assert "100 levels" in problem(answer, 422)
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/memory/facts?tags=home"),
+        ("GET", "/memory/stats?tag=home"),
+        ("DELETE", "/memory/branches?older=5"),
+        ("POST", "/memory/decay?all=true"),
+    ],
+)
+def test_a_parameter_that_the_route_does_not_have_is_refused(api: httpx2.Client, method: str, path: str) -> None:
+    name, _, given = path.partition("?")[2].partition("=")
+    said = problem(api.request(method, path), 422)
+    assert said.startswith(f"query.{name}: is no parameter of this route; known are ")
+    assert said.endswith(f"timeout, wait; given {given!r}.")
+
+
 def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx2.Client) -> None:
     assert api.put("/memory/facts").headers["allow"] == "GET, POST"
 
