@@ -16,9 +16,16 @@ UNKNOWN = "extra_forbidden"
 OF_SEVERAL = "value_error"
 """The type of a fault of an object whose fields do not go together."""
 
+INSTANTS = ("datetime_parsing", "datetime_from_date_parsing", "datetime_type")
 NO_OBJECT = ("dict_type", "model_type", "model_attributes_type", "dataclass_type")
 MESSAGES = {
     "timezone_aware": "needs a time zone, such as Z or +01:00 at its end",
+    "bool_parsing": "input should be true or false",
+    "float_parsing": "input should be a number",
+    "int_parsing": "input should be a valid integer",
+    **dict.fromkeys(("uuid_parsing", "uuid_type"), "input should be a valid UUID"),
+    "string_unicode": "input should be a valid string",
+    **dict.fromkeys(INSTANTS, "input should be a valid instant, such as 2026-01-31T12:00:00Z, or a date"),
     **dict.fromkeys(NO_OBJECT, "input should be an object"),
 }
 """Messages that replace Pydantic's, by type of fault."""
@@ -30,7 +37,8 @@ def fault(detail: ErrorDetails, *, named: bool = True, known: Iterable[str] = ()
     if detail["type"] == UNKNOWN:
         fields = f" of a fact; known are {', '.join(known)}" if known else " that is known here; see its schema"
         return f"{show(where)[1:-1]}: is no field{fields}"
-    message = MESSAGES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+    own = detail["msg"].removeprefix("Value error, ").replace(" after validation", "")
+    message = MESSAGES.get(detail["type"], own)
     said = message if message[1:2].isupper() else f"{message[0].lower()}{message[1:]}"
     if not where and detail["type"] == OF_SEVERAL and isinstance(detail["input"], Mapping):
         return said
