@@ -37,20 +37,40 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
         _print_why(answer["why"])
         return
     if answer["results"]:
+        several = ["namespace"] if "namespaces" in asked else []
         rows = [
-            [f"{one['score']:.3f}", one["tier"], one["fidelity"], output.ending(one), _text(one)]
+            [
+                f"{one['score']:.3f}",
+                one["tier"],
+                one["fidelity"],
+                output.ending(one),
+                *map(one.get, several),
+                _text(one),
+            ]
             for one in answer["results"]
         ]
-        output.print_table(["score", "tier", "fidelity", "ends", "text"], rows)
+        output.print_table(["score", "tier", "fidelity", "ends", *several, "text"], rows)
     else:
-        hint = "`--min-relevance 0` shows what is nearest, `--deep` also finds what has ended."
-        output.console().print(f"Nothing in {namespace!r} fits. {hint}")
+        output.console().print(f"Nothing in {_place(asked, namespace)} fits.{_hint(asked)}", markup=False)
     _say_deep(answer)
     if "tag" not in asked:
         output.warn_words_only(answer)
     if asked["explain"]:
         _print_parts(answer["results"])
         _print_left_out(answer["left_out"])
+
+
+def _place(asked: dict[str, Any], namespace: str) -> str:
+    """Return the namespaces that were searched, for a message."""
+    return repr(asked["namespaces"]) if "namespaces" in asked else repr(namespace)
+
+
+def _hint(asked: dict[str, Any]) -> str:
+    """Return which options would find more; what is past is searched in deep memory as well."""
+    nearest = [] if asked.get("min_relevance") == 0 else ["`--min-relevance 0` shows what is nearest"]
+    searched = asked["deep"] or "as_of" in asked or "known_as_of" in asked
+    hints = [*nearest, *([] if searched else ["`--deep` also finds what has ended"])]
+    return f" {', '.join(hints)}." if hints else ""
 
 
 def _say_deep(answer: dict[str, Any]) -> None:
@@ -93,7 +113,8 @@ def context(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> No
         typer.echo(answer["context"])
     else:
         hint = "" if asked.get("documents") else " `--documents` also looks into indexed files."
-        output.console(stderr=True).print(f"Nothing in {namespace!r} fits.{hint}", style="yellow")
+        where = _place(asked, namespace)
+        output.console(stderr=True).print(f"Nothing in {where} fits.{hint}", style="yellow", markup=False)
     _say_deep(answer)
     if "tag" not in asked:
         output.warn_words_only(answer)

@@ -114,3 +114,31 @@ def test_why_explains_at_the_command_line_and_touches_nothing(live: LiveSystem, 
     assert id_ in explained.stdout
     live.settle()
     assert set(recalls(live, namespace).values()) == {0}
+
+
+def test_a_recall_of_several_namespaces_says_where_each_fact_is(live: LiveSystem, namespace: str) -> None:
+    names = [f"{letter}{namespace[-6:]}" for letter in "ab"]
+    for name in names:
+        live.ebb_json("store", "Mira sails on Sundays", "-n", name)
+    heading, *rows = live.ebb("recall", "Mira sails", "--namespaces", ",".join(names)).stdout.splitlines()
+    assert heading.split() == ["score", "tier", "fidelity", "ends", "namespace", "text"]
+    assert sorted(row.split()[5] for row in rows) == names
+    nothing = live.ebb("recall", "zxqv", "--namespaces", ",".join(names)).stdout
+    assert nothing.startswith(f"Nothing in '{','.join(names)}' fits.")
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ((), " `--min-relevance 0` shows what is nearest, `--deep` also finds what has ended."),
+        (("--deep",), " `--min-relevance 0` shows what is nearest."),
+        (("--as-of", "2026-01-01"), " `--min-relevance 0` shows what is nearest."),
+        (("--min-relevance", "0"), " `--deep` also finds what has ended."),
+        (("--min-relevance", "0", "--deep"), ""),
+    ],
+)
+def test_an_empty_recall_names_only_options_that_were_not_given(
+    live: LiveSystem, options: tuple[str, ...], hint: str
+) -> None:
+    printed = live.ebb("recall", "zxqv", *options, "-n", "empty").stdout
+    assert " ".join(printed.split()) == f"Nothing in 'empty' fits.{hint}"
