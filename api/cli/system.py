@@ -223,7 +223,20 @@ def worker(
     """Start another worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
     from api.up import processes  # noqa: PLC0415
 
-    _become(processes.worker(queues, concurrency or cores(), name or f"worker-{os.getpid()}"), located(home))
+    known = _queues(queues)
+    _become(processes.worker(known, concurrency or cores(), name or f"worker-{os.getpid()}"), located(home))
+
+
+def _queues(given: str) -> str:
+    """Return the queues of a worker; Celery answers an unknown name with a traceback."""
+    from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415 - kombu is slow to load
+
+    names = [name.strip() for name in given.split(",")]
+    for name in names:
+        if name not in (RECALL, STORE, MAINTENANCE):
+            said = f"{name!r} is no queue; give some of {RECALL}, {STORE}, {MAINTENANCE}, with commas between."
+            raise typer.BadParameter(said, param_hint="--queues")
+    return ",".join(names)
 
 
 def beat(

@@ -2,12 +2,14 @@
 
 import gc
 import sys
+from contextlib import closing
 
 import uvicorn
 
+from api.http.door import Door
 from api.http.limits import PatientProtocol
 from workers import logs
-from workers.errors import SettingsError
+from workers.errors import EbbError
 from workers.settings import Settings
 
 STOP_SECONDS = 10
@@ -21,7 +23,8 @@ def main() -> None:
     """Listen at EBB_HOST and EBB_PORT until a signal."""
     try:
         settings = Settings.from_environment()
-    except SettingsError as error:
+        _check(settings)
+    except EbbError as error:
         sys.exit(f"ebb: {error}")
     logs.configure(settings)
     gc.set_threshold(GARBAGE_THRESHOLD)
@@ -37,6 +40,12 @@ def main() -> None:
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
+
+
+def _check(settings: Settings) -> None:
+    """Refuse what the app would refuse when it starts; there the server prints a traceback."""
+    with closing(Door(settings)) as door:
+        door.check()
 
 
 if __name__ == "__main__":

@@ -62,6 +62,22 @@ def test_a_process_starts_in_a_folder_with_packages_of_the_same_names(
     assert loaded == (["numpy"] if name in ("worker", "api") else [])
 
 
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        (["worker", "--queues", "recall,write"], 2, "'write' is no queue; give some of recall, store, maintenance"),
+        (["api", "--host", "0.0.0.0", "--port", "1"], 1, "EBB_HOST='0.0.0.0' is not allowed without keys"),
+    ],
+)
+def test_a_process_that_cannot_start_says_why_in_one_message(
+    live: LiveSystem, command: list[str], status: int, words: str
+) -> None:
+    done = live.ebb_process(*command)
+    assert done.returncode == status, done.stderr
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
 DATABASE = 8
 """Another database of the same Redis, so that no other worker takes the task."""
 
