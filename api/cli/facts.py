@@ -224,8 +224,10 @@ def restore(call: Call) -> None:
     After an interruption, run it again to continue.
     """
     ids, selection = call.own["ids"], {name: call.given[name] for name in SELECTION if call.given.get(name)}
-    if bool(ids) == bool(selection):
-        raise typer.BadParameter("give either ids, or any of --since, --until, --reason and --run")
+    if bool(ids) == bool(selection) or (ids and call.given["dry_run"]):
+        raise typer.BadParameter(
+            "give either ids, or any of --since, --until, --reason and --run, to which --dry-run belongs"
+        )
     if ids:
         show_outcomes(call.memory.restore(ids), as_json=call.as_json)
         return

@@ -154,7 +154,7 @@ def warn_held(facts: int) -> None:
 
 ERASE = ("will be erased for good", "would be erased for good; nothing was erased. To erase them", ", or on a terminal")
 FORGET = ("will be forgotten", "would be forgotten; nothing was done. To forget them", ", or on a terminal")
-RESTORE = ("will be restored", "match; nothing was restored. To restore them", "")
+RESTORE = ("will be restored", "would be restored; nothing was done. To restore them", ", or on a terminal")
 """What happens to facts, for `confirm`: the question, and what is said without a terminal."""
 
 
