@@ -53,7 +53,8 @@ def prune(call: Call) -> None:
     label = "dry run" if dry_run else "periodic prune"
     output.console().print(f"{label} - {done['expired']} expired, {done['decayed']} decayed")
     if done["deleted"]:
-        output.console().print(f"{done['deleted']} of those that decayed {'would be' if dry_run else 'are'} forgotten")
+        faded = output.counted(done["deleted"], "fact")
+        output.console().print(f"{faded} that had faded {'would be' if dry_run else 'are'} forgotten")
     if done["held"]:
         output.warn_held(done["held"])
 

@@ -86,10 +86,13 @@ def test_a_prune_forgets_expired_facts_and_halves_those_near_expiry(live: LiveSy
     tried = live.ebb_json("prune", "--dry-run", "-n", client.namespace)
     assert (tried["expired"], tried["decayed"], tried["deleted"]) == (1, 2, 2)
     assert client.stats()["expired_pending"] == 3
+    later = live.ebb("prune", "--dry-run", "--now", "2100-01-01", "-n", client.namespace).stdout
+    assert later.startswith("dry run - 1 expired, 0 decayed\n")
+    assert "facts that had faded would be forgotten" in later
     done = live.ebb("prune", "-n", client.namespace)
     assert (done.returncode, done.stdout) == (
         0,
-        "periodic prune - 1 expired, 2 decayed\n2 of those that decayed are forgotten\n",
+        "periodic prune - 1 expired, 2 decayed\n2 facts that had faded are forgotten\n",
     )
     assert live.ebb("prune", "-n", client.namespace).stdout == "periodic prune - 0 expired, 0 decayed\n"
     stats = client.stats()
