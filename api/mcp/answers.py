@@ -65,7 +65,8 @@ def stored(answer: Answer) -> Answer:
 def forgot(answer: Answer) -> Answer:
     """Return the outcomes by ids, or the number of facts of a subject, the first ones, and how to restore them."""
     if answer.get("matching") is None:
-        return answer
+        outcomes: Answer = whole(answer)
+        return outcomes
     receipt = {"restore": {"run": answer["run"], "reason": "asked"}} if answer.get("done") else {}
     counts = {name: answer.get(name) for name in ("matching", "done", "kept", "left")}
     kept: Answer = whole({**counts, "facts": answer["results"][:FIRST], **receipt})

@@ -318,6 +318,7 @@ def test_a_bearer_token_is_accepted_and_a_revoked_key_is_refused_at_once(
     assert (listed["label"], listed["scopes"]) == ("Mira's laptop", ["read", "write"])
     assert listed["revoked_at"]
     assert live.ebb("keys", "revoke", str(uuid4()), "--namespace", namespace).returncode == 1
+    assert live.ebb("keys", "list", "--namespace", f"{namespace}-2").stdout == f"No key opens '{namespace}-2'.\n"
 
 
 def test_the_key_itself_is_not_kept(live: LiveSystem, namespace: str) -> None:

@@ -1,6 +1,7 @@
 """MCP with the SDK's own client: over stdio with a real process, and over HTTP with keys and scopes."""
 
 import json
+import re
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -138,6 +139,7 @@ def test_an_agent_stores_recalls_and_forgets(doors: Doors, namespace: str) -> No
         assert found["facts"][0]["tags"] == ["travel"]
         assert SECRET in block["context"]
         assert [one["action"] for one in gone["results"]] == ["forgotten"]
+        assert re.fullmatch(r"[\dT:-]{19}Z", gone["results"][0]["forgotten_at"])
         assert nothing["facts"] == []
 
     anyio.run(talk)

@@ -211,7 +211,7 @@ def _check_shards(db: Connection, home: str, namespace: str, old: int, new: int,
 def _find(db: Connection, way: Way, namespace: str) -> Moving:
     moving = shard_moves.find(db, way, namespace)
     if moving is None:
-        raise NotFoundError(f"namespace: there is no {namespace!r}; `ebb shards` lists what is on which shard.")
+        raise NotFoundError(f"namespace: there is no {namespace!r}; correct the name.")
     return moving
 
 

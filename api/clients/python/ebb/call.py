@@ -104,7 +104,7 @@ class Call:
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
             return LateError(f"Ebb at {self.server.url} did not answer within {self.seconds:g} s; give it more time.")
         return UnavailableError(
-            f"Ebb does not answer at {self.server.url}: {error or type(error).__name__}. "
+            f"Ebb does not answer at {self.server.url}: {str(error).rstrip('.') or type(error).__name__}. "
             "Start it with `ebb up`, or give its address as `url`."
         )
 
