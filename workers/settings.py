@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ebb import broker
+from ebb.contract.faults import MESSAGES
+from ebb.contract.values import Namespace
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from workers.core import tokens
@@ -58,9 +60,7 @@ class Settings(BaseModel):
         "everysec", description="how often the Redis that `ebb up` starts puts what it accepted on its disk"
     )
     home: Path = Field(Path("~/.ebb"), description="where `ebb up` keeps its servers' data and logs")
-    namespace: str = Field(
-        "default", pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}$", description="what the command line uses"
-    )
+    namespace: Namespace = Field("default", description="what the command line uses")
 
     # embedding
     tier: Literal["fast", "smart", "deep", "hybrid"] = Field("hybrid", description="choice of embedder")
@@ -480,7 +480,7 @@ def _explain(error: ValidationError) -> str:
             lines.append(f"{detail['msg'].removeprefix('Value error, ')}.")
         else:
             own = detail["type"] == "value_error"
-            message = detail["msg"].removeprefix("Value error, ")
+            message = MESSAGES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
             said = message if own else f"{message[0].lower()}{message[1:]}"
             lines.append(f"{name}={detail['input']!r} is not allowed: {said}.")
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """`ebb doctor`: checks of servers, workers and facts, with what to do about problems."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,6 +37,7 @@ def doctor(
     Exits with 1 if a problem was found and not repaired.
     """
     settings = located(home)
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # its warnings say again what a check says
     with client(home, namespace) as memory:
         checks = _checks(settings, memory)
         facts = None
@@ -72,7 +74,16 @@ def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
     except EbbError as error:
         return {"name": name, "ok": False, "says": str(error)}
     except Exception as error:  # noqa: BLE001 - a failing check must not hide the results of others
-        return {"name": name, "ok": False, "says": f"{type(error).__name__}: {error}"}
+        return {"name": name, "ok": False, "says": _unforeseen(error)}
+
+
+def _unforeseen(error: Exception) -> str:
+    """Return what went wrong; tables that are missing are reported by the check of the schema."""
+    from psycopg import errors  # noqa: PLC0415 - psycopg is slow to load
+
+    if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
+        return "cannot be checked without the schema of this version; see above"
+    return f"{type(error).__name__}: {error}"
 
 
 def _database(settings: "Settings", _: "Client") -> str:

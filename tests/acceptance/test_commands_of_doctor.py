@@ -1,7 +1,12 @@
 """`ebb doctor` on real workers: it finds and repairs faults, and names what does not answer."""
 
+from pathlib import Path
+
 import pytest
+from databases import new_database
 from live_system import LiveSystem, eventually
+
+from api.up import servers
 
 pytestmark = pytest.mark.acceptance
 
@@ -34,3 +39,14 @@ def test_the_doctor_says_what_does_not_answer(idle: LiveSystem) -> None:
     diagnosis = idle.ebb("doctor")
     assert diagnosis.returncode == 1
     assert "PostgreSQL does not answer" in diagnosis.stdout
+    assert "error connecting" not in diagnosis.stderr
+
+
+def test_the_doctor_does_not_show_statements_where_the_schema_is_missing(
+    live: LiveSystem, postgres: servers.Postgres, tmp_path: Path
+) -> None:
+    with new_database(postgres, "template0") as url:
+        said = LiveSystem(url, live.redis_url, tmp_path).ebb("doctor").stdout
+    assert "run `ebb migrate`" in said
+    assert "LINE 1" not in said
+    assert said.count("cannot be checked without the schema") == 3

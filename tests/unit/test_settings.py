@@ -130,9 +130,9 @@ def test_variables_of_other_programs_are_ignored() -> None:
         ("EBB_DECAY_RATIO", "0", "greater than 0"),
         ("EBB_CONFIDENCE_HALF_LIFE", "0", "greater than 0"),
         ("EBB_CULL_FLOOR", "1", "less than 1"),
-        ("EBB_REGENERATION_ENABLED", "maybe", "valid boolean"),
+        ("EBB_REGENERATION_ENABLED", "maybe", "true or false"),
         ("EBB_HYGIENE_SCHEDULE", "oncapture", "'onConsolidation', 'onCapture' or 'manual'"),
-        ("EBB_CONSOLIDATE_APPLY", "maybe", "valid boolean"),
+        ("EBB_CONSOLIDATE_APPLY", "maybe", "true or false"),
         ("EBB_RANKING", "best", "'default' or 'documented'"),
         ("EBB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
@@ -142,6 +142,12 @@ def test_an_invalid_value_is_refused_with_the_allowed_ones(variable: str, value:
 
     assert message.startswith(f"{variable}={value!r} is not allowed: input should be ")
     assert allowed in message
+
+
+def test_a_namespace_that_is_no_name_is_refused_in_plain_words() -> None:
+    assert refused(EBB_NAMESPACE="a b").startswith(
+        "EBB_NAMESPACE='a b' is not allowed: is no name; use up to 128 letters, digits"
+    )
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
