@@ -1,6 +1,7 @@
 """The command `ebb`: its commands, and the translation of errors to messages and exit codes."""
 
 import ast
+import errno
 import gc
 import os
 import sys
@@ -11,6 +12,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from functools import cache  # noqa: E402
 from importlib import import_module  # noqa: E402
+from io import TextIOWrapper  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Annotated, Any  # noqa: E402
 
@@ -34,6 +36,9 @@ COMMANDS = (
     ("admin", "shards"),
 )
 """Commands in the order of the help, with their modules, which have functions or groups of these names."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Why a file takes no more output."""
 
 
 class Commands(TyperGroup):
@@ -103,8 +108,16 @@ def _options(
     pass
 
 
+def _show_what_the_terminal_cannot() -> None:
+    """Print characters that the encoding of the output lacks as escapes, in place of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
+    _show_what_the_terminal_cannot()
     try:
         command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
     except EbbError as error:
@@ -112,5 +125,9 @@ def main() -> None:
 
         output.fail(error, as_json=output.json_wanted(sys.argv))
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        sys.exit(f"Error: the output cannot be written: {error.strerror}. Make room, or write elsewhere.")
     finally:
         gc.freeze()  # skips the collections at exit, a fifth of the run time

@@ -108,6 +108,7 @@ def export(
         lines = exporting(context, name, at)
         for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.with_frame(lines):
             target.write(output.json_line(line, _plain) + "\n")
+        target.flush()
 
 
 File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGPT or Claude; `-` is standard input.")]
@@ -187,7 +188,7 @@ def _print(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) ->
 @contextlib.contextmanager
 def _open(file: str) -> Iterator[Any]:
     if file == "-":
-        yield sys.stdin.buffer
+        yield output.standard_input().buffer
         return
     try:
         source = Path(file).open("rb")  # noqa: SIM115 - closed below

@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,7 +183,7 @@ def command_of(
     def decorate(run: Run) -> Callable[..., None]:
         def typed(namespace: str | None, home: Path | None, as_json: bool, **given: Any) -> None:
             if given.get(reads) == "-":
-                given[reads] = sys.stdin.read()
+                given[reads] = output.standard_input().read()
             alone = {name: given.pop(name) for name in others}
             known = {name: value for name, value in given.items() if value is not None}
             with contextlib.ExitStack() as stack:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from ebb import broker
@@ -71,11 +71,19 @@ def print_json(value: Any) -> None:
     typer.echo(json_line(value))
 
 
+def standard_input() -> TextIO:
+    """Return standard input, which a program may have closed before it started this one."""
+    if sys.stdin is None:
+        raise InvalidInputError("standard input is closed, so `-` reads nothing; give a file or a text.")
+    return sys.stdin
+
+
 def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     """Return one JSON value on one line, without control characters."""
     from workers.core import controls  # noqa: PLC0415 - needed only for printing
 
-    return controls.escaped_json(json.dumps(value, ensure_ascii=False, default=default))
+    plain = sys.stdout is not None and sys.stdout.encoding.lower() != "utf-8"
+    return controls.escaped_json(json.dumps(value, ensure_ascii=plain, default=default))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -1,6 +1,8 @@
 """Each process on its own: it starts in any folder, loads only what it needs, and shares memory with its children."""
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +78,44 @@ def test_a_process_that_cannot_start_says_why_in_one_message(
     assert done.returncode == status, done.stderr
     assert words in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["stats", "export"])
+def test_output_that_finds_no_room_is_one_message(live: LiveSystem, namespace: str, command: str) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        arguments = live.command(command, "--namespace", namespace)
+        done = subprocess.run(
+            arguments, cwd=ROOT, env=live.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: the output cannot be written: No space left on device.")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_standard_input_is_one_message(live: LiveSystem, namespace: str) -> None:
+    reading = shlex.join(live.command("store", "-", "--namespace", namespace))
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{reading} <&-"],
+        cwd=ROOT,
+        env=live.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr[:32]) == (1, "Error: standard input is closed,")
+
+
+def test_what_the_terminal_cannot_show_is_escaped(live: LiveSystem, namespace: str) -> None:
+    live.ebb_json("store", "Jürgen lives in 東京", "--namespace", namespace)
+    environment = live.environment() | {"PYTHONIOENCODING": "ascii"}
+    shown = []
+    for more in ([], ["--json"]):
+        arguments = live.command("list", "--namespace", namespace, *more)
+        shown.append(
+            subprocess.run(arguments, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+        )
+    assert r"J\xfcrgen" in shown[0]
+    assert json.loads(shown[1])["facts"][0]["text"] == "Jürgen lives in 東京"
 
 
 DATABASE = 8
