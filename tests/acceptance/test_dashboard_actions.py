@@ -52,6 +52,15 @@ def pressed(tab: Page, name: str | re.Pattern[str], said: str) -> None:
     tab.locator(".done").get_by_text(said).wait_for()
 
 
+def test_the_history_of_a_fact_names_the_other_fact_once(url: str, key: str, memory: Client) -> None:
+    old = memory.store(TEXT)["id"]
+    new = memory.store("The spare key lies under the mat.", supersedes=old)["id"]
+    for id_, said in ((new, "superseded another fact"), (old, "superseded another fact")):
+        page = httpx2.get(f"{url}/dashboard/facts/{id_}", headers={"x-api-key": key}).text
+        assert said in " ".join(re.sub("<[^>]*>", "", page).split())
+        assert "another another" not in " ".join(re.sub("<[^>]*>", "", page).split())
+
+
 def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
     browser: Browser, url: str, key: str, memory: Client
 ) -> None:
