@@ -39,7 +39,7 @@ Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_
     lambda memory, given: memory.store(**given),
     arguments=("text",),
     reads="text",
-    left_out=(*SAID_BY_ARCHIVES, "summary", "metadata", "touch", "classify"),
+    left_out=(*SAID_BY_ARCHIVES, "summary", "touch", "classify"),
     own={"salience": (SALIENCE, None), "wait": (WAIT, True)},
     words={
         "text": "What to remember; `-` reads it from standard input.",

@@ -143,6 +143,14 @@ def test_the_command_line_does_all_of_it(live: LiveSystem, namespace: str, tmp_p
     assert ebb("store", TEXT, "--again")["action"] == "duplicate"
 
 
+def test_metadata_is_stored_from_the_command_line_as_json(live: LiveSystem, namespace: str) -> None:
+    id_ = live.ebb_json("store", TEXT, "--metadata", '{"seen": {"by": "Mira"}}', "-n", namespace)["id"]
+    (fact,) = live.ebb_json("list", "-n", namespace)["facts"]
+    assert (fact["id"], fact["metadata"]) == (id_, {"seen": {"by": "Mira"}})
+    refused = live.ebb("store", TEXT, "--metadata", "[1]", "-n", namespace)
+    assert "metadata: must be an object, or the JSON of one" in " ".join(refused.stderr.split())
+
+
 def test_the_text_output_shows_the_outcome_for_each_fact(live: LiveSystem, namespace: str) -> None:
     def ebb(*arguments: str) -> tuple[int, str]:
         done = live.ebb(*arguments, "--namespace", namespace)
