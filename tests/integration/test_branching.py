@@ -1,5 +1,6 @@
 """Branches: copies of a namespace with shifted instants are made, aged and removed."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -53,8 +54,10 @@ def filled(memory: Memory) -> list[UUID]:
     return ids
 
 
-def made(memory: Memory, days: int = 365, *, steps: int = 10_000) -> Branch:
-    """Make a branch as its task does, or stop after some steps."""
+def made(
+    memory: Memory, days: int = 365, *, steps: int = 10_000, meanwhile: Callable[[], Any] = lambda: None
+) -> Branch:
+    """Make a branch as its task does, or stop after some steps; `meanwhile` is called when all facts are copied."""
     branch = branching.begin(memory.context, "default", days)
     for pairs in (False, True):
         place: UUID | None = branching.START
@@ -63,6 +66,7 @@ def made(memory: Memory, days: int = 365, *, steps: int = 10_000) -> Branch:
                 return branch
             steps -= 1
             place = branching.copy(memory.context, branch, place, pairs=pairs)
+        meanwhile()
     branching.conclude(memory.context, branch, day(7))
     return branch
 
@@ -168,6 +172,39 @@ def test_a_branch_in_many_steps_is_the_same(memory: Memory, monkeypatch: pytest.
     monkeypatch.setattr(branching, "BATCH", 1)
     made(memory)
     assert {table: rows(memory, table, BRANCH) for table in COPIED} == whole
+
+
+def test_a_fact_that_becomes_deep_while_a_branch_is_made_is_in_it_once(memory: Memory) -> None:
+    id_ = memory.add("It rains.", decay_class="session")
+    memory.decay(2)
+    made(memory, meanwhile=lambda: memory.demote(at=4, namespace="default"))
+    assert memory.value("select count(*) from deep") == 1  # that of the original
+    assert [row["id"] for row in rows(memory, "facts", BRANCH)] == [str(id_)]
+    (outcome,) = memory.restore(id_, at=5, namespace=BRANCH)
+    assert outcome.action == "restored"  # type: ignore[union-attr]
+
+
+def test_a_fact_of_a_branch_that_became_deep_before_its_making_goes_on_is_in_it_once(memory: Memory) -> None:
+    memory.add("It rains.", decay_class="session")
+    memory.decay(2)
+    made(memory, steps=1)
+    assert memory.demote(at=2.5, namespace=BRANCH) == 1
+    made(memory)
+    assert rows(memory, "facts", BRANCH) == []
+    assert memory.value("select count(*) from deep") == 1
+
+
+def test_a_fact_that_leaves_deep_memory_while_a_branch_is_made_is_in_it_with_its_links(memory: Memory) -> None:
+    id_ = memory.add("It rains.", decay_class="session")
+    others = [memory.add("Tea is at four."), memory.add("The code is 4711.")]
+    memory.link(id_, others[0])
+    memory.link(others[1], id_)
+    memory.decay(2)
+    assert memory.demote(at=4) == 1
+    made(memory, meanwhile=lambda: memory.restore(id_, at=5))
+    assert len(rows(memory, "facts", BRANCH)) == len(rows(memory, "activity", BRANCH)) == 3
+    assert len(rows(memory, "links", BRANCH)) == 2
+    assert memory.examine(7) == {}
 
 
 def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:

@@ -70,9 +70,13 @@ def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) 
 
 
 def conclude(context: Context, branch: Branch, now: datetime) -> None:
-    """Copy the rows of the namespace as a whole, and have its words counted. Idempotent."""
+    """Copy the rows of the namespace as a whole and the facts still missing, and have its words counted. Idempotent."""
     with reading(context.database_url) as db:
-        branches.copy_namespace_rows(db, _original(db, branch), branch)
+        original = _original(db, branch)
+        if missing := branches.missing(db, original, branch):
+            branches.copy_facts(db, original, branch, missing)
+            branches.copy_pairs(db, original, branch, missing, both_ways=True)
+        branches.copy_namespace_rows(db, original, branch)
         branches.complete(db, branch, now)
     signals.mark_grown(context.redis, branch.name)
 

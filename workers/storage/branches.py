@@ -95,13 +95,22 @@ OLDER = {
     ) from 1 for 8)"""
 }
 
-# This table has no unique constraint that would prevent a second copy.
-NOT_YET = {
-    "deep": """not exists (
-        select from deep as mine
-        where mine.namespace = %(branch)s and uuid_hash(mine.id) = uuid_hash(old.id) and mine.id = old.id
-    )"""
-}
+NOT_DEEP = """not exists (
+    select from deep as mine
+    where mine.namespace = %(branch)s and uuid_hash(mine.id) = uuid_hash(old.id) and mine.id = old.id
+)"""
+"""A fact that the branch does not have in deep memory, where no unique constraint prevents a second copy."""
+
+NOT_OUTSIDE = "not exists (select from facts where facts.namespace = %(branch)s and facts.id = old.id)"
+
+# A purge may have moved a fact into deep memory since it was copied.
+NOT_YET = {"deep": f"{NOT_DEEP} and {NOT_OUTSIDE}"}
+
+MISSING = f"""
+    select id from facts as old
+    where namespace = %(original)s and {NOT_DEEP} and {NOT_OUTSIDE}
+    order by id
+"""
 
 DROP_FACTS = """
     delete from facts where namespace = %(namespace)s and id in (
@@ -147,6 +156,12 @@ def following(db: Connection, namespace: int, after: UUID, limit: int) -> list[U
     return [id_ for (id_,) in rows]
 
 
+def missing(db: Connection, original: int, branch: Branch) -> list[UUID]:
+    """Return the ids of the facts that the branch lacks, such as those that left deep memory after their turn."""
+    rows = db.execute(MISSING, {"original": original, "branch": branch.id})
+    return [id_ for (id_,) in rows]
+
+
 def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> int:
     """Copy facts that the branch lacks, with the rows that belong to one fact; return how many.
 
@@ -154,19 +169,24 @@ def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
     """
     given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
     of_fact = sql.SQL("{} = any(%(ids)s)")
-    added = [id_ for (id_,) in db.execute(_copy(db, "facts", of_fact.format(sql.Identifier("id")), "id"), given)]
+    wanted = sql.SQL(f"id = any(%(ids)s) and {NOT_DEEP}")
+    added = [id_ for (id_,) in db.execute(_copy(db, "facts", wanted, "id"), given)]
     for table in OF_FACTS:
         db.execute(_copy(db, table, of_fact.format(sql.Identifier("fact"))), given | {"ids": added})
     _age_spells(db, branch, added)
     return len(added)
 
 
-def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> None:
-    """Copy links, contradictions and near-duplicates of these facts where the branch has both ends."""
+def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID], *, both_ways: bool = False) -> None:
+    """Copy links, contradictions and near-duplicates that begin at these facts and whose other end the branch has too.
+
+    `both_ways` includes those that end at these facts.
+    """
     given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
-    for table, (first, second) in BETWEEN_FACTS.items():
-        wanted = sql.SQL(BOTH_COPIED).format(first=sql.Identifier(first), second=sql.Identifier(second))
-        db.execute(_copy(db, table, wanted), given)
+    for table, ends in BETWEEN_FACTS.items():
+        for first, second in (ends, ends[::-1]) if both_ways else (ends,):
+            wanted = sql.SQL(BOTH_COPIED).format(first=sql.Identifier(first), second=sql.Identifier(second))
+            db.execute(_copy(db, table, wanted), given)
 
 
 def copy_namespace_rows(db: Connection, original: int, branch: Branch) -> None:
