@@ -91,6 +91,18 @@ def test_a_repeat_under_the_same_id_is_unchanged_and_another_text_is_refused(mem
     assert actions(memory, fact, fact | {"text": "Another"}) == ["unchanged", "refused"]
 
 
+def test_a_statement_is_known_however_many_have_its_text(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "MOST_OF_ONE_TEXT", 2)
+    given = [DOOR | {"value": str(number)} for number in range(8)]
+    assert actions(memory, *given) == ["added"] * 8
+    assert actions(memory, *given, at=1) == ["duplicate"] * 8
+    id_, other = memory.rows("select id, value from facts order by hash desc limit 1")[0]
+    memory.forget(id_, at=2)
+    assert actions(memory, DOOR | {"value": other, "again": True}, at=3) == ["added"]
+    (refusal,) = memory.restore(id_, at=4)
+    assert "says the same" in str(refusal)
+
+
 def test_what_the_version_before_stored_is_known_again(memory: Memory) -> None:
     given: list[Any] = [DOOR | {"value": "1111"}, "The password is Hunter2", "Tea at four.", DOOR | {"key": "colour"}]
     ids = [memory.add(**(one if isinstance(one, dict) else {"text": one})) for one in given if one is not given[3]]

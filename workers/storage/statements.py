@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from workers.core import text
 from workers.storage import columns
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 from workers.storage.facts import REQUESTED
 
 
@@ -61,6 +61,13 @@ KNOWN_BY_HASH = """
         order by hash
         limit %(most)s
     ) as known
+"""
+
+# Of a text with more statements than are compared: those that a new one may equal, whatever their order.
+KNOWN_EXACTLY = """
+    select id, hash, created_at, kind, case when length(hash) = 32 then text end as text, entity, key, value
+    from facts
+    where namespace = %(namespace)s and hash = any(%(hashes)b) and forgotten_at is null and superseded_at is null
 """
 
 EARLIER = """
@@ -125,14 +132,25 @@ def ask(db: Connection, namespace: int, hashes: Sequence[bytes]) -> Callable[[],
         return dict
     stems = columns.byteas(list(dict.fromkeys(map(text.text_digest, hashes))))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT}
-    return partial(_known, db.cursor(row_factory=class_row(Stated)).execute(KNOWN_BY_HASH, given, binary=True))
+    rows = db.cursor(row_factory=class_row(Stated)).execute(KNOWN_BY_HASH, given, binary=True)
+    return partial(_known, db, namespace, hashes, rows)
 
 
-def _known(rows: Iterable[Stated]) -> Known:
+def _known(db: Connection, namespace: int, hashes: Sequence[bytes], rows: Iterable[Stated]) -> Known:
     found: dict[bytes, list[Stated]] = {}
     for one in rows:
         found.setdefault(text.text_digest(one.hash), []).append(one)
+    cut = [hash_ for hash_ in hashes if len(found.get(text.text_digest(hash_), ())) >= MOST_OF_ONE_TEXT]
+    for one in _known_exactly(db, namespace, cut) if cut else ():
+        found[text.text_digest(one.hash)].append(one)
     return found
+
+
+def _known_exactly(db: Connection, namespace: int, hashes: Sequence[bytes]) -> list[Stated]:
+    """Return the live facts that make these statements, with all or less of their detail."""
+    variants = list(dict.fromkeys(variant for hash_ in hashes for variant in text.less_specific(hash_)))
+    given = {"namespace": namespace, "hashes": columns.byteas(variants)}
+    return fetch_all(db, Stated, KNOWN_EXACTLY, given, binary=True)
 
 
 def matches(hashes: Sequence[bytes], known: Known) -> dict[bytes, UUID]:
