@@ -193,6 +193,16 @@ def test_links_between_two_deep_facts_come_back_with_the_second(memory: Memory) 
     assert memory.value("select count(*) from links") == 1
 
 
+def test_a_fact_from_deep_memory_is_worth_what_it_was_with_its_links(memory: Memory) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.")
+    memory.link(one, two)
+    before = memory.value("select worth from activity where fact = %s", one)
+    memory.decay(2)
+    assert memory.demote(at=4) == 1
+    memory.restore(one, at=5)
+    assert memory.value("select worth from activity where fact = %s", one) == pytest.approx(before, abs=1e-3)
+
+
 def test_what_is_deep_is_counted_and_known_by_its_id(memory: Memory, sunk: UUID) -> None:
     stats = memory.stats(4)
     assert (stats.facts, stats.forgotten, stats.forgotten_by_reason, stats.deep) == (0, 1, {"faded": 1}, 1)

@@ -299,7 +299,9 @@ def _promote(db: Connection, namespace: int, rows: Cursor) -> int:
     imports.add(db, imports.ADD_EVENTS, namespace, events)
     imports.add(db, imports.ADD_OCCURRENCES, namespace, _beside(unpacked, "occurrences"))
     _hand_over(db, namespace, unpacked)
-    imports.add_links(db, namespace, _beside(unpacked, "links"))
+    if links := imports.add_links(db, namespace, _beside(unpacked, "links")):
+        ends = {id_ for source, target, _ in links for id_ in (source, target)}
+        activity.update_worth(db, namespace, ends.intersection(one[1] for one in taken))
     imports.add(db, imports.ADD_CONTRADICTIONS, namespace, _beside(unpacked, "contradictions"))
     imports.add(db, imports.ADD_LIKENESSES, namespace, _beside(unpacked, "likenesses"))
     return len(unpacked)
