@@ -380,6 +380,19 @@ def test_a_merged_fact_is_demoted_and_promoted_with_its_near_duplicate_pairs(mem
     assert live(memory) == {first, second}
 
 
+def test_what_was_merged_is_left_alone_though_what_it_was_merged_into_was_deep_when_it_was_restored(
+    memory: Memory,
+) -> None:
+    first, second = memory.add(MOVED, decay_class="session"), memory.add(HAS_MOVED, decay_class="session")
+    merge(memory, at=0.5, force=True)
+    memory.decay(3)
+    assert memory.demote(at=5) == 2
+    memory.restore(second, at=6)
+    memory.restore(first, at=6)
+    assert near_duplicates(memory, at=6.1) == []
+    assert memory.value("select count(*) from likenesses where apart_at is not null") == 1
+
+
 def test_the_same_text_after_a_merge_is_stored_and_found_again(memory: Memory) -> None:
     first = memory.add(MOVED)
     memory.add(HAS_MOVED)

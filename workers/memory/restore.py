@@ -214,7 +214,7 @@ def _revive(
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
-    duplicate_pairs.mark_different(db, tenant, [one.id for one in back if one.reason == MERGED], now)
+    _set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in filter(_becomes_live, back)})
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)
@@ -226,6 +226,13 @@ def _revive(
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
     supersession.find_contradictions(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
+
+
+def _set_apart(db: Connection, tenant: int, merged: Sequence[UUID], now: datetime) -> None:
+    """Record that merged facts are not what they were merged into, which leaves deep memory with their pair."""
+    if merged:
+        deep.ask_promote(db, tenant, events.merged_into(db, tenant, merged))()
+        duplicate_pairs.mark_different(db, tenant, merged, now)
 
 
 def _restored_often(db: Connection, tenant: int, back: Sequence[Standing], live: Collection[UUID]) -> list[UUID]:

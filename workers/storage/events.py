@@ -95,6 +95,11 @@ RESTORATIONS = """
         and restored.details ->> 'by' is null
 """
 
+MERGED_INTO = """
+    select distinct (details ->> 'id')::uuid from events
+    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'merged into'
+"""
+
 PRUNED_SINCE = """
     select count(*) from events
     where namespace = %(namespace)s and at > %(since)s and what = 'forgotten' and details ->> 'reason' = 'pruned'
@@ -205,6 +210,12 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
     for fact, reason in db.execute(RESTORATIONS, {"namespace": namespace, "facts": list(facts)}):
         reasons.setdefault(fact, []).append(reason)
     return reasons
+
+
+def merged_into(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
+    """Return the facts into which these were ever merged."""
+    rows = db.execute(MERGED_INTO, {"namespace": namespace, "facts": list(facts)})
+    return [id_ for (id_,) in rows]
 
 
 def pruned_since(db: Connection, namespace: int, since: datetime) -> int:
