@@ -20,6 +20,7 @@ from workers.memory.store import store_many
 from workers.validation.facts import new_fact
 
 HOMES = {"Porto": "I live in Porto.", "Leipzig": "I moved to Leipzig."}
+FADED = "update facts set forgotten_at = %s, forgotten_reason = 'faded' where id = %s"
 DRAWN = "select id, text, value, metadata from facts where entity is not null order by source_date, id"
 
 
@@ -186,3 +187,31 @@ def test_forgetting_a_turn_forgets_what_was_drawn_from_it_alone(drawing: Memory)
     drawing.forget(second, at=5, purge=True)
     assert homes(drawing, at=6) == []
     assert drawing.value("select count(*) from facts") == 1
+
+
+@pytest.mark.parametrize("first", ["turn", "drawn"])
+def test_forgetting_a_turn_forgets_what_was_drawn_from_it_though_either_is_deep(drawing: Memory, first: str) -> None:
+    (turn,) = remember(drawing, HOMES["Leipzig"])
+    draw(drawing, [turn])
+    ((drawn_one, *_),) = drawing.rows(DRAWN)
+    for at, one in enumerate([turn, drawn_one] if first == "turn" else [drawn_one, turn]):
+        drawing.rows(FADED, day(2), one)
+        assert drawing.demote(at=4 + at) == 1
+        (outcome,) = drawing.forget(turn, at=6, purge=True) if at else [None]
+    assert outcome is not None
+    assert outcome.action == "purged"  # type: ignore[union-attr]
+    assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0
+
+
+def test_what_was_drawn_from_two_turns_and_is_deep_is_forgotten_with_the_second(drawing: Memory) -> None:
+    (first,) = remember(drawing, HOMES["Leipzig"])
+    (second,) = remember(drawing, "As I said: " + HOMES["Leipzig"], at=2)
+    for at, turn in enumerate([first, second], start=1):
+        draw(drawing, [turn], at=at)
+    ((drawn_one, *_),) = drawing.rows(DRAWN)
+    drawing.rows(FADED, day(3), drawn_one)
+    assert drawing.demote(at=5) == 1
+    drawing.forget(first, at=6, purge=True)
+    assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 2
+    drawing.forget(second, at=7, purge=True)
+    assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0

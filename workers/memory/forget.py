@@ -52,6 +52,7 @@ def forget(
     """
     with transaction(context.database_url) as db:
         tenant = namespaces.id_of(db, namespace)
+        deep.promote(db, tenant, ids)
         going = [*ids, *turns.drawn_from(db, tenant, ids)]
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
@@ -61,7 +62,6 @@ def forget(
 def _forget(
     db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool, run: UUID | None
 ) -> dict[UUID, Outcome | InvalidInputError]:
-    deep.promote(db, tenant, ids)
     activity.lock(db, tenant, ids)
     before = tombstones.standings(db, tenant, ids, now)
     restored = events.later(db, tenant, list(before), ["restored"], now)

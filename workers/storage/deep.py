@@ -185,6 +185,16 @@ BODIES = f"""
         and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
 """
 
+# The last condition is the costliest, and few facts meet the other.
+DRAWN = f"""
+    {DEEP}
+    where namespace = %(namespace)s
+        and marked(words, %(places)s, %(weights)s) = %(all)s
+        and exists (
+            select from unnest(%(turns)s::int[]) as place where get_bit(words, mod(place, length(words))) = 1
+        )
+"""
+
 NEXT = f"""
     {DEEP}
     where namespace = %(namespace)s and (%(after)s::uuid is null or id > %(after)s)
@@ -266,9 +276,27 @@ def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> in
     names = [column.name for column in cursor.description or ()]
     found = [dict(zip(names, row, strict=True)) for row in cursor]
     given = {"namespaces": [one["namespace"] for one in found], "ids": [one["id"] for one in found]}
-    words = [packing.marks(one["words"]) for one in found]
+    words = [packing.marks([*one["words"], *_marks_of_turns(one["fact"], one["links"] or [])]) for one in found]
     db.execute(DEMOTE, given | {"words": words, "bodies": [_packed(one) for one in found]})
     return db.execute(LEAVE, given).rowcount
+
+
+def _marks_of_turns(fact: packing.Columns, links: Sequence[packing.Columns]) -> list[str]:
+    turns = packing.drawn_from(fact, [one for one in links if one["source"] == fact["id"]])
+    return [*packing.DRAWN, *turns] if turns else []
+
+
+def drawn_from(db: Connection, namespace: int, turns: Sequence[UUID]) -> list[UUID]:
+    """Return the facts in deep memory that were extracted from any of these turns. It reads the whole namespace."""
+    wanted = {str(one) for one in turns}
+    given = _marked(packing.DRAWN, [1.0] * len(packing.DRAWN)) | {"all": len(packing.DRAWN)}
+    found = []
+    for one in fetch_all(db, Deep, DRAWN, given | {"namespace": namespace, "turns": packing.places(wanted)}):
+        fact, _, beside = packing.unpack(one.body)
+        own = [link for link in beside.get("links", []) if link["source"] == str(one.id)]
+        if not wanted.isdisjoint(packing.drawn_from(fact, own)):
+            found.append(one.id)
+    return found
 
 
 def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
@@ -320,15 +348,15 @@ def search(
     Each has the Hamming distance of its signature, if there is one, and the sum of the weights of matching stems, which
     may include false positives. At most `MOST_WORDS` stems are allowed.
     """
-    missing = MOST_WORDS - len(stems)
-    given = {
-        "namespace": namespace,
-        "query": None if query is None else Bit(query.tobytes()),
-        "places": [*packing.places(stems), *[0] * missing],
-        "weights": [*weights, *[0.0] * missing],
-        "limit": limit,
-    }
+    given = {"namespace": namespace, "query": None if query is None else Bit(query.tobytes()), "limit": limit}
+    given |= _marked(stems, weights)
     return db.execute(SEARCH, given).fetchall()
+
+
+def _marked(words: Sequence[str], weights: Sequence[float]) -> dict[str, Any]:
+    """Return the parameters of the function `marked`."""
+    missing = MOST_WORDS - len(words)
+    return {"places": [*packing.places(words), *[0] * missing], "weights": [*weights, *[0.0] * missing]}
 
 
 def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:

@@ -68,6 +68,9 @@ BITS_A_WORD = 6
 
 MOST_BITS = 16_384
 
+DRAWN = ("drawn from a turn", "drawn from any turn", "drawn from some turn")
+"""Marks of facts that were extracted from turns, as words that no text has; few other facts have all of them."""
+
 
 def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]]) -> bytes:
     """Return the packed form of a fact, its activity, and its rows of other tables by table name."""
@@ -112,6 +115,14 @@ def unpack(packed: bytes) -> tuple[Columns, Columns, dict[str, list[Columns]]]:
         state | {"segment": segment, "base": base / WHOLE_BASE, "expires_at": expires_at, "halvings": 0},
         beside,
     )
+
+
+def drawn_from(fact: Columns, links: Sequence[Columns]) -> set[str]:
+    """Return the turns from which a fact was extracted; none if it was not."""
+    extracted = (fact["metadata"] or {}).get("extracted")
+    if not isinstance(extracted, dict):
+        return set()
+    return {one["target"] for one in links if one["type"] == "PART_OF"} | {str(extracted.get("turn"))}
 
 
 def marks(words: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from workers.core.extraction import SPEAKER
+from workers.storage import deep
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, fetch_all, number
 
@@ -40,6 +42,8 @@ STATED = """
     limit 100
 """
 
+
+ANY_OF = "select exists (select from facts where namespace = %(namespace)s and id = any(%(ids)s) and role = %(role)s)"
 
 # Facts that other turns state too are left out.
 DRAWN_FROM = """
@@ -91,7 +95,9 @@ def read_turns(db: Connection, namespace: int, ids: Sequence[UUID], before: int)
 
 
 def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Return the facts that were extracted from these turns only."""
+    """Return the facts that were extracted from these turns only; those in deep memory become tombstones."""
+    if number(db, ANY_OF, {"namespace": namespace, "ids": list(ids), "role": SPEAKER}):
+        deep.promote(db, namespace, deep.drawn_from(db, namespace, ids))
     return [id_ for (id_,) in db.execute(DRAWN_FROM, {"namespace": namespace, "ids": list(ids)})]
 
 
