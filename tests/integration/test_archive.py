@@ -7,7 +7,7 @@ import pytest
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
-from workers.validation.archived import State, archived
+from workers.validation.archived import ArchivedFact, State, archived
 
 BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish")
 DERIVED_COLUMNS = {"namespace", "fact", "segment", "tier", "fidelity", "ends_at", "due_at", "retired", "worth", "asked"}
@@ -149,3 +149,11 @@ def test_an_embedder_that_fails_leaves_facts_to_be_embedded_later(lived: Memory,
     live = "select count(*) from activity where fidelity <> 0"
     assert twin.value(live) == 0
     assert UUID(lines[0]["id"])
+
+
+def test_a_lifetime_below_zero_of_an_earlier_version_is_none(memory: Memory) -> None:
+    memory.pin(memory.add("Tea at four.", decay_class="session"), at=0.5)
+    (line,) = memory.archive()
+    found = archived(line | {"state": line["state"] | {"kept_lifetime": -417_600}}, 65_536)
+    assert isinstance(found, ArchivedFact)
+    assert found.past.state.kept_lifetime == 0

@@ -104,6 +104,21 @@ def test_a_pin_that_comes_again_after_a_later_one_is_refused(memory: Memory) -> 
         memory.pin(id_, at=1)
 
 
+def test_a_fact_used_while_it_was_held_lives_its_lifetime_after_a_pin(memory: Memory, twin: Memory) -> None:
+    for number in range(30):
+        memory.add(f"Ticket number {number} is in the car.", decay_class="session")
+    memory.rows("update activity set decay_class_source = 'auto'")
+    memory.decay(3)
+    (one,), (other,), *_ = memory.rows("select fact from activity where held and not retired")
+    for id_, until in ((one, 10), (other, None)):
+        memory.reinforce(id_, at=5)
+        memory.pin(id_, at=6, until=until)
+    assert set(twin.import_records(memory.archive(7), at=7)) <= {"added", "kept"}
+    for each in (memory, twin):
+        each.unpin(other, at=20)
+        assert [each.row(id_)["expires"] for id_ in (one, other)] == [11, 21]
+
+
 def test_pinning_a_held_fact_releases_it_permanently(memory: Memory) -> None:
     memory.store(*[{"text": f"Rumour {number}.", "confidence": 0.2} for number in range(130)])
     memory.decay(200)

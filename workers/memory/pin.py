@@ -9,13 +9,14 @@ import numpy as np
 from ebb.contract.retention import Pinned
 
 from workers.context import Context
-from workers.core import episodes, fading
+from workers.core import episodes, fading, lifetime
 from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import Reached, reach
 from workers.storage import activity, events, namespaces, turns
+from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 
 
@@ -69,17 +70,23 @@ def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached |
 def _write(context: Context, db: Connection, found: Reached, until: float, now: datetime) -> None:
     rows = found.rows
     (tenant,), (id_,) = rows.namespaces.tolist(), rows.ids
-    endless = np.isposinf(rows.anchors.pinned_until[0])
-    lifetime = activity.kept_lifetime(db, tenant, id_) if endless else float(fading.lifetimes(rows.anchors)[0])
-    anchors = fading.pin(rows.anchors, np.array([lifetime]), until)
+    seconds = _lifetime(db, tenant, rows)
+    anchors = fading.pin(rows.anchors, np.array([seconds]), until)
     anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
     faded = fading.as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     found.revive(db, tenant, rows.ids)
     activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
-    activity.pin_until(db, tenant, id_, until, lifetime)
+    activity.pin_until(db, tenant, id_, until, seconds)
     turns.restart_count(db, rows.namespaces.tolist(), rows.ids)
     if until == now.timestamp():
         events.add(db, tenant, id_, now, "unpinned", {})
     else:
         shown = None if math.isinf(until) else datetime.fromtimestamp(until, now.tzinfo).isoformat()
         events.add(db, tenant, id_, now, "pinned", {"until": shown})
+
+
+def _lifetime(db: Connection, tenant: int, rows: Activity) -> float:
+    """Return how many seconds a fact lives when its pin ends: what it had left, or all if it is held past its end."""
+    endless = np.isposinf(rows.anchors.pinned_until[0])
+    left = activity.kept_lifetime(db, tenant, rows.ids[0]) if endless else float(fading.lifetimes(rows.anchors)[0])
+    return left if left > 0 else lifetime.expiry(rows.decay_classes[0] or None, 0.0)

@@ -59,6 +59,11 @@ def _bounded(value: Any) -> Any:
     return min(value, MOST_TIMES) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _not_negative(value: Any) -> Any:
+    """Return a lifetime of at least zero; earlier versions pinned held facts with less."""
+    return max(value, 0.0) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 def _is_within(value: Any, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
 
@@ -93,7 +98,7 @@ class State(Strict):
     stale: bool = False
     branch: Annotated[int, Field(ge=0, le=3)] = 0
     pinned_until: Annotated[KeptInstant | Never | None, BeforeValidator(_infinite)] = None
-    kept_lifetime: Annotated[FiniteFloat, Field(ge=0)] | Never | None = None
+    kept_lifetime: Annotated[FiniteFloat, Field(ge=0), BeforeValidator(_not_negative)] | Never | None = None
     encoded_at: KeptInstant | None = None
     occurred: Big | None = None
     outrun_at: KeptInstant | Never | None = None
