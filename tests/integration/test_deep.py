@@ -203,6 +203,17 @@ def test_a_fact_from_deep_memory_is_worth_what_it_was_with_its_links(memory: Mem
     assert memory.value("select worth from activity where fact = %s", one) == pytest.approx(before, abs=1e-3)
 
 
+def test_metadata_comes_out_of_deep_memory_and_archives_as_they_were(memory: Memory, twin: Memory) -> None:
+    given = {"zeta": 1e300, "a": -0.0, "much": {"z": [1.0, None], "b": 10**30}}
+    id_ = memory.add(TEXT, decay_class="session", metadata=given)
+    memory.decay(2)
+    assert memory.demote(at=4) == 1
+    twin.import_records(memory.archive(4), at=4)
+    memory.restore(id_, at=5)
+    for each in (memory, twin):
+        assert each.value("select metadata::text from facts") == json.dumps(given)
+
+
 def test_what_is_deep_is_counted_and_known_by_its_id(memory: Memory, sunk: UUID) -> None:
     stats = memory.stats(4)
     assert (stats.facts, stats.forgotten, stats.forgotten_by_reason, stats.deep) == (0, 1, {"faded": 1}, 1)

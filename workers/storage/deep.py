@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 from pgvector import Bit
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json, Jsonb
 
 from workers.core import tiers
 from workers.core.arrays import Bytes
@@ -143,8 +143,8 @@ ERASE = """
 # Prefix for statements on facts and activity, which then read the unpacked rows instead of the tables.
 UNPACKED = """
     with facts as (
-        select one.* from jsonb_array_elements(%(facts)s::jsonb) as unpacked (row),
-            lateral jsonb_populate_record(null::facts, row) as one
+        select one.* from json_array_elements(%(facts)s::json) as unpacked (row),
+            lateral json_populate_record(null::facts, row) as one
     ),
     activity as (
         select one.* from jsonb_array_elements(%(activity)s::jsonb) as unpacked (row),
@@ -417,7 +417,7 @@ def rows(db: Connection, namespace: str | None, batch: int) -> Iterator[Deep]:
 def parameters(those: Sequence[Deep]) -> dict[str, Any]:
     """Return the parameters of `UNPACKED`."""
     unpacked = [one.rows() for one in those]
-    return {"facts": Jsonb([fact for fact, _, _ in unpacked]), "activity": Jsonb([state for _, state, _ in unpacked])}
+    return {"facts": Json([fact for fact, _, _ in unpacked]), "activity": Jsonb([state for _, state, _ in unpacked])}
 
 
 def _numbers(given: dict[str, Any]) -> dict[str, list[int]]:

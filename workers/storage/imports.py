@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Json, Jsonb
 
 from workers.storage.connection import Connection
 
+# As `json`, which leaves the caller's object in `metadata` as it is: `jsonb` sorts its keys and rewrites its numbers.
 ADD_FACTS = """
     insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
         metadata, session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
@@ -17,7 +18,7 @@ ADD_FACTS = """
         metadata, session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
         valid_until,
         superseded_at, superseded_by, supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at
-    from jsonb_populate_recordset(null::facts, %(rows)s)
+    from json_populate_recordset(null::facts, %(rows)s)
     order by hash
     on conflict do nothing
     returning id
@@ -142,7 +143,7 @@ TAKE_OWN = """
 
 def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[UUID]:
     """Write rows of `facts`; return the ids of those without a conflict."""
-    return {id_ for (id_,) in db.execute(ADD_FACTS, {"namespace": namespace, "rows": Jsonb(list(rows))})}
+    return {id_ for (id_,) in db.execute(ADD_FACTS, {"namespace": namespace, "rows": Json(list(rows))})}
 
 
 def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
