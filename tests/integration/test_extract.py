@@ -189,6 +189,26 @@ def test_forgetting_a_turn_forgets_what_was_drawn_from_it_alone(drawing: Memory)
     assert drawing.value("select count(*) from facts") == 1
 
 
+@pytest.mark.parametrize("moment", ["_drawn", "store_many"])
+@pytest.mark.parametrize("purge", [True, False])
+def test_nothing_is_left_of_what_is_drawn_from_a_turn_while_it_is_forgotten(
+    drawing: Memory, monkeypatch: pytest.MonkeyPatch, moment: str, purge: bool
+) -> None:
+    (turn, other) = remember(drawing, "By the way. " + HOMES["Porto"], HOMES["Leipzig"])
+    acting = getattr(extract, moment)
+
+    def meanwhile(*given: Any, **options: Any) -> Any:
+        found = acting(*given, **options)
+        drawing.forget(turn, at=1, purge=purge)
+        return found
+
+    monkeypatch.setattr(extract, moment, meanwhile)
+    assert draw(drawing, [turn, other]) == 1
+    live = drawing.rows("select value from facts where entity is not null and forgotten_at is null")
+    assert live == [("Leipzig",)]
+    assert drawing.value("select count(*) from facts where text like '%%Porto%%'") == int(not purge)
+
+
 @pytest.mark.parametrize("first", ["turn", "drawn"])
 def test_forgetting_a_turn_forgets_what_was_drawn_from_it_though_either_is_deep(drawing: Memory, first: str) -> None:
     (turn,) = remember(drawing, HOMES["Leipzig"])

@@ -20,9 +20,11 @@ from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
+from workers.memory.forget import forget
 from workers.memory.store import store_many
-from workers.storage import activity, links, namespaces, turns
+from workers.storage import activity, links, namespaces, tombstones, turns
 from workers.storage.connection import Connection, transaction
+from workers.storage.facts import REQUESTED
 from workers.storage.turns import Turn, Value
 
 if TYPE_CHECKING:
@@ -134,7 +136,9 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     if kept is None:
         found = _drawn(context, wanted, shown)
         with transaction(context.database_url) as db:
-            kept = idempotency.keep_answer(context.redis, str(own), _planned(db, tenant, found))
+            left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
+            planned = _planned(db, tenant, [one for one in found if one[0].id in left])
+        kept = idempotency.keep_answer(context.redis, str(own), planned)
     return _store(context, namespace, kept, now, own)
 
 
@@ -192,20 +196,46 @@ def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> di
 
 
 def _store(context: Context, namespace: str, planned: dict[str, Any], now: datetime, own: UUID) -> int:
-    """Store the facts and link each to its turns; return how many are new."""
+    """Store the facts and link each to its turns; return how many are new, without those whose turns were forgotten."""
     facts = [NewFact.model_validate(one) for one in planned["facts"]]
     done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
     stored: dict[UUID | None, UUID | None] = {}
-    new = 0
+    new = set[UUID]()
     for fact, one in zip(facts, done, strict=True):
         stored[fact.id] = one.id if isinstance(one, Stored) and one.action in ALREADY else None
         if isinstance(one, InvalidInputError):
             log.warning("a fact drawn from a turn is not stored: %s", one)
-        else:
-            new += one.action in ("added", "updated")
+        elif one.action in ("added", "updated"):
+            new.add(one.id)
     pairs = [(stored.get(UUID(fact), UUID(fact)), UUID(turn)) for fact, turn in planned["links"]]
     _link(context, namespace, [(fact, turn) for fact, turn in pairs if fact is not None], now)
-    return new
+    lost = _lost(context, namespace, {one: own for one, own in _sources(planned).items() if one in new}, now)
+    if lost:
+        forget(context, namespace, sorted(lost), now, purge=True)
+    return len(new - lost)
+
+
+def _sources(planned: dict[str, Any]) -> dict[UUID, set[UUID]]:
+    """Return the turns that state each fact to be stored."""
+    found: dict[UUID, set[UUID]] = {UUID(one["id"]): set() for one in planned["facts"]}
+    for fact, turn in planned["links"]:
+        if UUID(fact) in found:
+            found[UUID(fact)].add(UUID(turn))
+    return found
+
+
+def _lost(context: Context, namespace: str, sources: Mapping[UUID, set[UUID]], now: datetime) -> set[UUID]:
+    """Return the facts whose turns have all been forgotten meanwhile, before there were links to them."""
+    with transaction(context.database_url) as db:
+        tenant = namespaces.id_of(db, namespace)
+        kept = _wanted_among(db, tenant, sorted(set().union(*sources.values())), now)
+    return {fact for fact, own in sources.items() if own.isdisjoint(kept)}
+
+
+def _wanted_among(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Return the turns that were not forgotten on request."""
+    there = tombstones.standings(db, tenant, ids, now)
+    return {id_ for id_, one in there.items() if one.reason not in REQUESTED}
 
 
 def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], now: datetime) -> None:
