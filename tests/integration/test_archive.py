@@ -157,3 +157,17 @@ def test_a_lifetime_below_zero_of_an_earlier_version_is_none(memory: Memory) -> 
     found = archived(line | {"state": line["state"] | {"kept_lifetime": -417_600}}, 65_536)
     assert isinstance(found, ArchivedFact)
     assert found.past.state.kept_lifetime == 0
+
+
+def test_the_last_deletion_request_for_a_statement_is_carried_though_its_fact_was_purged(
+    memory: Memory, twin: Memory
+) -> None:
+    facts = [{"text": "The code.", "entity": "Door", "key": "code", "value": str(number)} for number in range(2)]
+    one, other = (memory.add(**given) for given in facts)
+    memory.forget(one, at=1)
+    memory.forget(other, at=2, purge=True)
+    lines = memory.archive(3)
+    twin.import_records(lines, at=3)
+    wishes = [line for line in lines if "wish" in line]
+    assert [line for line in twin.archive(3) if "wish" in line] == wishes
+    assert len(wishes) == 3

@@ -176,7 +176,8 @@ HASHES = """
     where forgotten_reason = any(%(requested)s)
 """
 
-# Of two facts with one hash the one forgotten last is recorded; in key order, to avoid deadlocks.
+# Of two facts with one hash the one forgotten last is recorded, also if an import meets an earlier one after it; in key
+# order, to avoid deadlocks.
 ADD_FORGOTTEN = """
     insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
     select distinct on (1, 2) facts.namespace, sha256(uuid_send(salt) || said), facts.id, forgotten_at, forgotten_reason
@@ -187,6 +188,7 @@ ADD_FORGOTTEN = """
     order by 1, 2, forgotten_at desc
     on conflict (namespace, digest) do update
     set fact = excluded.fact, forgotten_at = excluded.forgotten_at, reason = excluded.reason
+    where excluded.forgotten_at >= forgotten_hashes.forgotten_at
 """
 
 # The digests are computed only if the namespace has any record.
