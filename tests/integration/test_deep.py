@@ -15,7 +15,7 @@ from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
-from workers.storage import deep, facts, packing
+from workers.storage import activity, deep, facts, packing, tombstones
 from workers.storage.connection import connect
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
@@ -191,6 +191,29 @@ def test_links_between_two_deep_facts_come_back_with_the_second(memory: Memory) 
     assert memory.value("select count(*) from links") == 0
     memory.restore(two, at=41)
     assert memory.value("select count(*) from links") == 1
+
+
+@pytest.mark.parametrize("act", ["demoted", "purged"])
+def test_a_fact_is_restored_at_the_moment_at_which_a_linked_one_goes(memory: Memory, act: str) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.", decay_class="session")
+    memory.link(one, two)
+    memory.decay(2)
+    namespace = memory.value("select id from namespaces")
+    with connect(memory.context.database_url) as db:
+        assert deep.demote(db, [namespace], [one]) == 1
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, namespace, [two])
+        if act == "demoted":
+            assert deep.demote(db, [namespace], [two]) == 1
+        else:
+            assert tombstones.erase(db, [namespace], [two]) == 1
+        acting = pool.submit(memory.restore, one, at=4)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.commit()
+        (outcome,) = acting.result()
+    assert outcome.action == "restored"
+    memory.restore(two, at=5)
+    assert memory.value("select count(*) from links") == (act == "demoted")
 
 
 def test_a_fact_from_deep_memory_is_worth_what_it_was_with_its_links(memory: Memory) -> None:

@@ -468,11 +468,15 @@ PAIRS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "li
 
 
 def _hand_over(db: Connection, namespace: int, rows: Sequence[Row]) -> None:
-    """Move rows between a returning fact and a fact that stays deep into the latter's body."""
+    """Move rows between a returning fact and a fact that stays deep into the latter's body.
+
+    The other facts are locked, as one that is just being moved into deep memory, or erased, would violate foreign keys.
+    """
     pairs = [(table, row) for table in PAIRS for row in _beside(rows, table)]
     ids = {row[end] for table, row in pairs for end in PAIRS[table]}
     if not ids:
         return
+    activity.ask_lock(db, namespace, [UUID(one) for one in sorted(ids)])()
     others = fetch_all(db, Deep, LOCKED, {"namespace": namespace, "ids": list(ids)})
     for one in others:
         fact, state, beside = packing.unpack(one.body)
