@@ -154,6 +154,32 @@ def test_a_late_repeat_of_a_store_does_not_undo_a_later_edit(memory: Memory) -> 
         edited(memory, first.id, 0.5, importance=0.1)
 
 
+@pytest.mark.parametrize("purge", [True, False])
+def test_what_an_edited_fact_stated_first_stays_forgotten_with_it(memory: Memory, purge: bool) -> None:
+    given: dict[str, Any] = {"text": TEXT, "entity": "Mira", "key": "key"}
+    (first,) = stored(memory, given)
+    edited(memory, first.id, 1, entity="Tom")
+    edited(memory, first.id, 2, entity="Ana", key="spare key")
+    memory.forget(first.id, at=3, purge=purge)
+    feeds: list[dict[str, Any]] = [given, given | {"entity": "Tom"}, {"text": TEXT}]
+    assert [one.action for one in stored(memory, *feeds, at=4)] == ["forgotten"] * 3
+    (other,) = stored(memory, given | {"entity": "Zoe"}, at=4)
+    assert other.action == "added"
+    if not purge:
+        memory.restore(first.id, at=5)
+        assert [one.action for one in stored(memory, given, at=6)] == ["added"]
+
+
+def test_what_another_fact_states_is_not_forgotten_with_an_edited_one(memory: Memory) -> None:
+    given: dict[str, Any] = {"text": TEXT, "entity": "Mira"}
+    (first,) = stored(memory, given)
+    edited(memory, first.id, 1, entity="Tom")
+    (second,) = stored(memory, given, at=2)
+    memory.forget(first.id, at=3)
+    memory.rows("update facts set forgotten_at = now(), forgotten_reason = 'faded' where id = %s", second.id)
+    assert [one.action for one in stored(memory, given, at=4)] == ["added"]
+
+
 def test_the_answer_names_what_it_ignored(memory: Memory) -> None:
     stored(memory, {"text": TEXT, "session": "a", "turn": 1})
     given = {"session": "b", "turn": 1, "role": "user", "salience": 0.9, "source_date": "2025-01-01", "tags": ["home"]}

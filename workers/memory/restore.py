@@ -214,6 +214,7 @@ def _revive(
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
+    statements.lift_forgotten_of(db, tenant, [one.id for one in back])
     _set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in filter(_becomes_live, back)})
     signatures.revive(db, tenant, live.ids)

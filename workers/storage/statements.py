@@ -176,6 +176,18 @@ HASHES = """
     where forgotten_reason = any(%(requested)s)
 """
 
+# What edits made of the statements, latest edit first.
+EDITED = """
+    select facts.namespace, facts.id, text, jsonb_build_object('entity', entity, 'key', key, 'value', value) as about,
+        jsonb_agg(details -> 'was' order by events.id desc) as was
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as gone (namespace, id)
+    join facts on facts.namespace = gone.namespace and facts.id = gone.id
+    join events on events.namespace = facts.namespace and events.fact = facts.id
+    where forgotten_reason = any(%(requested)s) and kind = any(%(kinds)s)
+        and what = 'edited' and details -> 'was' ?| array['entity', 'key', 'value']
+    group by facts.namespace, facts.id
+"""
+
 # Of two facts with one hash the one forgotten last is recorded, also if an import meets an earlier one after it; in key
 # order, to avoid deadlocks.
 ADD_FORGOTTEN = """
@@ -214,15 +226,31 @@ LIFT_FORGOTTEN = """
         and digest = sha256(uuid_send(salt) || said.hash)
 """
 
+LIFT_FORGOTTEN_OF = "delete from forgotten_hashes where namespace = %(namespace)s and fact = any(%(facts)s)"
+
 
 def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Record the statements of tombstones that were forgotten on request."""
+    """Record the statements of tombstones that were forgotten on request, also as they were before edits."""
     for tenant in set(namespaces):
         identify(db, tenant, [id_ for own, id_ in zip(namespaces, ids, strict=True) if own == tenant])
     given = {"namespaces": list(namespaces), "ids": list(ids), "requested": list(REQUESTED)}
-    said = [(own, id_, one) for own, id_, hash_ in db.execute(HASHES, given).fetchall() for one in _noted(hash_)]
+    made = [*db.execute(HASHES, given).fetchall(), *_before_edits(db, given)]
+    said = [(own, id_, one) for own, id_, hash_ in made for one in _noted(hash_)]
     owners, gone, hashes = map(list, zip(*said, strict=True)) if said else ([], [], [])
     db.execute(ADD_FORGOTTEN, given | {"namespaces": owners, "ids": gone, "said": hashes})
+
+
+def _before_edits(db: Connection, given: Mapping[str, object]) -> list[tuple[int, UUID, bytes]]:
+    """Return (namespace, fact, identity) of what edited facts stated before, without what another live fact states."""
+    found = []
+    for own, id_, said, about, earlier in db.execute(EDITED, {**given, "kinds": list(TEXTUAL)}).fetchall():
+        for was in (one for one in earlier if isinstance(one, dict)):
+            about |= {name: one for name, one in was.items() if name in about and isinstance(one, str | None)}
+            found.append((own, id_, text.statement_digest(said, **about)))
+    live = {
+        (own, one) for own in {own for own, *_ in found} for one in known_exactly(db, own, [one[2] for one in found])
+    }
+    return [(own, id_, hash_) for own, id_, hash_ in found if (own, hash_) not in live]
 
 
 def forgotten_among(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, UUID]:
@@ -252,6 +280,11 @@ def lift_forgotten(db: Connection, namespace: int, hashes: Sequence[bytes]) -> N
     """Allow these statements to be stored again."""
     noted = {variant for hash_ in hashes for variant in (*_covering(hash_), *_noted(hash_))}
     db.execute(LIFT_FORGOTTEN, {"namespace": namespace, "hashes": sorted(noted)})
+
+
+def lift_forgotten_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
+    """Allow all statements that were recorded for these facts to be stored again."""
+    db.execute(LIFT_FORGOTTEN_OF, {"namespace": namespace, "facts": list(ids)})
 
 
 def _noted(hash_: bytes) -> list[bytes]:
