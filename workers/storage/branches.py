@@ -108,7 +108,7 @@ NOT_YET = {"deep": f"{NOT_DEEP} and {NOT_OUTSIDE}"}
 
 MISSING = f"""
     select id from facts as old
-    where namespace = %(original)s and {NOT_DEEP} and {NOT_OUTSIDE}
+    where namespace = %(namespace)s and {NOT_DEEP} and {NOT_OUTSIDE}
     order by id
 """
 
@@ -158,7 +158,7 @@ def following(db: Connection, namespace: int, after: UUID, limit: int) -> list[U
 
 def missing(db: Connection, original: int, branch: Branch) -> list[UUID]:
     """Return the ids of the facts that the branch lacks, such as those that left deep memory after their turn."""
-    rows = db.execute(MISSING, {"original": original, "branch": branch.id})
+    rows = db.execute(MISSING, {"namespace": original, "branch": branch.id})
     return [id_ for (id_,) in rows]
 
 
