@@ -171,3 +171,13 @@ def test_the_last_deletion_request_for_a_statement_is_carried_though_its_fact_wa
     wishes = [line for line in lines if "wish" in line]
     assert [line for line in twin.archive(3) if "wish" in line] == wishes
     assert len(wishes) == 3
+
+
+def test_a_deletion_request_that_was_revoked_is_not_imported(memory: Memory, twin: Memory) -> None:
+    memory.forget(memory.add("The code.", entity="Door"), at=1)
+    memory.add("The code.", again=True, at=2)
+    lines = memory.archive(3)
+    twin.import_records(lines, at=3)
+    wishes = [line for line in lines if "wish" in line]
+    assert [line for line in twin.archive(3) if "wish" in line] == wishes
+    assert len(wishes) == 1

@@ -274,7 +274,8 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
     """Restore deletion requests: by digest, or where that has another salt, by the tombstone."""
     usable = [one for one in given if imports.take_salt(db, tenant, one.salt)]
     imports.add(db, imports.ADD_DELETION_REQUESTS, tenant, [one.model_dump(mode="json") for one in usable])
-    statements.add_forgotten(db, [tenant] * len(given), [one.fact for one in given])
+    others = [one.fact for one in given if one not in usable]
+    statements.add_forgotten(db, [tenant] * len(others), others)
     kept = imports.deletion_requests_of(db, tenant, [one.fact for one in given])
     foreign = "wish: fact {} is purged, and its digest has another salt than this namespace; import into an empty one."
     return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
