@@ -161,6 +161,17 @@ def test_a_statement_that_leaves_all_open_keeps_out_those_that_say_more(memory: 
     assert actions(memory, DOOR | {"value": "1111"}, at=2) == ["forgotten"]
 
 
+def test_what_was_forgotten_on_request_replaces_no_fact_that_says_more(memory: Memory) -> None:
+    (forgotten,) = memory.store(DOOR | {"entity": None, "key": None})
+    memory.forget(forgotten.id, at=1)  # type: ignore[union-attr]
+    known = memory.add(**DOOR, again=True, at=2)
+    replacing = {"text": DOOR["text"], "supersedes": str(known)}
+    memory.forget(memory.add(DOOR["text"], key="other", again=True, at=3), at=4)
+    assert actions(memory, replacing, at=5) == ["forgotten"]
+    assert memory.value(LIVE) == 1
+    assert actions(memory, replacing | {"again": True}, at=6) == ["updated"]
+
+
 def test_a_fact_of_an_earlier_version_can_be_restored_besides_another_statement(memory: Memory) -> None:
     old = memory.add(**DOOR, value="1111")
     memory.rows(EARLIER)

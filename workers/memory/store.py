@@ -151,12 +151,13 @@ def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Kno
         if ended():
             forget_ended(context, db, owner.id, hashes, now)
             read = statements.ask(db, owner.id, hashes)
-        stated = statements.matches_identified(db, owner.id, hashes, read())
+        found = statements.matches_identified(db, owner.id, hashes, read())
+        # A fact that is about to be superseded may be stated again, which needs a vector, and no deletion request.
+        superseded = {fact.supersedes for fact in batch.given}
+        stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
         kept = {*stated, *batch.forced}
         deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
-    # A fact that is about to be superseded may be stated again, which needs a vector.
-    superseded = {fact.supersedes for fact in batch.given}
-    return Known(owner, {hash_: id_ for hash_, id_ in stated.items() if id_ not in superseded}, deleted)
+    return Known(owner, stated, deleted)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
