@@ -1,13 +1,33 @@
-"""Namespaces that PostgreSQL's statistics lack are noticed and analyzed."""
+"""Namespaces that PostgreSQL's statistics lack are noticed and analyzed, and read by key until then."""
+
+from typing import Any
+from uuid import UUID
 
 import pytest
 from databases import role_without_tables
+from ebb.contract.recall import Filters
 from memory import Memory, day
-from test_plans import indexes
+from test_plans import indexes, nodes, query_near
 
 from workers.admin.search_indexes import refresh_statistics, statistics_lack
-from workers.storage import candidates
+from workers.storage import (
+    activity,
+    candidates,
+    documents,
+    duplicate_pairs,
+    edits,
+    facts,
+    faults,
+    links,
+    signatures,
+    statements,
+    supersession,
+    tombstones,
+    vectors,
+    visible,
+)
 from workers.storage.candidates import Scope
+from workers.storage.connection import connect
 from workers.storage.server import MANY
 
 TABLES = ("facts", "activity", "vectors", "signatures")
@@ -92,3 +112,106 @@ def test_neighbours_are_looked_up_fact_by_fact_before_the_first_analyze(unknown:
     found = [id_ for (id_,) in unknown.rows("select id from facts where text ~ '^Crate 1.5 '")]
     given = {"namespace": 1, "neighbours_of": found, "reach": 2, "deep": False}
     assert set(indexes(unknown, candidates.NEIGHBOURS, given)) == {"facts_pkey", "facts_neighbours"}
+
+
+def rows_read(memory: Memory, statement: str, values: dict[str, Any]) -> float:
+    """Return how many rows and index entries a statement reads in all its tables; what it writes is rolled back."""
+    with connect(memory.context.database_url) as db:
+        (plan,) = db.execute("explain (analyze, format json) " + statement, values).fetchone()[0]  # type: ignore[index]
+        db.rollback()
+    scans = [node for node in nodes(plan["Plan"]) if "Relation Name" in node and "Scan" in node["Node Type"]]
+    return sum(node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) for node in scans)
+
+
+def some(memory: Memory, count: int) -> dict[str, Any]:
+    """Return values for statements about `count` facts of the namespace `large`."""
+    found = memory.rows(
+        """
+        select id, hash from facts
+        where namespace = (select id from namespaces where name = 'large') order by id limit %s
+        """,
+        count,
+    )
+    ids, hashes = [id_ for id_, _ in found], [hash_ for _, hash_ in found]
+    own = memory.value("select id from namespaces where name = 'large'")
+    return {
+        "namespace": own, "ids": ids, "neighbours_of": ids[:5], "reach": 2, "ones": ids, "others": ids[::-1],
+        "kind": "semantic", "fact": ids[0], "now": day(1), "at": [day(1)] * len(ids), "instants": [day(1)],
+        "late": visible.LATE, "reasons": ["faded"], "query": query_near(0), "limit": 100, "offset": 0, "ever": False,
+        "stems": hashes, "last": statements.LAST, "most": 10, "examined": 100, "prefix": "", "key": None,
+        "whole": True, "length": 80, "what": "restored", "by": None, "dims": [], "queries": [], "silent_since": None,
+        "after": 0,
+    }  # fmt: skip
+
+
+FEW = 300
+"""Facts of a namespace that nothing sends an analyze for."""
+
+KINDS = ("semantic", "semantic", "semantic", "item")
+
+
+@pytest.fixture
+def newcomer(twin: Memory) -> Memory:
+    """Return a database whose statistics know some namespaces, but not that of the most facts."""
+    for table in (*TABLES, "links", "likenesses", "events"):
+        twin.rows(f"alter table {table} set (autovacuum_enabled = off)")
+    for number in range(5):
+        twin.store(*(f"Crate {i} holds pears." for i in range(20)), namespace=f"small {number}")
+    for table in TABLES:
+        twin.rows(f"analyze {table}")
+    twin.store(
+        *(
+            {"text": f"Crate {i} is full.", "kind": KINDS[i % 4], "entity": f"{i % 9}", "key": f"{i}", "role": "user"}
+            for i in range(FEW)
+        ),
+        namespace="large",
+    )
+    return twin
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        candidates.DESCRIBE, candidates.READ_AMONG, documents.ITEM_PATHS, documents.ITEMS_BELOW,
+        duplicate_pairs.ABOUT_THE_SAME, duplicate_pairs.MEMBERS, duplicate_pairs.OPEN, edits.CLASSED, edits.READ,
+        faults.PARTS, signatures.NEAREST_AMONG, tombstones.STANDINGS, visible.PAGE, visible.REACHED,
+    ],
+)  # fmt: skip
+def test_all_facts_of_a_namespace_that_statistics_lack_are_read_once(newcomer: Memory, statement: str) -> None:
+    values = some(newcomer, FEW) | Scope(day(1), filters=Filters(role="user")).parameters() | visible.FIRST
+    assert rows_read(newcomer, statement, values | {"deep": False, "queries": None, "dims": None}) <= 5 * FEW
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        activity.ENDED_AMONG, activity.UPDATE_WORTH, duplicate_pairs.MARK_COMPARED, links.STRONGEST,
+        statements.KNOWN_BY_HASH,
+    ],
+)  # fmt: skip
+def test_single_facts_of_a_namespace_that_statistics_lack_are_looked_up_by_key(
+    newcomer: Memory, statement: str
+) -> None:
+    assert rows_read(newcomer, statement, some(newcomer, 3)) <= 30
+
+
+@pytest.mark.parametrize(
+    ("statement", "column"), [(tombstones.REVIVE, "forgotten_at"), (supersession.REOPEN, "superseded_at")]
+)
+def test_restoring_a_fact_of_a_namespace_that_statistics_lack_reads_that_fact(
+    newcomer: Memory, statement: str, column: str
+) -> None:
+    values = some(newcomer, 1)
+    newcomer.rows(f"update facts set {column} = %s where id = %s", day(1), values["fact"])
+    assert rows_read(newcomer, statement, values) <= 10
+
+
+@pytest.mark.parametrize("statement", [duplicate_pairs.MEMBERS, edits.READ, facts.TEXTS])
+def test_single_facts_are_looked_up_by_key_before_the_first_analyze(unknown: Memory, statement: str) -> None:
+    assert rows_read(unknown, statement, some(unknown, 5)) <= 10
+
+
+def test_facts_without_vector_are_found_without_reading_others_before_the_first_analyze(unknown: Memory) -> None:
+    unknown.rows("update activity set fidelity = 0 where fact = any(%s)", some(unknown, 3)["ids"])
+    given = {"after": 0, "fact": UUID(int=0), "limit": 128}
+    assert rows_read(unknown, vectors.PENDING, given) <= 10

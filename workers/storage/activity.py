@@ -119,17 +119,20 @@ WRITE_USED = """
 
 SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
 
-# That a fact is outdated, or makes another one outdated, does not make it worth more.
+# That a fact is outdated, or makes another one outdated, does not make it worth more. As to `+ 0`, see `server.OUTDATED`.
 UPDATE_WORTH = """
     update activity set worth = weighed.worth
     from (
-        select id, fact_worth(content_salience, importance, (
-            select count(*) from links
-            where links.namespace = %(namespace)s and (source = facts.id or target = facts.id) and type <> 'UPDATES'
+        select namespace + 0 as namespace, id, fact_worth(content_salience, importance, (
+            select count(*) from links where links.namespace = facts.namespace and source = facts.id
+                and type <> 'UPDATES'
+        ) + (
+            select count(*) from links where links.namespace = facts.namespace and target = facts.id
+                and type <> 'UPDATES'
         )) as worth
         from facts where namespace = %(namespace)s and id = any(%(ids)b)
     ) as weighed
-    where activity.namespace = %(namespace)s and activity.fact = weighed.id and activity.worth <> weighed.worth
+    where activity.namespace = weighed.namespace and activity.fact = weighed.id and activity.worth <> weighed.worth
 """
 
 CONFIRM = """
@@ -146,12 +149,13 @@ RETIRE = """
     where activity.namespace = gone.namespace and activity.fact = gone.id
 """
 
+# As `statements.KNOWN_BY_HASH`.
 ENDED_AMONG = """
     select fact
     from unnest(%(stems)b::bytea[]) as said (stem)
     cross join lateral (
         select namespace, id from facts
-        where namespace = %(namespace)s and hash >= stem and hash <= stem || %(last)b
+        where namespace = (select %(namespace)s::int) and hash >= stem and hash <= stem || %(last)b
             and forgotten_at is null and superseded_at is null
         order by hash
         limit %(most)s

@@ -90,7 +90,8 @@ FILTERED_OUT = f"""case
 
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
-# one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run.
+# one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run. As to
+# `+ 0`, see `server.OUTDATED`.
 READ_AMONG = rf"""
     select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
@@ -122,8 +123,8 @@ READ_AMONG = rf"""
             )
         ]::float8[]) as numbers
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    left join vectors on vectors.namespace = facts.namespace + 0 and vectors.fact = facts.id
     where facts.namespace = %(namespace)s and facts.id = any(array(
         select unnest(%(ids)b::uuid[]) union ({NEIGHBOURS})
     ))
@@ -140,7 +141,7 @@ DESCRIBE = f"""
             < coalesce(date_part('epoch', %(silent_since)s::timestamptz), '-infinity'),
         case when not retired then {activity.PACKED} end
     from facts
-    join anchors on anchors.namespace = facts.namespace and anchors.fact = facts.id
+    join anchors on anchors.namespace = facts.namespace + 0 and anchors.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
 """
 

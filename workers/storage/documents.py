@@ -104,12 +104,13 @@ def drop(db: Connection, namespace: int, chunks: Sequence[UUID], paths: Sequence
 
 BATCH = 200
 
-# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed.
+# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed. As to `+ 0`, see
+# `server.OUTDATED`.
 ITEMS_BELOW = """
     select id, entity as path, key, created_at,
         case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
         and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
         and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
@@ -123,7 +124,7 @@ ITEMS_BELOW = """
 ITEM_PATHS = """
     select distinct entity
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null

@@ -19,24 +19,25 @@ UNCOMPARED = """
 # Locked in order, to avoid deadlocks.
 MARK_COMPARED = """
     with mine as (
-        select fact from activity
+        select namespace, fact from activity
         where namespace = %(namespace)s and fact = any(%(ids)s) and not compared
         order by fact
         for no key update
     )
     update activity set compared = true
     from mine
-    where activity.namespace = %(namespace)s and activity.fact = mine.fact
+    where activity.namespace = mine.namespace and activity.fact = mine.fact
 """
 
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
 
-# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction.
+# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction. As to
+# `offset 0`, see `server.OUTDATED`.
 ABOUT_THE_SAME = """
     select one.id, two.id
     from unnest(%(ones)s::uuid[], %(others)s::uuid[]) as pair (one, two)
-    join facts as one on one.namespace = %(namespace)s and one.id = pair.one
-    join facts as two on two.namespace = %(namespace)s and two.id = pair.two
+    cross join lateral (select * from facts where namespace = %(namespace)s and id = pair.one offset 0) as one
+    cross join lateral (select * from facts where namespace = %(namespace)s and id = pair.two offset 0) as two
     where one.kind = %(kind)s and two.kind = %(kind)s
         and one.forgotten_at is null and one.superseded_at is null
         and two.forgotten_at is null and two.superseded_at is null
@@ -57,11 +58,12 @@ ADD = """
     on conflict do nothing
 """
 
+# As to `offset 0`, see `server.OUTDATED`.
 OPEN = """
     select fact, other, similarity
     from likenesses
-    join remembered as one on one.namespace = likenesses.namespace and one.id = fact
-    join remembered as two on two.namespace = likenesses.namespace and two.id = other
+    cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
+    cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
     where likenesses.namespace = %(namespace)s and apart_at is null
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
@@ -74,14 +76,14 @@ MARK_DIFFERENT = """
     where namespace = %(namespace)s and (fact = any(%(ids)s) or other = any(%(ids)s)) and apart_at is null
 """
 
-# Without ended facts, like every read.
+# Without ended facts, like every read. As to `+ 0` and `coalesce`, see `server.OUTDATED`.
 MEMBERS = """
     select id, left(text, %(length)s) as text, created_at, coalesce(decay_class, '') as decay_class, confirmations,
         tags, importance, coalesce(pinned_until > %(now)s, false) as pinned
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
-        and forgotten_at is null and superseded_at is null
+        and coalesce(forgotten_at, superseded_at) is null
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 

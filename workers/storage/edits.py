@@ -15,12 +15,13 @@ from workers.core.fading import Faded
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, fetch_all
 
+# As to `+ 0` and `coalesce`, see `server.OUTDATED`.
 READ = """
     select id, kind, text, hash, category, entity, key, value, summary, source, metadata, tags, importance, session,
         turn, role, source_date, created_at, valid_from, valid_until, confidence, decay_class, decay_class_source
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and id = any(%(ids)b) and coalesce(forgotten_at, superseded_at) is null
 """
 
 # As json, not jsonb, so that metadata are stored unchanged.
@@ -143,13 +144,13 @@ WORDINGS = """
     select facts.namespace, facts.id, entity, key, value, text
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
     join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
-    where forgotten_at is null and superseded_at is null and kind <> 'chunk'
+    where coalesce(forgotten_at, superseded_at) is null and kind <> 'chunk'
 """
 
 CLASSED = """
     select id, kind, decay_class_source as source, entity, key, value, text
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
 """
 

@@ -165,9 +165,10 @@ BEGINNINGS = """
 """
 
 
+# As to `coalesce`, see `server.OUTDATED`.
 TEXTS = """
     select id, text from facts
-    where namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null and superseded_at is null
+    where namespace = %(namespace)s and id = any(%(ids)b) and coalesce(forgotten_at, superseded_at) is null
 """
 
 

@@ -14,14 +14,15 @@ FOLLOWING = """
     limit %(limit)s
 """
 
+# As to `+ 0`, see `server.OUTDATED`.
 PARTS = """
     select facts.namespace, facts.id, forgotten_at is not null or superseded_at is not null as ended,
         activity.fidelity, coalesce(due_at < 'infinity', false) as due, retired, signatures.live, full_dims,
         vector_dims(embedding) as dims, date_part('epoch', due_at) as due_at, date_part('epoch', ends_at) as ends_at
     from facts
-    left join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    left join vectors on vectors.namespace = facts.namespace and vectors.fact = facts.id
-    left join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
+    left join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    left join vectors on vectors.namespace = facts.namespace + 0 and vectors.fact = facts.id
+    left join signatures on signatures.namespace = facts.namespace + 0 and signatures.fact = facts.id
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
 """
 

@@ -108,7 +108,7 @@ STRONGEST = """
     ) as own
     where exists (
         select from facts
-        where facts.namespace = %(namespace)s and forgotten_at is null
+        where facts.namespace = own.namespace and forgotten_at is null
             and id = case when own.source = %(fact)s then own.target else own.source end
     )
     order by strength desc, created_at, own.id

@@ -314,6 +314,9 @@ MANY = 1000
 # If the listed values are all there were at the last `analyze`, one row is expected of any other namespace, and joins
 # read all its rows for each row. After changes of a tenth of a table PostgreSQL analyzes it by itself. Citus keeps
 # statistics on its nodes, so that this finds no table there; in one statement with `facts` it would fail.
+# Until then statements look up rows by their whole key: `+ 0` or `offset 0` hides the namespace of a joined table from
+# the planner, and `(select …)` has it expect as many rows as other namespaces have. Before the first `analyze` it
+# expects hardly any entries in partial indexes, and reads a whole one; `coalesce` matches the condition of none.
 OUTDATED = """
     select tablename from pg_stats
     where schemaname = current_schema() and attname = 'namespace' and exists (

@@ -42,11 +42,12 @@ NEAREST_EVER = """
     ) as near
 """
 
+# As to `select`, see `server.OUTDATED`.
 NEAREST_AMONG = f"""
     select array_send(array_agg(fact)), array_send(array_agg(distance))
     from (
         select signatures.fact, signature <~> %(query)s as distance from signatures
-        join facts on facts.namespace = signatures.namespace and facts.id = signatures.fact
+        join facts on facts.namespace = (select %(namespace)s::int) and facts.id = signatures.fact
         where signatures.namespace = %(namespace)s
             and (%(ever)s or live)
             and {FILTERED}

@@ -49,14 +49,14 @@ MOST_OF_ONE_TEXT = 1_000
 """Maximum number of statements with one text that are compared with a new one."""
 
 # An identity begins with the digest of its text, so statements with one text are adjacent in the index. The text is
-# read for facts of an earlier version, whose identity is only that digest.
+# read for facts of an earlier version, whose identity is only that digest. As to `select`, see `server.OUTDATED`.
 KNOWN_BY_HASH = """
     select known.id, known.hash, known.created_at, known.kind,
         case when length(known.hash) = 32 then text end as text, entity, key, value
     from unnest(%(stems)b::bytea[]) as said (stem)
     cross join lateral (
         select id, hash, created_at, kind, text, entity, key, value from facts
-        where namespace = %(namespace)s and hash >= stem and hash <= stem || %(last)b
+        where namespace = (select %(namespace)s::int) and hash >= stem and hash <= stem || %(last)b
             and forgotten_at is null and superseded_at is null
         order by hash
         limit %(most)s

@@ -50,17 +50,18 @@ LINK_NEW = """
     where facts.namespace = %(namespace)s and facts.id = pair.new and supersedes_id is null
 """
 
-# Events keep the old values. The newer fact keeps `supersedes_id`, which a redelivered store looks for.
+# Events keep the old values. The newer fact keeps `supersedes_id`, which a redelivered store looks for. As to `+ 0`,
+# see `server.OUTDATED`.
 REOPEN = f"""
     with old as (
-        select id, superseded_at, superseded_by from facts
+        select namespace + 0 as namespace, id, superseded_at, superseded_by from facts
         where namespace = %(namespace)s and id = any(%(ids)s) and superseded_at is not null and forgotten_at is null
     ),
     back as (
         update facts set superseded_at = null, superseded_by = null, valid_until = ({GIVEN_END})
         from old
-        where facts.namespace = %(namespace)s and facts.id = old.id
-        returning facts.id, old.superseded_at, old.superseded_by
+        where facts.namespace = old.namespace and facts.id = old.id
+        returning facts.namespace, facts.id, old.superseded_at, old.superseded_by
     ),
     noted as (
         select id as fact, superseded_at as at, 'superseded' as what,
@@ -73,7 +74,7 @@ REOPEN = f"""
         union all
         select newer.id, %(now)s, 'supersession undone', jsonb_build_object('id', back.id)
         from back
-        join facts as newer on newer.namespace = %(namespace)s and newer.id = back.superseded_by
+        join facts as newer on newer.namespace = back.namespace and newer.id = back.superseded_by
     )
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, fact, at, what, details from noted
@@ -169,8 +170,7 @@ UPDATES_OF = """
         and other.forgotten_at is null and other.superseded_at is null
 """
 
-# `offset 0` makes the planner look up facts pair by pair: without statistics of a new namespace it would read all of
-# its facts for each pair.
+# As to `offset 0`, see `server.OUTDATED`.
 OPEN_PAIRS = """
     from contradictions
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one

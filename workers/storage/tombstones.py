@@ -14,26 +14,27 @@ from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.deep import CLAIMED
 from workers.storage.facts import REQUESTED
 
+# As to `+ 0`, see `server.OUTDATED`.
 STANDINGS = """
     select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by, supersedes_id,
         coalesce(
             has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s), false
         ) as over
     from facts
-    left join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    left join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
 """
 
-# The event keeps the values of the tombstone.
+# The event keeps the values of the tombstone. As to `+ 0`, see `server.OUTDATED`.
 REVIVE = """
     with old as (
-        select id, forgotten_reason, forgotten_by from facts
+        select namespace + 0 as namespace, id, forgotten_reason, forgotten_by from facts
         where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is not null
     ),
     back as (
         update facts set forgotten_at = null, forgotten_reason = null, forgotten_by = null, tombstone_at = null
         from old
-        where facts.namespace = %(namespace)s and facts.id = old.id
+        where facts.namespace = old.namespace and facts.id = old.id
         returning facts.id, old.forgotten_reason as reason, old.forgotten_by as run
     )
     insert into events (namespace, fact, at, what, details)

@@ -94,11 +94,12 @@ def drop(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID]) 
     db.execute(DROP, {"namespaces": columns.ints(namespaces), "ids": columns.uuids(ids)})
 
 
+# As to `coalesce`, see `server.OUTDATED`.
 PENDING = """
     select activity.namespace, activity.fact, text
     from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and forgotten_at is null and superseded_at is null
+    where fidelity = 0 and coalesce(forgotten_at, superseded_at) is null
         and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
     order by activity.namespace, activity.fact
     limit %(limit)s
@@ -107,7 +108,7 @@ PENDING = """
 COUNT_PENDING = """
     select count(*) from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and forgotten_at is null and superseded_at is null
+    where fidelity = 0 and coalesce(forgotten_at, superseded_at) is null
 """
 
 PENDING_AMONG = """

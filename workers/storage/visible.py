@@ -50,14 +50,14 @@ LATE = "10 minutes"
 """A use still counts if a pass forgot its fact at most this long afterwards."""
 
 # A use counts if the fact was live when it was used: no pass has forgotten it yet, or one did a little later because it
-# had ended, and no equal fact was stored since.
+# had ended, and no equal fact was stored since. As to `+ 0`, see `server.OUTDATED`.
 REACHED = """
     with instants as materialized (
         select at, outlook_of(%(namespace)s, at) as outlook from unnest(%(instants)b::timestamptz[]) as given (at)
     )
     select id, forgotten_at, coalesce(asked, '') as asked
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     cross join lateral (select (%(at)b::timestamptz[])[array_position(%(ids)b::uuid[], id)] as at) as used
     where facts.namespace = %(namespace)s and id = any(%(ids)b) and superseded_at is null
         and not has_ended(
@@ -145,11 +145,12 @@ def ask_reached(
     return lambda: {id_: (forgotten_at, asked) for id_, forgotten_at, asked in rows}
 
 
-# Ids are no order of time: those of repeatable writes are hashes. Facts stored together differ by their turns.
+# Ids are no order of time: those of repeatable writes are hashes. Facts stored together differ by their turns. As to
+# `+ 0`, see `server.OUTDATED`.
 PAGE = f"""
     select facts.created_at, coalesce(turn, -1) as turn, facts.id
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s
         and (%(id)s::uuid is null
             or (facts.created_at, coalesce(turn, -1), facts.id) < (%(created_at)s, %(turn)s::numeric, %(id)s))
