@@ -119,7 +119,8 @@ WRITE_USED = """
 
 SPELLS = "select spells from activity where namespace = %(namespace)s and fact = %(id)s"
 
-# That a fact is outdated, or makes another one outdated, does not make it worth more. As to `+ 0`, see `server.OUTDATED`.
+# That a fact is outdated, or makes another one outdated, does not make it worth more. As to `+ 0`, see
+# `server.OUTDATED`.
 UPDATE_WORTH = """
     update activity set worth = weighed.worth
     from (
