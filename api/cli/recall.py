@@ -20,12 +20,16 @@ SHORT = 56
 PARTS = {"fit": "fit", "contiguity": "near", "graph": "links", "named": "name"}
 """Summands of a score, before the factors, with their headings."""
 
+LIFTS = {"outstanding": "stands out", "newer": "newer"}
+"""Summands of a score after the factors that most results do not have, with their headings."""
+
 LEGEND = (
-    "score = (fit + near + links + name) * said + alive + newer\n"
+    "score = (fit + near + links + name) * said + alive + stands out + newer\n"
     "fit: words and meaning together; meaning counts 0.2 with hashing, 0.4 to 0.5 with static, half with others\n"
     "near: facts stored just before and after. links: linked facts, and facts about entities in the question\n"
     "name: the fact begins with a name in the question. said: its role and the salience of its content\n"
     "alive: how strong, recent, certain and important it is. undecayed: its rank without that part\n"
+    "stands out: it is far more relevant than the others\n"
     "newer: it stands above an older statement that it makes outdated"
 )
 
@@ -128,8 +132,8 @@ def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
     if not facts:
         return
     scaled = any(one["explain"]["factor"] != 1 for one in facts)
-    newer = any(one["explain"].get("newer") for one in facts)
-    rows = [[number, *_parts(one, scaled=scaled, newer=newer)] for number, one in enumerate(facts, start=1)]
+    lifts = [name for name in LIFTS if any(one["explain"].get(name) for one in facts)]
+    rows = [[number, *_parts(one, lifts, scaled=scaled)] for number, one in enumerate(facts, start=1)]
     output.console().print("\n[bold]why, in the same order[/bold]")
     headings = [
         "score",
@@ -137,13 +141,13 @@ def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
         "said",
         "alive",
         *(["times"] if scaled else []),
-        *(["newer"] if newer else []),
+        *(LIFTS[name] for name in lifts),
     ]
     output.print_table(["", *headings, "words", "meaning", "undecayed", "by"], rows)
     output.console().print(LEGEND, style="dim")
 
 
-def _parts(one: dict[str, Any], *, scaled: bool, newer: bool) -> Iterator[object]:
+def _parts(one: dict[str, Any], lifts: Sequence[str], *, scaled: bool) -> Iterator[object]:
     why = one["explain"]
     yield f"{one['score']:.3f}"
     yield from (f"{_part(why, name):.3f}" for name in PARTS)
@@ -151,8 +155,7 @@ def _parts(one: dict[str, Any], *, scaled: bool, newer: bool) -> Iterator[object
     yield f"{why['prior']:.3f}"
     if scaled:
         yield f"{why['factor']:.2f}"
-    if newer:
-        yield f"{why['newer']:.3f}"
+    yield from (f"{why.get(name, 0.0):.3f}" for name in lifts)
     yield f"{why['text']:.2f} (#{why['text_rank']})" if why["text"] else None
     yield f"{why['similarity']:.3f} (#{why['similarity_rank']})"
     yield f"#{why['rank_without_decay']}"
@@ -202,7 +205,7 @@ def _print_why(why: dict[str, Any]) -> None:
     parts = why["parts"]
     total = " + ".join(f"{heading} {_part(parts, name):.3f}" for name, heading in PARTS.items())
     times = "" if parts["factor"] == 1 else f", times {parts['factor']:.2f}"
-    times += f", + newer {parts['newer']:.3f}" if parts.get("newer") else ""
+    times += "".join(f", + {said} {parts[name]:.3f}" for name, said in LIFTS.items() if parts.get(name))
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
     lines = {
         "rank": f"{would}{why['rank']} of {why['seen']} that were scored, of which {why['limit']} are recalled",

@@ -1,8 +1,12 @@
 """Passages of long facts: found where the question's words occur together, and returned with the result."""
 
+import json
+from pathlib import Path
+
 import pytest
 from memory import Memory
 
+SAMPLE = Path(__file__).parents[2] / "api" / "sample" / "year.jsonl"
 KEY = "The spare key hangs in the shed behind the roses."
 BEFORE, AFTER = "We talked about the weather. " * 40, "And so it went on. " * 60
 LONG = BEFORE + KEY + " " + AFTER
@@ -87,3 +91,18 @@ def test_what_was_found_is_not_at_the_edge_of_its_passage(memory: Memory) -> Non
     for one in memory.ask("spare key", limit=20).results:
         assert one.passage is not None
         assert KEY in one.passage.text
+
+
+MINUTES = "The committee met again on Tuesday and discussed the usual matters of the season without any decision. "
+
+
+def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(memory: Memory) -> None:
+    lines = map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines())
+    memory.store(*({name: line[name] for name in ("text", "session", "turn")} for line in lines))
+    fact = memory.add(f"{MINUTES * 30}The hidden treasure lies below the third oak. {MINUTES * 30}", at=1)
+    best = memory.ask("Where is the hidden treasure?", at=2, explain=True).results[0]
+    assert best.id == fact
+    assert best.passage is not None
+    assert "treasure" in best.passage.text
+    assert best.explain is not None
+    assert best.explain["outstanding"] > 0

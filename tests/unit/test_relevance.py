@@ -18,6 +18,7 @@ from workers.core.relevance import (
     Question,
     names_unknown,
     of_embedder,
+    outstanding,
     relevance,
 )
 
@@ -140,3 +141,23 @@ def test_a_question_whose_names_no_fact_holds_is_about_strangers(
 def test_what_is_asked_about_strangers_is_less_relevant() -> None:
     about = [asked(0, 10, 40, names_unknown=one) for one in (False, True)]
     assert of(about[1], 2, 0.3) < of(about[0], 2, 0.3) / 2
+
+
+def test_what_is_far_more_relevant_than_the_first_ten_stands_above_them() -> None:
+    scores = np.linspace(2, 1, 12)
+    relevances = np.full(12, 0.1)
+    relevances[[10, 11]] = 0.5, 0.45
+    gained = scores + outstanding(scores, relevances)
+    assert np.argsort(-gained)[:3].tolist() == [10, 11, 0]
+    assert gained[:10].tolist() == scores[:10].tolist()
+
+
+def test_nothing_is_lifted_within_the_first_ten_nor_above_what_is_nearly_as_relevant() -> None:
+    scores, relevances = np.linspace(2, 1, 12), np.full(12, 0.1)
+    relevances[9] = 0.9
+    assert not outstanding(scores, relevances).any()
+    relevances[10] = 0.95
+    assert not outstanding(scores, relevances).any()
+    assert not outstanding(scores[:5], relevances[5:10]).any()
+    assert not outstanding(scores[:0], relevances[:0]).any()
+    assert not outstanding(scores, np.append(np.full(11, 0.01), 0.2)).any()

@@ -134,6 +134,19 @@ points of recall by it.
 KEPT = 0.39
 """Relevance from which a result is kept however relevant the best one is, since it may update that one."""
 
+TOP = 10
+"""Number of the best candidates that decide whether anything answers a question, whatever the limit."""
+
+OUTSTANDING = 4.0
+"""Times the greatest odds of the first ten that a candidate behind them needs to stand above them.
+
+A text of many words has a vector that says little and a low salience, though one of its passages may contain all that
+is asked. Evidence recall@10 stays the same on LoCoMo 1-5, BEAM-100K and -500K 1-10, and loses 0.06 points on Memora.
+"""
+
+LIFT = 1e-6
+"""Distance by which it stands above them."""
+
 HASHING_LITTLE = Weights(
     start=-2.635,
     held=5.366,
@@ -263,6 +276,17 @@ def relevance(question: Question, held: Bools, similarities: Floats, model: Mode
     """
     odds = features(question, held, similarities) @ model.weights(question.trust)
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
+
+
+def outstanding(scores: Floats, relevances: Floats) -> Floats:
+    """Return what n scores gain: candidates far more relevant than each of the first ten stand above them."""
+    first = np.argsort(-scores, kind="stable")[:TOP]
+    if len(first) == len(scores):
+        return np.zeros(len(scores))
+    odds = relevances / np.maximum(1 - relevances, LIFT)
+    lifted = (relevances >= KEPT) & (odds >= OUTSTANDING * odds[first].max())
+    lifted[first] = False
+    return np.where(lifted, scores[first[0]] - scores + LIFT * (1 + relevances), 0.0)
 
 
 def times_odds(relevance: float, factor: float) -> float:

@@ -22,6 +22,7 @@ PARTS = {
     "graph": ("links", "f"),
     "named": ("name", "d"),
     "prior": ("strength", "e"),
+    "outstanding": ("stands out", "g"),
     "newer": ("newer", "c"),
 }
 """The parts of a score, each with its label and colour."""
@@ -100,8 +101,13 @@ def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
     """Return the parts of a score from left to right, in thousandths of the best score of the page."""
     begin, bars = 0.0, []
     content = parts["factor"] * parts.get("role", 1) * (1 + parts.get("salience", 0))
-    times = {"prior": parts["factor"], "newer": 1}
-    said = {"fit": parts.get("relevance", 0.0), "newer": 0.0, **parts}  # defaults for answers of older workers
+    times = {"prior": parts["factor"], "outstanding": 1, "newer": 1}
+    said = {
+        "fit": parts.get("relevance", 0.0),
+        "outstanding": 0.0,
+        "newer": 0.0,
+        **parts,
+    }  # defaults for answers of older workers
     for part, (name, tone) in PARTS.items():
         value = said[part] * times.get(part, content)
         width = max(value, 0.0) / scale * 1000

@@ -129,8 +129,8 @@ def result(
 def score_parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence[UUID] = ()) -> dict[str, Any]:
     """Return the parts of a score, its rank in each arm and without decay (1 is best), and the results it updates.
 
-    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer, where fit is made of
-    text and similarity.
+    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer, where
+    fit is made of text and similarity.
     """
     return {
         "fit": round(float(scores.fit[place]), 6),
@@ -143,6 +143,7 @@ def score_parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Se
         "salience": round(float(scores.salience[place]), 6),
         "prior": round(float(scores.prior[place]), 6),
         "factor": round(float(scores.factor[place]), 6),
+        "outstanding": round(float(scores.outstanding[place]), 6),
         "newer": round(float(scores.newer[place]), 6),
         "updates": [str(id_) for id_ in outdated],
         **{name: int(values[place]) for name, values in ranks.items()},
@@ -154,7 +155,7 @@ def ranks(scores: Scores) -> dict[str, Ints]:
     return {
         "text_rank": _rank(scores.text),
         "similarity_rank": _rank(scores.similarity),
-        "rank_without_decay": _rank((scores.total - scores.newer) / scores.factor - scores.prior),
+        "rank_without_decay": _rank((scores.total - scores.newer - scores.outstanding) / scores.factor - scores.prior),
     }
 
 

@@ -107,7 +107,10 @@ class ScoredRecall:
         scores = scoring.score(
             self.context, seen, self.found, scored.scores.similarity, scored.around, self.question, half_life,
             self.scope.now, fit,
-        ).above(seen["stated_at"], scored.updates)  # fmt: skip
+        )  # fmt: skip
+        if self.context.settings.ranking == "default":
+            scores = scores.lifted(scored.relevances)
+        scores = scores.above(seen["stated_at"], scored.updates)
         return replace(self, scored=replace(scored, scores=scores), order=answer.order(seen, scores))
 
     def updated_by(self, place: int) -> list[UUID]:

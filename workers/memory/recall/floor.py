@@ -24,9 +24,6 @@ SHARE_OF_FLOOR = 1 / 3
 SHARE_OF_BEST = 0.25
 """Share of the best result's relevance that further results need."""
 
-TOP = 10
-"""Number of top candidates that decide whether anything answers the question, whatever the limit."""
-
 DOUBTFUL = 0.7
 """Relevance of the best result below which an ordinary recall also looks into deep memory.
 
@@ -77,9 +74,9 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
     enough = relevances >= floor
     if question.min_relevance is not None:
         return enough
-    if not enough[order[:TOP]].any():
+    if not enough[order[: relevance.TOP]].any():
         return np.zeros(len(rows), np.bool_)
-    best = float(relevances[order[:TOP]].max())
+    best = float(relevances[order[: relevance.TOP]].max())
     share = relevance.ODDS_OF_BEST * found.question.few
     close = (relevances >= relevance.KEPT) | (_odds(relevances) >= share * _odds(np.array(best)))
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))

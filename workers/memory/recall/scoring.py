@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from workers.context import Context
-from workers.core import confidence, ranking, signature, tiers
+from workers.core import confidence, ranking, relevance, signature, tiers
 from workers.core import updates as outdating
 from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.episodes import Branch
@@ -29,8 +29,8 @@ from workers.storage.namespaces import Namespace
 class Scores:
     """The scores of n candidates and their parts, one array each.
 
-    total = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer, where fit is made of
-    text and similarity.
+    total = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer, where
+    fit is made of text and similarity.
     """
 
     total: Floats
@@ -44,7 +44,13 @@ class Scores:
     role: Floats
     salience: Floats
     factor: Floats
+    outstanding: Floats
     newer: Floats
+
+    def lifted(self, relevances: Floats) -> "Scores":
+        """Return scores where candidates that are far more relevant than the first ones rank above them."""
+        gain = relevance.outstanding(self.total, relevances)
+        return replace(self, total=self.total + gain, outstanding=gain) if gain.any() else self
 
     def above(self, stated_at: Floats, pairs: Sequence[updates.Pair]) -> "Scores":
         """Return scores where the newer candidate of each pair ranks above the older one."""
@@ -128,7 +134,7 @@ def _score(
     role, salience = ranking.roles(rows["role"], question), rows["content_salience"]
     total = (fit + near + linked + named) * role * (1 + salience) + alive
     nothing, one = np.zeros(len(rows)), np.ones(len(rows))
-    return Scores(total, fit, text_scores, cosines, near, linked, named, alive, role, salience, one, nothing)
+    return Scores(total, fit, text_scores, cosines, near, linked, named, alive, role, salience, one, nothing, nothing)
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
@@ -161,7 +167,19 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
     return Scores(
-        total + linked, total, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, one, nothing
+        total + linked,
+        total,
+        text_scores,
+        cosines,
+        nothing,
+        linked,
+        nothing,
+        nothing,
+        one,
+        nothing,
+        one,
+        nothing,
+        nothing,
     )
 
 
@@ -261,6 +279,8 @@ def read_and_score(
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
     relevances = floor.relevances(tenant, found, held, cosines)
+    if context.settings.ranking == "default":
+        scores = scores.lifted(relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):
         known = found.text.stems.question

@@ -197,7 +197,7 @@ class Passage(Answer):
 class ScoreParts(Answer):
     """The parts of a score, and the ranks of the fact, of which 1 is the best.
 
-    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + newer
+    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer
     """
 
     fit: Annotated[float | None, Field(description="by words and meaning together; older workers do not say")] = None
@@ -210,6 +210,7 @@ class ScoreParts(Answer):
     salience: float = 0.0
     prior: float
     factor: float
+    outstanding: Annotated[float, Field(description="for being far more relevant than the others")] = 0.0
     newer: Annotated[float, Field(description="for being newer than the facts that it updates")] = 0.0
     updates: list[UUID] = Field(default_factory=list, description="facts that it makes outdated")
     text_rank: int
