@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from memory import Memory
+from memory import Memory, day
+
+from workers.admin import search_indexes
 
 SAMPLE = Path(__file__).parents[2] / "api" / "sample" / "year.jsonl"
 KEY = "The spare key hangs in the shed behind the roses."
@@ -97,9 +99,9 @@ MINUTES = "The committee met again on Tuesday and discussed the usual matters of
 
 
 def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(memory: Memory) -> None:
-    lines = map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines())
-    memory.store(*({name: line[name] for name in ("text", "session", "turn")} for line in lines))
+    memory.store(*map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))
     fact = memory.add(f"{MINUTES * 30}The hidden treasure lies below the third oak. {MINUTES * 30}", at=1)
+    search_indexes.count_lexemes(memory.context, "default", day(1))
     best = memory.ask("Where is the hidden treasure?", at=2, explain=True).results[0]
     assert best.id == fact
     assert best.passage is not None
