@@ -118,7 +118,8 @@ def test_what_changes_while_rows_are_copied_is_moved_too(sharded: Memory) -> Non
             sharded.forget(second, at=70, namespace="ann")
             sharded.forget(third, at=70, namespace="ann", purge=True)
             sharded.purge(at=71, namespace="ann")
-            sharded.store("Ann has bicycle number 2.", "Ann sold all others.", at=70, namespace="ann")
+            sold = {"text": "Ann sold all others.", "metadata": {"z": -0.0, "a": 1e300}}
+            sharded.store("Ann has bicycle number 2.", sold, at=70, namespace="ann")
             sharded.relate("Ann", "Bob", at=70, namespace="ann")
             sharded.store({"text": "Ann has bicycle number 6.", "session": "call"}, at=70, namespace="ann")
             forgetting = Forget(namespace="ann", session="chat")

@@ -104,6 +104,19 @@ def test_a_namespace_of_nearly_all_facts_finds_the_same_words_and_none_of_others
     assert by_words(memory, "violoncello", namespace="other") == ["The violoncello of a neighbour."]
 
 
+def test_no_namespace_is_taken_for_nearly_all_facts_when_the_counters_begin_again(memory: Memory) -> None:
+    for name in ("one", "two"):
+        memory.store(*(f"Invoice {number} was paid." for number in range(200)), namespace=name)
+        search_indexes.count_lexemes(memory.context, name, day(0))
+    memory.rows("analyze facts")
+    memory.rows("select pg_stat_reset()")
+    memory.store("The violoncello stands upstairs.", namespace="two")
+    memory.rows("select pg_stat_force_next_flush()")
+    with transaction(memory.context.database_url) as db:
+        found = [namespaces.find(db, name) for name in ("one", "two")]
+    assert [one is not None and one.alone for one in found] == [False, False]
+
+
 def test_who_has_the_word_as_it_is_written_comes_before_who_has_only_its_stem(memory: Memory) -> None:
     memory.store("The universe is large.", "The university is large.", "Nothing of the kind.")
     assert by_words(memory, "university") == ["The university is large.", "The universe is large."]

@@ -15,7 +15,7 @@ from workers.storage.connection import Connection, lift_limits, number
 
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
 # overestimates how soon a scan finds a row and would read the whole namespace. How many facts the database
-# has is PostgreSQL's estimate, 0 where it has none.
+# has is PostgreSQL's estimate: that of the last analyze too, as a crash of the server sets its counters to 0.
 # The columns are the fields of `Namespace` in their order.
 FIND = """
     select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null as held,
@@ -27,8 +27,9 @@ FIND = """
             order by left(folded(entity), 200), facts.created_at limit 1
         ) is not null as entities,
         settings_changed_at is not null as unsettled,
-        counted_facts >= %(nearly_all)s * pg_stat_get_live_tuples('facts'::regclass)
-            and pg_stat_get_live_tuples('facts'::regclass) > 0 as alone
+        counted_facts >= %(nearly_all)s * greatest(
+            pg_stat_get_live_tuples('facts'::regclass), (select reltuples from pg_class where oid = 'facts'::regclass)
+        ) and pg_stat_get_live_tuples('facts'::regclass) > 0 as alone
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """

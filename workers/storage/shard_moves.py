@@ -73,12 +73,12 @@ DIGEST = """
         {rows} as rows
     from {schema}.{table} as old where {where}
 """
-CHANGED = "(jsonb_agg(old) filter (where age(old.xmin) <= age(xid(%(since)s::text::xid8))))::text"
+CHANGED = "(json_agg(old) filter (where age(old.xmin) <= age(xid(%(since)s::text::xid8))))::text"
 
 # One value of all rows may take 256 MB.
 CHANGED_ROWS = """
     copy (
-        select to_jsonb(old) from {schema}.{table} as old
+        select to_json(old) from {schema}.{table} as old
         where {where} and age(old.xmin) <= age(xid(%(since)s::text::xid8)) {order}
     ) to stdout
 """
@@ -87,14 +87,14 @@ PIECE_CHARACTERS = 1 << 24
 
 UPSERT = """
     insert into {schema}.{table} ({columns}) overriding system value
-    select {selected} from jsonb_populate_recordset(null::{schema}.{table}, %(rows)s::jsonb) {order}
+    select {selected} from json_populate_recordset(null::{schema}.{table}, %(rows)s::json) {order}
     {conflict}
 """
 
 DELETE_CHANGED = """
     delete from {schema}.{table} as mine
     where {where} and exists (
-        select from jsonb_populate_recordset(null::{schema}.{table}, %(rows)s::jsonb) as old where {same}
+        select from json_populate_recordset(null::{schema}.{table}, %(rows)s::json) as old where {same}
     )
 """
 
