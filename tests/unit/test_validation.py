@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
-from ebb.contract.facts import NewFact
+from ebb.contract.facts import NewFact, Store
 from ebb.contract.faults import fault as fault_of
 from ebb.contract.recall import Recall
 from ebb.contract.retention import Reinforce
@@ -450,3 +450,9 @@ def test_a_durability_that_contradicts_the_lifetime_or_the_kind_is_refused() -> 
         assert said.startswith(f"durability: '{durability}' contradicts the decay_class '{decay_class}'")
     assert refused(durability="permanent").startswith("durability: only episodes have one, not a semantic fact")
     assert "'persistent' or 'permanent'" in refused(kind="episodic", durability="eternal")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\n"])
+def test_a_text_without_visible_characters_is_refused_before_it_is_accepted(text: str) -> None:
+    with pytest.raises(ValidationError, match="cannot store empty fact text"):
+        Store(text=text)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, field_validator
 
 from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
@@ -102,6 +102,14 @@ class Store(NewFact, Statement):
         {"text": "The spare key hangs behind the kitchen clock", "tags": ["home"]},
         {"text": "Mira's phone is 0341 555 0172", "entity": "Mira", "key": "phone", "value": "0341 555 0172"},
     )
+
+    @field_validator("text")
+    @classmethod
+    def _says_something(cls, text: str) -> str:
+        """Refuse what is never stored before it is accepted without waiting."""
+        if not text.strip():
+            raise ValueError("cannot store empty fact text; give at least one visible character")
+        return text
 
 
 class StoreMany(Statement):
