@@ -226,7 +226,7 @@ def test_invalid_calls_are_answered_with_a_message(modern_doors: Doors, namespac
         )
         assert no_selection == "give any of ids, since, reason, run."
         assert not any("pydantic" in said or "\n" in said for said in (unknown, no_id, no_number, no_query, no_class))
-        assert "'SUPERSEDES', 'CAUSED_BY'" in no_type
+        assert "'SUPERSEDES', 'UPDATES'" in no_type
 
     anyio.run(talk)
 

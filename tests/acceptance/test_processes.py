@@ -61,7 +61,7 @@ def test_a_process_starts_in_a_folder_with_packages_of_the_same_names(
     with running(name, idle, folder) as process:
         loaded = [each for each in NUMERIC if any(f"/{each}/" in mapped.path for mapped in process.memory_maps())]
 
-    assert loaded == (["numpy"] if name in ("worker", "api") else [])
+    assert loaded == (["numpy"] if name == "worker" else [])
 
 
 @pytest.mark.parametrize(
