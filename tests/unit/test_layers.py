@@ -17,7 +17,8 @@ IMPURE = ["psycopg", "psycopg_pool", "pgvector", "celery", "redis", "workers.set
 CORE = [f"workers.core.{module.name}" for module in pkgutil.iter_modules(workers.core.__path__)]
 
 RESTRICTED = re.compile(
-    r"\bnamespace (?:\+ 0 )?= (?:(?:\(select )?%\(namespace\)s|\{namespace\}|%%s|(?:new|gone|wanted)\.namespace)"  # one tenant's rows
+    # one tenant's rows
+    r"\bnamespace (?:\+ 0 )?= (?:(?:\(select )?%\(namespace\)s|\{namespace\}|%%s|(?:new|gone|wanted)\.namespace)"
     r"|\bnamespace = \(select id from namespaces where name = %\(name\)s\)"
     rf"|\binsert into {TENANTS} \(namespace,"  # or rows written with their tenant
 )
