@@ -17,6 +17,8 @@ FIRST = 10
 SEED = 29
 SINGLES = 100
 LIMIT_FACTS = 10_000
+MOST_OF_OTHERS = {"mem0": 0.7, "chromadb": 0.5}
+"""Targets of Ebb's search as a share of another library's, by the beginnings of their names."""
 
 
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
@@ -27,8 +29,15 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     rng = np.random.default_rng(SEED)
     said, _ = texts.write(rng, min(size.facts // 10, LIMIT_FACTS) + SINGLES)
     asked = [_words(rng, said[:-SINGLES]) for _ in range(size.queries)]
-    for name, library in libraries.opened(machine, answers):
-        _library(answers, name, library, said, asked, size)
+    spent = {
+        name: _library(answers, name, library, said, asked, size)
+        for name, library in libraries.opened(machine, answers)
+    }
+    for name, of_other in spent.items():
+        if name != "Ebb":
+            shares = [own / other for own, other in zip(spent["Ebb"], of_other, strict=True)]
+            most = next((most for other, most in MOST_OF_OTHERS.items() if name.startswith(other)), None)
+            answers.add(f"search p50, Ebb ÷ {name}", "times", shares, most=most)
 
 
 def _words(rng: np.random.Generator, said: Sequence[str]) -> tuple[str, str]:
@@ -40,8 +49,8 @@ def _words(rng: np.random.Generator, said: Sequence[str]) -> tuple[str, str]:
 
 def _library(
     answers: Answers, name: str, library: Library, said: Sequence[str], asked: Sequence[tuple[str, str]], size: Size
-) -> None:
-    """Store many, store some one by one, and search, in ten equally large namespaces."""
+) -> list[float]:
+    """Store many, store some one by one, and search, in ten equally large namespaces; return each round's median."""
     many, few = said[:-SINGLES], said[-SINGLES:]
     tenth = len(many) // 10
     rates = []
@@ -66,3 +75,4 @@ def _library(
     answers.add(f"search p50, {name}, {of}", "ms", p50)
     answers.add(f"search p95, {name}, {of}", "ms", p95)
     answers.add(f"fact that the words are of among the first 10, {name}", "", [known])
+    return p50
