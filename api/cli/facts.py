@@ -283,7 +283,21 @@ def _row(one: dict[str, Any]) -> list[object]:
 
 
 def _details(event: dict[str, Any]) -> str:
-    return ", ".join("for good" if value is None else f"{name} {value}" for name, value in event["details"].items())
+    return ", ".join(
+        "for good" if value is None else f"{name} {_detail(value)}" for name, value in event["details"].items()
+    )
+
+
+def _detail(value: Any) -> str:
+    """Return a value in words: of an object its parts, of a list its entries."""
+    match value:
+        case None:
+            return "none"
+        case dict():
+            return f"({', '.join(f'{name} {_detail(one)}' for name, one in value.items())})"
+        case list():
+            return " and ".join(map(_detail, value)) or "none"
+    return str(value)
 
 
 def _until(instant: str | None) -> str:

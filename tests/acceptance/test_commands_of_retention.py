@@ -170,6 +170,8 @@ def test_the_text_output_shows_the_outcome_for_each_fact(live: LiveSystem, names
     assert (code, f"restored {id_}" in said, f"no fact {unknown}" in said) == (1, True, True)
     code, said = ebb("history", id_)
     assert (code, said.splitlines()[:2]) == (0, [TEXT, "live, pinned for good"])
+    ebb("edit", id_, "--entity", "Mira", "--tag", "home")
+    assert "entity none" in " ".join(ebb("history", id_)[1].split())
 
 
 @pytest.mark.parametrize("ids", [[], "text", None, ["seven"], [7], [str(uuid4())] * 10_001])
