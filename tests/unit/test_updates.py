@@ -1,5 +1,7 @@
 """Which statement makes an older one outdated, and its rank then."""
 
+from time import process_time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,6 +104,13 @@ def test_long_runs_of_marks_and_long_sentences_withdraw_nothing() -> None:
     assert updates.withdrawn_subjects("." * 65_000) == []
     assert updates.withdrawn_subjects("I used to like opera, " * 100) == []
     assert len(updates.withdrawn_subjects("I used to like opera. " * 100)) == updates.MAX_SUBJECTS
+
+
+def test_a_long_run_of_blanks_costs_little() -> None:
+    began = process_time()
+    assert updates.withdrawn_subjects(f"remove{' ' * 480}\n" * 130) == []
+    assert process_time() - began < 5
+    assert [one.text for one in updates.withdrawn_subjects("Remove  oat \t milk  from it.")] == ["oat milk"]
 
 
 def test_a_text_that_contains_most_of_a_subject_with_a_rare_word_of_it_is_withdrawn() -> None:

@@ -113,8 +113,9 @@ def withdrawn_subjects(text: str) -> list[Subject]:
 
 
 def _subjects(sentence: str) -> Iterator[Subject]:
+    plain = " ".join(sentence.split())  # the expressions would try every way to divide a run of blanks
     for names, least in (NAMES_WITHDRAWN, 1), (NAMES_WITHDRAWN_AT_LENGTH, 2):
-        for named in names.finditer(sentence):
+        for named in names.finditer(plain):
             yield Subject(named[named.lastgroup or 0], least)
 
 
