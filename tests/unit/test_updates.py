@@ -85,6 +85,32 @@ def test_words_of_change_in_other_senses_withdraw_nothing(text: str) -> None:
     assert updates.withdrawn_subjects(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please don't remove oat milk from the list.", "Never delete the photos from the phone.",
+        "I have not finished the report for Mira.", "Should I remove oat milk from the list?",
+        "Do we have to take out the loan from the bank?", "If I no longer liked opera, what would be left?",
+        "I wonder whether she no longer likes opera.", "What if we stopped asking questions?",
+    ],
+)  # fmt: skip
+def test_what_is_denied_or_asked_or_only_supposed_withdraws_nothing(text: str) -> None:
+    assert updates.withdrawn_subjects(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Can you remove oat milk from the list?", "oat milk"),
+        ("I'm not sure, but I used to like opera.", "opera"),
+        ("If you can, please remove oat milk from the list.", "oat milk"),
+        ("I do not know why I used to like opera.", "opera"),
+    ],
+)
+def test_a_doubt_about_something_else_still_withdraws(text: str, subject: str) -> None:
+    assert [one.text for one in updates.withdrawn_subjects(text)] == [subject]
+
+
 SAID = st.sampled_from(
     [
         "I", "WE", "used to", "no longer", "never", "isn't", "any", "more", "anymore", "Please", "also", "from",

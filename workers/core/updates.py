@@ -52,6 +52,13 @@ NAMES_WITHDRAWN_AT_LENGTH = re.compile(
     r"(?!(?:on|by|at|in|with|up)\b|\d)(?P<done>[^,;.!?]+)",
     re.IGNORECASE,
 )
+WITHDRAWS_NOTHING = re.compile(
+    r"(?:\b(?:not|never)|n['\u2019]t) (?:\w+ )?$"
+    r"|\b(?:if|unless|whether|(?:should|shall|must|may) (?:i|we)|do (?:i|we) (?:need|have) to) (?:\w+ ){0,2}\w*$",
+    re.IGNORECASE,
+)
+"""What stands before the name of something that stays, or perhaps stays."""
+
 SAID_OF_WITHDRAWALS = (
     "used to", "no longer", "more", "remove", "delete", "take out", "cross off", "finished", "completed", "cancel",
     "quit", "gave up", "given up", "moved", "stopped", "instead of", "rather than", "changed", "switched", "gone off",
@@ -116,7 +123,8 @@ def _subjects(sentence: str) -> Iterator[Subject]:
     plain = " ".join(sentence.split())  # the expressions would try every way to divide a run of blanks
     for names, least in (NAMES_WITHDRAWN, 1), (NAMES_WITHDRAWN_AT_LENGTH, 2):
         for named in names.finditer(plain):
-            yield Subject(named[named.lastgroup or 0], least)
+            if not WITHDRAWS_NOTHING.search(plain, 0, named.start()):
+                yield Subject(named[named.lastgroup or 0], least)
 
 
 def telling(information: Floats) -> int:
