@@ -142,6 +142,14 @@ def test_nothing_is_noticed_if_settings_say_so(invoices: Memory) -> None:
     assert outdated(invoices) == []
 
 
+def test_what_is_in_a_file_withdraws_nothing(invoices: Memory) -> None:
+    invoices.add(OPERA)
+    invoices.add(TIRED, at=1, kind="chunk", source="/books/novel.md")
+    assert outdated(invoices) == []
+    invoices.add(TIRED, at=2)
+    assert len(outdated(invoices)) == 1
+
+
 def test_a_longer_statement_withdraws_an_older_one_too(invoices: Memory) -> None:
     older = invoices.add(OPERA, **JANUARY)
     longer = f"{TIRED} {'What else is there to say about it? ' * 14}"

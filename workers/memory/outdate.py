@@ -35,6 +35,8 @@ FEWEST_FACTS = 100
 def link_outdated_within(context: Context, db: Connection, owner: Namespace, new: Sequence[Fact], now: datetime) -> int:
     """Link new facts to the older ones that they withdraw; return how many links.
 
+    Chunks of files withdraw nothing, as nobody says what is in a file.
+
     Call it last in a transaction: it locks the older facts against a purge.
     """
     if not notices_updates(context, owner.settings):
@@ -42,7 +44,7 @@ def link_outdated_within(context: Context, db: Connection, owner: Namespace, new
     pairs = [
         (row.id, older)
         for row in new
-        if row.role in SPEAKERS
+        if row.role in SPEAKERS and row.kind != "chunk"
         for subject in updates.withdrawn_subjects(row.text)
         for older in _about(db, owner, row, subject, now)
     ]
