@@ -180,6 +180,26 @@ def test_what_another_fact_states_is_not_forgotten_with_an_edited_one(memory: Me
     assert [one.action for one in stored(memory, given, at=4)] == ["added"]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_what_was_forgotten_stays_so_when_a_fact_that_stated_it_before_an_edit_returns(
+    memory: Memory, together: bool
+) -> None:
+    given: dict[str, Any] = {"text": TEXT, "entity": "Mira"}
+    (first,) = stored(memory, given)
+    edited(memory, first.id, 1, entity="Tom")
+    (second,) = stored(memory, given, at=2)
+    if together:
+        memory.forget(first.id, second.id, at=3)
+    else:
+        memory.forget(second.id, at=3)
+        memory.forget(first.id, at=4)
+    memory.restore(first.id, at=5)
+    assert [one.action for one in stored(memory, given, at=6)] == ["forgotten"]
+    memory.restore(second.id, at=7)
+    memory.forget(first.id, at=8)
+    assert [one.id for one in stored(memory, given, at=9)] == [second.id]
+
+
 def test_the_answer_names_what_it_ignored(memory: Memory) -> None:
     stored(memory, {"text": TEXT, "session": "a", "turn": 1})
     given = {"session": "b", "turn": 1, "role": "user", "salience": 0.9, "source_date": "2025-01-01", "tags": ["home"]}

@@ -188,16 +188,22 @@ EDITED = """
     group by facts.namespace, facts.id
 """
 
-# Of two facts with one hash the one forgotten last is recorded, also if an import meets an earlier one after it; in key
+# Of two facts with one hash the one forgotten last is recorded, also if an import meets an earlier one after it. One
+# that stated it before an edit takes no other's place, as its restoration would revoke the other's request. In key
 # order, to avoid deadlocks.
 ADD_FORGOTTEN = """
     insert into forgotten_hashes (namespace, digest, fact, forgotten_at, reason)
     select distinct on (1, 2) facts.namespace, sha256(uuid_send(salt) || said), facts.id, forgotten_at, forgotten_reason
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(said)s::bytea[]) as gone (namespace, id, said)
+    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(said)s::bytea[], %(edited)s::bool[])
+        as gone (namespace, id, said, edited)
     join facts on facts.namespace = gone.namespace and facts.id = gone.id
     join namespaces on namespaces.id = facts.namespace
-    where forgotten_reason = any(%(requested)s)
-    order by 1, 2, forgotten_at desc
+    where forgotten_reason = any(%(requested)s) and not (edited and exists (
+        select from forgotten_hashes as known
+        where known.namespace = facts.namespace and known.digest = sha256(uuid_send(salt) || said)
+            and known.fact <> facts.id
+    ))
+    order by 1, 2, edited, forgotten_at desc
     on conflict (namespace, digest) do update
     set fact = excluded.fact, forgotten_at = excluded.forgotten_at, reason = excluded.reason
     where excluded.forgotten_at >= forgotten_hashes.forgotten_at
@@ -234,10 +240,11 @@ def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]
     for tenant in set(namespaces):
         identify(db, tenant, [id_ for own, id_ in zip(namespaces, ids, strict=True) if own == tenant])
     given = {"namespaces": list(namespaces), "ids": list(ids), "requested": list(REQUESTED)}
-    made = [*db.execute(HASHES, given).fetchall(), *_before_edits(db, given)]
-    said = [(own, id_, one) for own, id_, hash_ in made for one in _noted(hash_)]
-    owners, gone, hashes = map(list, zip(*said, strict=True)) if said else ([], [], [])
-    db.execute(ADD_FORGOTTEN, given | {"namespaces": owners, "ids": gone, "said": hashes})
+    last, before = db.execute(HASHES, given).fetchall(), _before_edits(db, given)
+    made = [*((*one, False) for one in last), *((*one, True) for one in before)]
+    said = [(own, id_, one, edited) for own, id_, hash_, edited in made for one in _noted(hash_)]
+    owners, gone, hashes, edited = map(list, zip(*said, strict=True)) if said else ([], [], [], [])
+    db.execute(ADD_FORGOTTEN, given | {"namespaces": owners, "ids": gone, "said": hashes, "edited": edited})
 
 
 def _before_edits(db: Connection, given: Mapping[str, object]) -> list[tuple[int, UUID, bytes]]:
