@@ -7,7 +7,8 @@ import pytest
 from memory import Memory, day
 
 from workers.memory import supersede
-from workers.storage import candidates
+from workers.memory.recall import updates
+from workers.storage import candidates, links
 
 LIBRARY = "My reference library has 45 sources, 45 sources in my library, sources by theme in the reference library."
 GROWN = "By the way, the library has grown to 52 sources, so how do I sort the books and the notes?"
@@ -22,8 +23,8 @@ def library(memory: Memory) -> tuple[UUID, UUID]:
     return older, memory.add(GROWN, session="two", turn=1, source_date="2025-01-20T00:00:00Z")
 
 
-def ids(memory: Memory, question: str, **asked: Any) -> list[UUID]:
-    return [one.id for one in memory.ask(question, at=30, **asked).results[:2]]
+def ids(memory: Memory, question: str, first: int = 2, **asked: Any) -> list[UUID]:
+    return [one.id for one in memory.ask(question, at=30, **asked).results[:first]]
 
 
 def test_a_newer_figure_ranks_above_the_older_one(memory: Memory, library: tuple[UUID, UUID]) -> None:
@@ -99,6 +100,29 @@ def test_what_withdraws_a_result_comes_with_it_though_it_holds_no_word_of_the_qu
     invoices.store(*[f"A movie for a rainy evening: number {number}." for number in range(90)])
     found = [one.id for one in invoices.ask("a movie with a lot of presence", at=30).results]
     assert found.index(newer) < found.index(older)
+
+
+@pytest.mark.parametrize("question", ["a movie with a lot of presence", "Which actress has a lot of presence?"])
+def test_what_many_withdraw_is_still_an_answer_below_the_newest_of_them(memory: Memory, question: str) -> None:
+    older = memory.add("Joan Crawford is an actress with a lot of presence, and I love her movies.", **JANUARY)
+    memory.store(*[f"A movie for a rainy evening: number {number}." for number in range(50)])
+    newer = [
+        memory.add(f"Speaking of change in week {number}, I used to prefer Joan Crawford.", at=number, **said)
+        for number in range(14)
+        for said in [LATER | {"source_date": f"2025-01-{number + 10}T00:00:00Z"}]
+    ]
+    about = {own for own, withdrawn in outdated(memory) if withdrawn == older}
+    assert len(about) > links.MOST_NEWER - 1
+    newest = [id_ for id_ in reversed(newer) if id_ in about][: updates.MOST_ABOVE]
+    assert ids(memory, question, first=4) == [*newest, older]
+
+
+def test_a_long_chain_of_updates_does_not_hide_that_something_answers(invoices: Memory) -> None:
+    chain = [invoices.add(OPERA, **JANUARY)]
+    for number in range(12):
+        chain.append(invoices.add(f"Week {number} was dry.", **LATER | {"session": str(number)}))
+        invoices.link(chain[-1], chain[-2], kind="UPDATES")
+    assert ids(invoices, OPERA, limit=20, first=20) == chain[::-1]
 
 
 def test_an_older_statement_that_is_said_again_is_not_outdated_any_more(invoices: Memory) -> None:

@@ -140,9 +140,18 @@ SAID_BEFORE = """
         )
 """
 
+MOST_NEWER = 10
+"""Maximum number of facts that are read for one that they make outdated, the newest."""
+
 UPDATES_AMONG = """
-    select uuid_send(source), uuid_send(target) from links
-    where namespace = %(namespace)s and target = any(%(facts)b) and type = 'UPDATES' and created_at <= %(known_as_of)s
+    select uuid_send(newer.source), uuid_send(older.id)
+    from unnest(%(facts)b::uuid[]) as older (id)
+    cross join lateral (
+        select source from links
+        where namespace = %(namespace)s and target = older.id and type = 'UPDATES' and created_at <= %(known_as_of)s
+        order by created_at desc, source desc
+        limit %(most)s
+    ) as newer
 """
 
 # Walks of up to `depth` links from each seed, in both directions, but not to what a fact makes outdated, and never
@@ -329,8 +338,9 @@ def said_before(db: Connection, namespace: int, fact: UUID, among: Sequence[Key]
 
 
 def updates_among(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> list[tuple[Key, Key]]:
-    """Return the (newer, older) pairs of facts that update one of these, as known in the scope."""
+    """Return the (newer, older) pairs of facts that update one of these, the newest ones, as known in the scope."""
     given = {"namespace": namespace, "facts": columns.keys(facts), "known_as_of": scope.known_as_of or LAST}
+    given["most"] = MOST_NEWER
     return db.execute(UPDATES_AMONG, given, binary=True).fetchall()
 
 

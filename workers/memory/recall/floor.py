@@ -68,15 +68,17 @@ def relevant_enough(question: Question, found: Found, scored: "Scored", order: I
 
     A floor of the question applies to each candidate. By default there are no results unless one of the first reaches
     the floor; then others need less, and none if they are neighbours in the conversation, linked, or make a result
-    outdated.
+    outdated. Those that stand above what they make outdated count as the first only if they would be without it.
     """
     rows, relevances = scored.seen, scored.relevances
     enough = relevances >= floor
     if question.min_relevance is not None:
         return enough
-    if not enough[order[: relevance.TOP]].any():
+    unmoved = scored.scores.total - scored.scores.newer
+    first = order[np.argsort(-unmoved[order], kind="stable")][: relevance.TOP]
+    if not enough[first].any():
         return np.zeros(len(rows), np.bool_)
-    best = float(relevances[order[: relevance.TOP]].max())
+    best = float(relevances[first].max())
     share = relevance.ODDS_OF_BEST * found.question.few
     close = (relevances >= relevance.KEPT) | (_odds(relevances) >= share * _odds(np.array(best)))
     nearly = close & (relevances >= max(SHARE_OF_FLOOR * floor, SHARE_OF_BEST * best))

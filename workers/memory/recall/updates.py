@@ -16,6 +16,9 @@ from workers.storage.namespaces import Namespace
 FIRST = 20
 """Number of the best candidates that are compared."""
 
+MOST_ABOVE = 3
+"""Maximum number of linked facts that stand above one that they make outdated, the newest: it stays in sight."""
+
 Pair = tuple[int, int]
 """The indexes of a newer and an older candidate."""
 
@@ -72,11 +75,15 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
 
 
 def _linked(rows: Candidates, links: Sequence[tuple[Key, Key]]) -> list[Pair]:
-    """Return the pairs that are linked as updates, unless the older one was stated again since."""
+    """Return the newest pairs that are linked as updates, unless the older one was stated again since."""
     places = {id_: place for place, id_ in enumerate(rows["id"].tolist())}
     pairs = [(places[newer], places[older]) for newer, older in links if {newer, older} <= places.keys()]
-    confirmed = rows["confirmed_at"]
-    return [(newer, older) for newer, older in pairs if confirmed[newer] >= confirmed[older]]
+    confirmed, stated_at = rows["confirmed_at"], rows["stated_at"]
+    found: dict[int, list[Pair]] = {}
+    for newer, older in sorted(pairs, key=lambda pair: -stated_at[pair[0]]):
+        if confirmed[newer] >= confirmed[older]:
+            found.setdefault(older, []).append((newer, older))
+    return [pair for own in found.values() for pair in own[:MOST_ABOVE]]
 
 
 def _by_words(
