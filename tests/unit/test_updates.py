@@ -147,6 +147,6 @@ def test_a_text_that_contains_most_of_a_subject_with_a_rare_word_of_it_is_withdr
 
 
 def test_the_rarest_words_tell_a_subject_until_the_others_are_not_enough() -> None:
-    assert updates.telling(np.array([3.0, 2.0, 1.0])) == 1
-    assert updates.telling(np.ones(10)) == 4
-    assert updates.telling(np.ones(1)) == 1
+    assert updates.decisive(np.array([3.0, 2.0, 1.0])) == 1
+    assert updates.decisive(np.ones(10)) == 4
+    assert updates.decisive(np.ones(1)) == 1

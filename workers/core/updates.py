@@ -127,8 +127,8 @@ def _subjects(sentence: str) -> Iterator[Subject]:
                 yield Subject(named[named.lastgroup or 0], least)
 
 
-def telling(information: Floats) -> int:
-    """Return how many of a subject's words, given rarest first, tell it: a text without them does not contain enough.
+def decisive(information: Floats) -> int:
+    """Return how many of a subject's words, given rarest first, decide: a text without them does not contain enough.
 
     `information` are the words' weights.
     """

@@ -23,7 +23,7 @@ UPDATES = "UPDATES"
 """The type of the links from a newer fact to an older one that it makes outdated."""
 
 SPEAKERS = (None, "user")
-"""The roles whose statements withdraw others: an assistant repeats what it was told."""
+"""The roles whose statements withdraw others: an assistant repeats what others say."""
 
 MATCH_BUDGET, MOST_OUTDATED = 200, 5
 """Maximum number of facts that a subject is looked for in, and of those that are linked, the most similar first."""
@@ -35,9 +35,8 @@ FEWEST_FACTS = 100
 def link_outdated_within(context: Context, db: Connection, owner: Namespace, new: Sequence[Fact], now: datetime) -> int:
     """Link new facts to the older ones that they withdraw; return how many links.
 
-    Chunks of files withdraw nothing, as nobody says what is in a file.
-
-    Call it last in a transaction: it locks the older facts against a purge.
+    Chunks of files withdraw nothing: a file is no statement of the user. Call it last in a
+    transaction: it locks the older facts against a purge.
     """
     if not notices_updates(context, owner.settings):
         return 0
@@ -60,7 +59,7 @@ def _about(db: Connection, owner: Namespace, row: Fact, subject: updates.Subject
         return []
     terms.sort(key=lambda term: (term.facts, term.lexeme))
     lexemes, counted = [term.lexeme for term in terms], np.array([term.facts for term in terms], np.int64)
-    rarest = lexemes[: updates.telling(_information(owner, counted))]
+    rarest = lexemes[: updates.decisive(_information(owner, counted))]
     found = candidates.matches(db, owner, lexemes, rarest, Scope(now), MATCH_BUDGET)()
     held = found.ranks > 0
     # words that were stored since the last count are at least in the facts read
