@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from memory import Memory, day
 
+from workers.admin import search_indexes
 from workers.memory import supersede
 from workers.memory.recall import updates
 from workers.storage import candidates, links
@@ -172,6 +173,23 @@ def test_what_is_in_a_file_withdraws_nothing(invoices: Memory) -> None:
     assert outdated(invoices) == []
     invoices.add(TIRED, at=2)
     assert len(outdated(invoices)) == 1
+
+
+def test_words_of_many_facts_are_not_searched_for(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.store(*[f"Evening {number} at the opera." for number in range(200)])
+    search_indexes.count_lexemes(memory.context, "default", day(0))
+    searched: list[list[str]] = []
+    matches = candidates.matches
+
+    def noting(db: Any, owner: Any, lexemes: list[str], *rest: Any) -> Any:
+        searched.append(lexemes)
+        return matches(db, owner, lexemes, *rest)
+
+    monkeypatch.setattr(candidates, "matches", noting)
+    memory.add("I used to like evenings at the opera.")
+    assert searched == []
+    memory.add("I used to like evenings of chess.")
+    assert [sorted(one) for one in searched] == [["chess", "even"]]
 
 
 def test_a_longer_statement_withdraws_an_older_one_too(invoices: Memory) -> None:

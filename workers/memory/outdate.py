@@ -59,12 +59,15 @@ def _about(db: Connection, owner: Namespace, row: Fact, subject: updates.Subject
         return []
     terms.sort(key=lambda term: (term.facts, term.lexeme))
     lexemes, counted = [term.lexeme for term in terms], np.array([term.facts for term in terms], np.int64)
-    rarest = lexemes[: updates.decisive(_information(owner, counted))]
+    known, most = _information(owner, counted), float(_information(owner, np.ones(1, np.int64))[0])
+    if known[0] < updates.DISTINCTIVE * most:
+        return []  # without a search: words that were stored since the last count are even less distinctive
+    rarest = lexemes[: updates.decisive(known)]
     found = candidates.matches(db, owner, lexemes, rarest, Scope(now), MATCH_BUDGET)()
     held = found.ranks > 0
     # words that were stored since the last count are at least in the facts read
     information = _information(owner, np.maximum(counted, held.sum(axis=0)))
-    shares = updates.withdrawn(held, information, float(_information(owner, np.ones(1, np.int64))[0]))
+    shares = updates.withdrawn(held, information, most)
     about = [found.ids[place] for place in np.argsort(-shares, kind="stable").tolist() if shares[place]]
     before = links.said_before(db, owner.id, row.id, about) if about else set()
     return [UUID(bytes=id_) for id_ in about if id_ in before][:MOST_OUTDATED]
