@@ -92,6 +92,7 @@ def test_words_of_change_in_other_senses_withdraw_nothing(text: str) -> None:
         "I have not finished the report for Mira.", "Should I remove oat milk from the list?",
         "Do we have to take out the loan from the bank?", "If I no longer liked opera, what would be left?",
         "I wonder whether she no longer likes opera.", "What if we stopped asking questions?",
+        "How do I remove red wine from wool?", "How to delete photos from a phone?",
     ],
 )  # fmt: skip
 def test_what_is_denied_or_asked_or_only_supposed_withdraws_nothing(text: str) -> None:

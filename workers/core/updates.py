@@ -54,7 +54,8 @@ NAMES_WITHDRAWN_AT_LENGTH = re.compile(
 )
 WITHDRAWS_NOTHING = re.compile(
     r"(?:\b(?:not|never)|n['\u2019]t) (?:\w+ )?$"
-    r"|\b(?:if|unless|whether|(?:should|shall|must|may) (?:i|we)|do (?:i|we) (?:need|have) to) (?:\w+ ){0,2}\w*$",
+    r"|\b(?:if|unless|whether|(?:should|shall|must|may) (?:i|we)|do (?:i|we) (?:need|have) to"
+    r"|how (?:to|(?:do|can|could|would) \w+)) (?:\w+ ){0,2}\w*$",
     re.IGNORECASE,
 )
 """What stands before the name of something that stays, or perhaps stays."""
