@@ -16,7 +16,7 @@ from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
 from workers.storage import activity, deep, facts, packing, tombstones
-from workers.storage.connection import connect
+from workers.storage.connection import connect, transaction
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
 
@@ -214,6 +214,28 @@ def test_a_fact_is_restored_at_the_moment_at_which_a_linked_one_goes(memory: Mem
     assert outcome.action == "restored"
     memory.restore(two, at=5)
     assert memory.value("select count(*) from links") == (act == "demoted")
+
+
+def test_linked_facts_are_promoted_at_one_moment_without_a_deadlock(memory: Memory) -> None:
+    one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.")
+    memory.link(one, two)
+    memory.decay(2)
+    assert memory.demote(at=4) == 1
+    namespace = memory.value("select id from namespaces")
+
+    def promote(*ids: UUID) -> int:
+        with transaction(memory.context.database_url) as db:
+            return deep.promote(db, namespace, ids)
+
+    with ThreadPoolExecutor(2) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, namespace, [two])
+        acting = [pool.submit(promote, one, two)]
+        wait_for(lambda: memory.value(LOCK_WAITS) == 1)
+        acting.append(pool.submit(promote, one))
+        wait_for(lambda: memory.value(LOCK_WAITS) == 2)
+        db.commit()
+        assert [one.result() for one in acting] == [1, 0]
+    assert memory.value("select count(*) from links") == 1
 
 
 def test_a_fact_from_deep_memory_is_worth_what_it_was_with_its_links(memory: Memory) -> None:

@@ -100,6 +100,14 @@ TAKE = """
     returning namespace, id, forgotten_at, body, signature is not null as signed, signature::text
 """
 
+# In order, to avoid deadlocks.
+LOCK = """
+    select from deep
+    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
+    order by id for update
+"""
+
 SIGN = """
     insert into signatures (namespace, fact, live, signature)
     select %(namespace)s, fact, false, signature::bit(1024)
@@ -303,8 +311,10 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     """Move facts from deep memory back to tombstones; return how many.
 
     A link, contradiction or near-duplicate returns when both of its facts have returned. A lock waits until facts that
-    are just being moved into deep memory are there.
+    are just being moved into deep memory are there. Those that are there are locked before, as a promotion locks the
+    facts that are linked with its own.
     """
+    db.execute(LOCK, {"namespace": namespace, "ids": columns.uuids(ids)})
     activity.ask_lock(db, namespace, ids)
     return ask_promote(db, namespace, ids)()
 
