@@ -208,6 +208,8 @@ def test_data_survives_down_and_up_which_with_a_key_opens_the_api_to_the_world(r
     with psycopg.connect(running.status()["database_url"]) as db:
         db.execute("create table kept (word text)")
         db.execute("insert into kept values ('here')")
+    # a worker may end with the server that an earlier test killed
+    eventually(lambda: {one["state"] for one in running.status()["processes"]} == {"running"})
     family = running.family()
     down = running.ebb("down", "--json")
     assert json.loads(down.stdout) == {"home": str(running.folder), "stopped": PROGRAMS}
