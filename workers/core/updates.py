@@ -32,21 +32,21 @@ SAYS_A_CHANGE = re.compile(
     r"|correct(?:ed|ion)|finished|completed|done with|new|additional|actually|went up|went down|from now)\b",
     re.IGNORECASE,
 )
-SENSED = (
+FEELING = (
     r"(?:(?:actually|really|absolutely|always|also|quite|very|much|kind of|sort of)\s+)*"
     r"(?:(?:like|love|enjoy|prefer|dislike|hate|think|believe|adore|be (?:really |very )?(?:into|keen on)"
     r"|be an? (?:big |huge )?fan of|be all about)\s+)?"
 )
 NAMES_WITHDRAWN = re.compile(
     r"\b(?:remove|delete|take out|cross off)\s+(?:also\s+)?(?P<removed>[^!?;]+?)\s+(?:from|off)\b"
-    rf"|\b(?:i|we|he|she|they|it|you)\s+(?:(?:actually|really|also)\s+)*used to\s+{SENSED}"
+    rf"|\b(?:i|we|he|she|they|it|you)\s+(?:(?:actually|really|also)\s+)*used to\s+{FEELING}"
     r"(?P<former>[^,;.!?]+?)(?=[,;.!?]|$|\s+(?:but|though|much more|and (?:now|lately))\b)"
     r"|\bno longer\s+(?P<ended>[^,;.!?]+)"
     r"|\b(?:changed|switched|moved) from\s+(?P<before>[^,;.!?]+?)(?=[,;.!?]|$|\s+to\b)",
     re.IGNORECASE,
 )
 NAMES_WITHDRAWN_AT_LENGTH = re.compile(
-    rf"(?:n['\u2019]t|\bnot|\bnever)\b\s*{SENSED}(?P<ended>[^,;.!?]{{1,80}}?)\s+any ?more\b"
+    rf"(?:n['\u2019]t|\bnot|\bnever)\b\s*{FEELING}(?P<ended>[^,;.!?]{{1,80}}?)\s+any ?more\b"
     r"|\b(?:instead of|rather than)\s+(?P<former>[^,;.!?]+)"
     r"|\b(?:finished|completed|cancell?ed|quit|gave up|given up|stopped|moved on from|gone off)\s+"
     r"(?!(?:on|by|at|in|with|up)\b|\d)(?P<done>[^,;.!?]+)",
@@ -64,7 +64,7 @@ SAID_OF_WITHDRAWALS = (
     "used to", "no longer", "more", "remove", "delete", "take out", "cross off", "finished", "completed", "cancel",
     "quit", "gave up", "given up", "moved", "stopped", "instead of", "rather than", "changed", "switched", "gone off",
 )  # fmt: skip
-"""Each text that names something withdrawn contains at least one of these, which rule out most texts quickly."""
+"""Each text that withdraws something contains one of these: a quick test that most texts fail."""
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 FIGURE = re.compile(r"\d[\d,.:]*")
 
@@ -105,7 +105,7 @@ def outdates(newer: str, older: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a text withdraws, in its words, and the least number of informative words that tell what it is."""
+    """What a text withdraws, in its words, and the least number of informative words that identify it."""
 
     text: str
     least_words: int = 1
@@ -129,9 +129,9 @@ def _subjects(sentence: str) -> Iterator[Subject]:
 
 
 def decisive(information: Floats) -> int:
-    """Return how many of a subject's words, given rarest first, decide: a text without them does not contain enough.
+    """Return how many of a subject's rarest words are searched: a text without any of them does not contain enough.
 
-    `information` are the words' weights.
+    `information` has the weights of its words, rarest first.
     """
     needed = (1 - SHARED_OF_SUBJECT) * information.sum()
     return min(int(np.searchsorted(np.cumsum(information), needed, side="right")) + 1, len(information))

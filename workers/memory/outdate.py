@@ -1,6 +1,6 @@
-"""Outdate: notice which older facts a new one withdraws, and link it to them.
+"""Updates: find the older facts that a new fact withdraws, and link it to them.
 
-Both stay as they are; in a recall the newer one ranks above the older one.
+Neither is changed; a recall ranks the newer one above the older one.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ SPEAKERS = (None, "user")
 """The roles whose statements withdraw others: an assistant repeats what others say."""
 
 MATCH_BUDGET, MOST_OUTDATED = 200, 5
-"""Maximum number of facts that a subject is looked for in, and of those that are linked, the most similar first."""
+"""Maximum number of facts that are compared with a subject, and of those that are linked, the most similar first."""
 
 FEWEST_FACTS = 100
 """Number of facts by which words are weighed in smaller namespaces, and before the first count."""
@@ -35,8 +35,8 @@ FEWEST_FACTS = 100
 def link_outdated_within(context: Context, db: Connection, owner: Namespace, new: Sequence[Fact], now: datetime) -> int:
     """Link new facts to the older ones that they withdraw; return how many links.
 
-    Chunks of files withdraw nothing: a file is no statement of the user. Call it last in a
-    transaction: it locks the older facts against a purge.
+    Chunks of files withdraw nothing, as a file is no statement of the user. Call it last in a transaction: it locks the
+    older facts against a purge.
     """
     if not notices_updates(context, owner.settings):
         return 0

@@ -108,9 +108,7 @@ class ScoredRecall:
             self.context, seen, self.found, scored.scores.similarity, scored.around, self.question, half_life,
             self.scope.now, fit,
         )  # fmt: skip
-        if self.context.settings.ranking == "default":
-            scores = scores.lifted(scored.relevances)
-        scores = scores.above(seen["stated_at"], scored.updates)
+        scores = scores.lifted(self.context, scored.relevances).above(seen["stated_at"], scored.updates)
         return replace(self, scored=replace(scored, scores=scores), order=answer.order(seen, scores))
 
     def updated_by(self, place: int) -> list[UUID]:

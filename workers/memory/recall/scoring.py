@@ -47,8 +47,13 @@ class Scores:
     outstanding: Floats
     newer: Floats
 
-    def lifted(self, relevances: Floats) -> "Scores":
-        """Return scores where candidates that are far more relevant than the first ones rank above them."""
+    def lifted(self, context: Context, relevances: Floats) -> "Scores":
+        """Return scores where candidates that are far more relevant than the first ones rank above them.
+
+        The documented ranking has no such rule.
+        """
+        if context.settings.ranking == "documented":
+            return self
         gain = relevance.outstanding(self.total, relevances)
         return replace(self, total=self.total + gain, outstanding=gain) if gain.any() else self
 
@@ -167,20 +172,9 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
     return Scores(
-        total + linked,
-        total,
-        text_scores,
-        cosines,
-        nothing,
-        linked,
-        nothing,
-        nothing,
-        one,
-        nothing,
-        one,
-        nothing,
-        nothing,
-    )
+        total + linked, total, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, one,
+        nothing, nothing,
+    )  # fmt: skip
 
 
 def _sessions_and_turns(found: Candidates) -> tuple[Ints, Ints]:
@@ -279,8 +273,7 @@ def read_and_score(
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
     relevances = floor.relevances(tenant, found, held, cosines)
-    if context.settings.ranking == "default":
-        scores = scores.lifted(relevances)
+    scores = scores.lifted(context, relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):
         known = found.text.stems.question
