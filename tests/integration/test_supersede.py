@@ -329,7 +329,7 @@ def crash_after(statement: str) -> Callable[..., None]:
     return crash
 
 
-@pytest.mark.parametrize("step", ["supersession.close", "supersession.link", "facts.add"])
+@pytest.mark.parametrize("step", ["supersession.close", "supersession.link", "facts.ask_add"])
 def test_a_process_that_dies_amid_a_supersession_leaves_the_old_fact(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

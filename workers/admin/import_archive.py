@@ -20,10 +20,9 @@ from workers.core.tiers import Tier
 from workers.errors import InvalidInputError
 from workers.memory import estimate
 from workers.memory.add import Stored
-from workers.memory.embed import keep_vectors
+from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
-from workers.memory.store import embed
 from workers.storage import activity, due, facts, imports, namespaces, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import TextInSession
@@ -94,7 +93,7 @@ def _added(
     context: Context, tenant: int, new: Sequence[tuple[ArchivedFact, bytes]], now: datetime
 ) -> list[Stored | InvalidInputError]:
     """Write facts, each with its hash; return their outcomes."""
-    embedded = zip(new, embed(context, [one.fact.text for one, _ in new]), strict=True)
+    embedded = zip(new, vectors_of(context, [one.fact.text for one, _ in new]), strict=True)
     having = {one.id: vector for (one, _), vector in embedded if vector is not None}
     with writing(context.database_url) as db:
         added = imports.add_facts(db, tenant, _estimated(db, tenant, [_row(*one) for one in new]))
@@ -215,7 +214,8 @@ def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], h
     live = [one.id for one in those if not one.past.ended]
     ended = [one.id for one in those if one.past.ended]
     if live:
-        keep_vectors(db, tenant, live, np.stack([having[id_] for id_ in live]))
+        found = np.stack([having[id_] for id_ in live])
+        keep_vectors(db, tenant, live, found, encode(found))
     if ended:
         signatures.add(db, tenant, ended, encode(np.stack([having[id_] for id_ in ended])))
         signatures.retire(db, [tenant] * len(ended), ended)

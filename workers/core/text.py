@@ -77,6 +77,8 @@ def same_statement(one: bytes, other: bytes) -> bool:
 
 def less_specific(identity: bytes) -> list[bytes]:
     """Return the identities of all statements with this text that leave more fields empty, itself first."""
+    if len(identity) == STEM:
+        return [identity]
     marks = _marks(identity)
     choices = itertools.product(*((mark, NO_MARK) if mark != NO_MARK else (mark,) for mark in marks[1:]))
     said = [text_digest(identity) + marks[0] + b"".join(choice) for choice in choices]

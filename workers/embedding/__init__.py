@@ -47,6 +47,10 @@ class Embedder(Protocol):
     def batch(self) -> int:
         """Preferred number of texts per call."""
 
+    @property
+    def quick(self) -> bool:
+        """Whether a text takes a fraction of a millisecond and cannot fail, so that a transaction may wait for it."""
+
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> "Vectors":
         """Return (n, dims) vectors of length 1, in the order of the texts; without `retry`, after one attempt.
 

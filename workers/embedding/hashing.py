@@ -12,7 +12,7 @@ import mmh3
 import numpy as np
 
 from workers.core.arrays import Ints, Vectors
-from workers.embedding.vectors import unit_rows
+from workers.embedding.vectors import KNOWN_WORDS, LONGEST_KNOWN, unit_rows
 from workers.settings import Settings
 
 DIMS = 256
@@ -27,9 +27,6 @@ Chosen from 0.1 to 0.5 on conversations and checked on held-out ones, where reca
 BATCH = 2_048
 """A batch must take only a fraction of a second."""
 
-KNOWN_WORDS, LONGEST_KNOWN = 16_384, 32
-"""Number of recent words, each of at most so many letters, that are not hashed again; they take about 5 MB."""
-
 
 class HashingEmbedder:
     """Finds texts that share parts of words, in any language, ignoring case and accents."""
@@ -38,6 +35,7 @@ class HashingEmbedder:
         self.dims = min(dims, settings.max_vector_dim)
         self.batch = BATCH
         self.weights = (WEIGHT, WEIGHT)
+        self.quick = True
         self.name = f"hashing:char{NGRAMS[0]}-{NGRAMS[1]}-log-centred:{self.dims}"
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help

@@ -31,6 +31,7 @@ class LocalEmbedder:
     def __init__(self, settings: Settings) -> None:
         self.batch = settings.embedding_batch
         self.weights = (EVEN, EVEN)
+        self.quick = False
         self._source = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
 

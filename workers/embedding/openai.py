@@ -67,6 +67,7 @@ class OpenAIEmbedder:
         self._query_seconds = settings.embedding_query_timeout
         self.batch = settings.embedding_batch
         self.weights = (EVEN, EVEN)
+        self.quick = False
         url = settings.embedding_url or OPENAI_URL
         self._endpoint = Endpoint(EMBEDDINGS, url, settings.embedding_key, settings.embedding_timeout, sleep)
 

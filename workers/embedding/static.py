@@ -38,6 +38,7 @@ class StaticEmbedder:
         self.dims = min(DIMS, settings.max_vector_dim)
         self.batch = hashing.BATCH
         self.weights = WEIGHTS
+        self.quick = True
         self.name = f"static:minilm-pieces:{self.dims}"
         self._parts = hashing.HashingEmbedder(settings, self.dims - self.dims // 2)
 

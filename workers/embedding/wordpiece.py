@@ -7,8 +7,10 @@ its start into the longest pieces in the vocabulary.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+
+from workers.embedding.vectors import KNOWN_WORDS, LONGEST_KNOWN
 
 VOCABULARY = Path(__file__).parent / "weights" / "vocabulary.txt"
 """The 30,522 pieces of the uncased BERT models, one per line, in the order of their numbers."""
@@ -28,17 +30,20 @@ def vocabulary() -> dict[str, int]:
 
 
 def encode(texts: Sequence[str]) -> list[list[int]]:
-    """Return the piece numbers of each text; equal words are split once for all texts."""
-    known: dict[str, list[int]] = {}
-    encoded = []
-    for text in texts:
-        numbers: list[int] = []
-        for chunk in text.lower().split():
-            if chunk not in known:
-                known[chunk] = [number for word in _words(chunk) for number in _pieces(word)]
-            numbers += known[chunk]
-        encoded.append(numbers)
-    return encoded
+    """Return the piece numbers of each text; recent words are not split again."""
+    return [[number for chunk in text.lower().split() for number in _of_chunk(chunk)] for text in texts]
+
+
+def _of_chunk(chunk: str) -> list[int]:
+    return _known(chunk) if len(chunk) <= LONGEST_KNOWN else _split(chunk)
+
+
+def _split(chunk: str) -> list[int]:
+    """Return the piece numbers of a lower-case chunk without spaces."""
+    return [number for word in _words(chunk) for number in _pieces(word)]
+
+
+_known = lru_cache(maxsize=KNOWN_WORDS)(_split)
 
 
 def _pieces(word: str) -> list[int]:

@@ -39,6 +39,7 @@ class PausingEmbedder:
         self._pause = pause
         self.batch = embedder.batch
         self.weights = embedder.weights
+        self.quick = embedder.quick
 
     @property
     def name(self) -> str:

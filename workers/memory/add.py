@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -17,10 +17,11 @@ from workers.core.arrays import Vectors
 from workers.core.episodes import branch
 from workers.core.fading import FadingRules, as_written
 from workers.core.fidelity import FULL, PENDING
+from workers.core.signature import encode
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import estimate
-from workers.memory.embed import keep_vectors
+from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.lifetime import UNKNOWN, Ending, Life, endings_at
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, apply_within
@@ -63,49 +64,65 @@ class Added:
     endings: dict[UUID, tuple[str | None, Ending]]
 
 
+Embedded: TypeAlias = dict[bytes, Vectors | None]
+"""The (dims,) vectors of new statements by hash; None where there is none yet."""
+
+
 def add_within(
     context: Context,
     db: Connection,
     owner: Namespace,
     rows: Sequence[Fact],
     given: Sequence[NewFact],
-    embedded: dict[bytes, Vectors | None],
+    embedded: Embedded | None,
     now: datetime,
     *,
     count_turns: bool = True,
 ) -> Added:
-    """Write the new facts with their activity, vectors and signatures."""
+    """Write the new facts with their activity, vectors and signatures; without `embedded`, embed them."""
     tenant, own = owner.id, hygiene(context, owner.settings)
-    read_usable = _ask_usable(context, db, rows, embedded)
-    new = _write_new(db, owner, rows, given)
-    usable = read_usable()
-    kept = {row.id: usable[row.hash] for row, _ in new if row.hash in usable}
+    is_current = _ask_whether_current(context, db, rows, embedded)
+    sent, read_added = _send_new(db, owner, rows, given)
+    # While PostgreSQL writes the facts, their vectors and signatures are computed.
+    found = _having_vectors(context, [row for row, _ in sent], embedded)
+    usable = found if is_current() else {}
+    signed = dict(zip(usable, encode(np.stack(list(usable.values()))), strict=True)) if usable else {}
+    added = read_added()
+    new = [(row, fact) for row, fact in sent if added.get(row.id) == row.hash]
+    kept = [row.id for row, _ in new if row.id in usable]
     turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
     endings: dict[UUID, tuple[str | None, Ending]] = {}
     for fidelity in (FULL, PENDING):
-        group = [(row, fact) for row, fact in new if (row.id in kept) == (fidelity == FULL)]
+        group = [(row, fact) for row, fact in new if (row.id in usable) == (fidelity == FULL)]
         endings |= _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
     if kept:
-        keep_vectors(db, tenant, list(kept), np.stack(list(kept.values())))
+        keep_vectors(db, tenant, kept, np.stack([usable[id_] for id_ in kept]), np.stack([signed[id_] for id_ in kept]))
     apply_within(context, db, tenant, turns, own.persistent_turns, now)
-    return Added({row.id: row.hash for row, _ in new}, kept.keys(), endings)
+    return Added({row.id: row.hash for row, _ in new}, kept, endings)
 
 
-def _ask_usable(
-    context: Context, db: Connection, rows: Sequence[Fact], embedded: dict[bytes, Vectors | None]
-) -> Callable[[], dict[bytes, Vectors]]:
-    """Return a function that gives the vectors by hash, or none if the database has those of another embedder."""
-    found = {row.hash: vector for row in rows if (vector := embedded.get(row.hash)) is not None}
-    if not found:  # the name of a failing embedder may be unknown
-        return dict
-    is_current = vectors.ask_whether_embedder(db, context.embedder.name)
-    return lambda: found if is_current() else {}
+def _ask_whether_current(
+    context: Context, db: Connection, rows: Sequence[Fact], embedded: Embedded | None
+) -> Callable[[], bool]:
+    """Ask whether the database's vectors are of the current embedder; return the reader of the answer."""
+    if embedded is not None and not any(embedded.get(row.hash) is not None for row in rows):
+        return lambda: False  # the name of a failing embedder may be unknown
+    return vectors.ask_whether_embedder(db, context.embedder.name)
 
 
-def _write_new(
+def _having_vectors(context: Context, rows: Sequence[Fact], embedded: Embedded | None) -> dict[UUID, Vectors]:
+    """Return the vectors of facts by id, computed here unless they are given."""
+    if embedded is None:
+        found = vectors_of(context, [row.text for row in rows])
+    else:
+        found = [embedded.get(row.hash) for row in rows]
+    return {row.id: vector for row, vector in zip(rows, found, strict=True) if vector is not None}
+
+
+def _send_new(
     db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact]
-) -> list[tuple[Fact, NewFact]]:
-    """Write the facts with a new statement and an unused id, and return them."""
+) -> tuple[list[tuple[Fact, NewFact]], Callable[[], dict[UUID, bytes]]]:
+    """Send the facts with a new statement and an unused id; return them, and the reader of `facts.ask_add`."""
     tenant, hashes = owner.id, [row.hash for row in rows]
     stated, taken = statements.ask(db, tenant, hashes), facts.ask_known_by_id(db, tenant, [row.id for row in rows])
     estimated = _ask_estimated(db, owner, rows)
@@ -113,9 +130,8 @@ def _write_new(
     if said:  # wait while one of them is being forgotten
         activity.lock(db, tenant, list(said.values()))
         said = statements.known_with_other_detail(hashes, statements.ask(db, tenant, hashes)())
-    once = _once(estimated(), given, set(taken()), said).values()
-    added = facts.add(db, tenant, [row for row, _ in once])
-    return [(row, fact) for row, fact in once if added.get(row.id) == row.hash]
+    once = list(_once(estimated(), given, set(taken()), said).values())
+    return once, facts.ask_add(db, tenant, [row for row, _ in once])
 
 
 def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Callable[[], list[Fact]]:

@@ -1,6 +1,7 @@
 """Embeddings: compute missing ones, restore those of faded facts that are used, and replace all of them."""
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,11 +12,11 @@ import numpy as np
 
 from workers.context import Context
 from workers.coordination.embedder_pause import EmbedderPause
-from workers.core.arrays import Vectors
+from workers.core.arrays import Bytes, Vectors
 from workers.core.fading import Faded, as_written
 from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
-from workers.errors import EmbedderMismatchError
+from workers.errors import EmbedderMismatchError, EmbeddingError
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
@@ -23,6 +24,26 @@ from workers.storage.connection import Connection, lift_limits, transaction
 from workers.storage.vectors import StoredEmbedder
 
 log = logging.getLogger(__name__)
+
+EMBEDDING_SECONDS = 15.0
+"""Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""
+
+
+def vectors_of(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
+    """Return the (dims,) vector of each text, None where the embedder fails or time runs out.
+
+    Facts without a vector are found by their words and embedded in the background. There are no retries here, and no
+    attempts while the embedder is paused.
+    """
+    until = time.monotonic() + EMBEDDING_SECONDS
+    found: list[Vectors | None] = []
+    try:
+        size = context.embedder.batch
+        while len(found) < len(texts) and time.monotonic() < until:
+            found += list(context.embedder.embed(texts[len(found) : len(found) + size], retry=False))
+    except EmbeddingError as error:
+        log.warning("facts are stored without vector and embedded later: %s", error)
+    return found + [None] * (len(texts) - len(found))
 
 
 def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[UUID]:
@@ -63,15 +84,16 @@ def restore_vectors(
     live = facts.texts(db, tenant, rows.ids)
     rows = rows.only(np.array([id_ in live for id_ in rows.ids], dtype=np.bool_) & (rows.anchors.fidelity != FULL))
     if rows.ids:
-        keep_vectors(db, tenant, rows.ids, embedded[[place[id_] for id_ in rows.ids]])
+        found = embedded[[place[id_] for id_ in rows.ids]]
+        keep_vectors(db, tenant, rows.ids, found, encode(found))
         due.write_faded(db, rows, _at_full(context, db, rows, now), rows.held)
     return rows.ids
 
 
-def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors) -> None:
-    """Write the (n, dims) full vectors of n facts and their signatures."""
+def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors, signed: Bytes) -> None:
+    """Write the (n, dims) full vectors of n facts and their (n, 128) signatures."""
     vectors.write(db, [tenant] * len(ids), ids, [embedded.shape[1]] * len(ids), [embedded])
-    signatures.add(db, tenant, ids, encode(embedded))
+    signatures.add(db, tenant, ids, signed)
 
 
 def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) -> Faded:

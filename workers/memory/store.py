@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from ebb.contract.facts import NewFact
@@ -13,15 +13,15 @@ from uuid_utils.compat import uuid7
 
 from workers.context import Context
 from workers.core import injection, lifetime
-from workers.core.arrays import Vectors
 from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
 from workers.core.text import less_specific, text_digest
-from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
-from workers.memory.add import Stored, add_within, answers_for
+from workers.memory.add import Embedded, Stored, add_within, answers_for
 from workers.memory.classify import classified
 from workers.memory.edit import edit_within, union_of_tags
+from workers.memory.embed import vectors_of
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import UNKNOWN, Ending, Life, first_lives, lives
 from workers.memory.namespace_settings import careful
@@ -38,14 +38,8 @@ from workers.validation.facts import digest
 
 log = logging.getLogger(__name__)
 
-EMBEDDING_SECONDS = 15.0
-"""Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""
-
 JUDGED_SECONDS = 25.0
-"""Time after which the LLM is not asked any more, for the same reason."""
-
-Embedded: TypeAlias = dict[bytes, Vectors | None]
-"""The (dims,) vectors of new statements by hash; None where there is none yet."""
+"""Time after which the LLM is not asked any more, so that a slow one does not exceed the task's limit."""
 
 FEW = 20
 """Up to so many facts, planning for their values costs more than it saves."""
@@ -124,15 +118,22 @@ def store_many(
             stored.
     """
     until = time.monotonic() + JUDGED_SECONDS
-    batch = _batch(context, given, now, classify=classify)
-    known = _known(context, namespace, batch, now)
-    batch = replace(batch, given=_with_classes(context, batch.given, known.owner, classify=classify))
+    batch, options = _batch(context, given, now, classify=classify), Options(touch, count_turns, use)
+    few, judged = len(batch.rows) <= FEW, context.settings.classify_before_write
+    at_once = context.embedder.quick and not judged
+    with writing(context.database_url, few=few) as db:
+        owner = namespaces.find(db, namespace)
+        known = _known(context, db, owner or namespaces.find_or_add(db, namespace), batch, now)
+        batch = replace(batch, given=_with_classes(context, batch.given, known.owner, classify=classify))
+        if at_once and owner is not None:
+            return _store_within(context, db, batch, known, None, now, options)
+    # no transaction waits for a slow embedder or an LLM
     embedded = _embedded(context, batch, known)
-    if context.settings.classify_before_write:
+    if judged:
         planned = batch.rows, batch.given, batch.intents
         batch = Batch(batch.said, *classified(context, known.owner, *planned, embedded, now, until))
-    with writing(context.database_url, few=len(batch.rows) <= FEW) as db:
-        return _store_within(context, db, batch, known, embedded, now, Options(touch, count_turns, use))
+    with writing(context.database_url, few=few) as db:
+        return _store_within(context, db, batch, known, embedded, now, options)
 
 
 def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
@@ -141,33 +142,37 @@ def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify
     return Batch(said, rows, given, [requested(fact.supersedes) for fact in given])
 
 
-def _known(context: Context, namespace: str, batch: Batch, now: datetime) -> Known:
+def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now: datetime) -> Known:
     hashes = [row.hash for row in batch.rows]
-    with writing(context.database_url, few=len(hashes) <= FEW) as db:
-        owner = namespaces.find_or_add(db, namespace)
-        forgotten = statements.ask_forgotten_among(db, owner.id, hashes)
-        ended = activity.ask_ended_among(db, owner.id, hashes, now)
+    forgotten = statements.ask_forgotten_among(db, owner.id, hashes)
+    ended = activity.ask_ended_among(db, owner.id, hashes, now)
+    read = statements.ask(db, owner.id, hashes)
+    if ended():
+        forget_ended(context, db, owner.id, hashes, now)
         read = statements.ask(db, owner.id, hashes)
-        if ended():
-            forget_ended(context, db, owner.id, hashes, now)
-            read = statements.ask(db, owner.id, hashes)
-        found = statements.matches_identified(db, owner.id, hashes, read())
-        # A fact that is about to be superseded may be stated again, which needs a vector, and no deletion request.
-        superseded = {fact.supersedes for fact in batch.given}
-        stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
-        kept = {*stated, *batch.forced}
-        deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
+    found = statements.matches_identified(db, owner.id, hashes, read())
+    # A fact that is about to be superseded may be stated again, which needs a vector, and no deletion request.
+    superseded = {fact.supersedes for fact in batch.given}
+    stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
+    kept = {*stated, *batch.forced}
+    deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
     return Known(owner, stated, deleted)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
     """Return the vectors of new statements by hash, None where the embedder fails."""
     fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.deleted}
-    return dict(zip(fresh, embed(context, list(fresh.values())), strict=True))
+    return dict(zip(fresh, vectors_of(context, list(fresh.values())), strict=True))
 
 
 def _store_within(
-    context: Context, db: Connection, batch: Batch, known: Known, embedded: Embedded, now: datetime, options: Options
+    context: Context,
+    db: Connection,
+    batch: Batch,
+    known: Known,
+    embedded: Embedded | None,
+    now: datetime,
+    options: Options,
 ) -> list[Stored | InvalidInputError]:
     """Write a batch with touches, edits, contradictions and updates; return the outcomes."""
     tenant, deleted, forced = known.owner.id, known.deleted, batch.forced
@@ -341,23 +346,6 @@ def _merged(
     ]
 
 
-def embed(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
-    """Return a vector for each text, None where the embedder fails or time runs out.
-
-    Facts without a vector are found by their words and embedded in the background. There are no retries here, and no
-    attempts while the embedder is paused.
-    """
-    until = time.monotonic() + EMBEDDING_SECONDS
-    found: list[Vectors | None] = []
-    try:
-        size = context.embedder.batch
-        while len(found) < len(texts) and time.monotonic() < until:
-            found += list(context.embedder.embed(texts[len(found) : len(found) + size], retry=False))
-    except EmbeddingError as error:
-        log.warning("facts are stored without vector and embedded later: %s", error)
-    return found + [None] * (len(texts) - len(found))
-
-
 def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
     """Return the fact with its given tags, even if empty, or tags derived from its text.
 
@@ -442,7 +430,7 @@ def _write(
     db: Connection,
     owner: Namespace,
     batch: Batch,
-    embedded: Embedded,
+    embedded: Embedded | None,
     now: datetime,
     *,
     count_turns: bool,

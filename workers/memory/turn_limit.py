@@ -34,9 +34,8 @@ def add_turns_within(db: Connection, tenant: int, added: Sequence[Fact], *, coun
     """
     if not count_turns or not any(row.session is not None and row.turn is not None for row in added):
         return Turns(turns.count_turns(db, tenant) if any(row.kind == "episodic" for row in added) else 0)
-    before = turns.lock_turns(db, tenant)
-    new = turns.advance(db, tenant, [row.id for row in added])
-    return Turns(before + len(new), bool(new))
+    before, new = turns.advance(db, tenant, [row.id for row in added])
+    return Turns(before + new, new > 0)
 
 
 def apply_within(context: Context, db: Connection, tenant: int, counted: Turns, most: float, now: datetime) -> None:

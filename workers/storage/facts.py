@@ -199,17 +199,18 @@ TEXTUAL = ("kind", "text", "summary", "category", "entity", "key", "value", "sou
 """Columns of `Fact` that are written as texts."""
 
 
-def add(db: Connection, namespace: int, facts: Sequence[Fact]) -> dict[UUID, bytes]:
-    """Add facts; return id and hash of the new ones. Facts with a known hash or id are left unchanged."""
+def ask_add(db: Connection, namespace: int, facts: Sequence[Fact]) -> Callable[[], dict[UUID, bytes]]:
+    """Add facts, except those with a known hash or id; return the reader of the new ones' ids and hashes."""
     if not facts:
-        return {}
+        return dict
     columns: dict[str, Any] = dict(zip(Fact._fields, map(list, zip(*facts, strict=True)), strict=True))
     columns["tags"] = [",".join(tags) for tags in columns["tags"]]
     columns["metadata"] = [None if one is None else Json(one) for one in columns["metadata"]]
     columns["session"] = [None if one is None else Jsonb(one) for one in columns["session"]]
     columns |= {name: packed.texts(columns[name]) for name in TEXTUAL}
     columns |= {"id": packed.uuids(columns["id"]), "hash": packed.byteas(columns["hash"]), "namespace": namespace}
-    return dict(db.execute(ADD, columns, binary=True).fetchall())
+    added = db.execute(ADD, columns, binary=True)
+    return lambda: dict(added.fetchall())
 
 
 def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:

@@ -166,19 +166,20 @@ ENCODE_AGAIN = """
 """
 
 
-def lock_turns(db: Connection, namespace: int) -> int:
-    """Return a namespace's number of turns, locked until the commit."""
-    return number(db, LOCK_TURNS, {"namespace": namespace})
+def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> tuple[int, int]:
+    """Count the new turns of facts that were just added; return the namespace's turns before, and the new ones.
+
+    The count is locked until the commit.
+    """
+    locked = db.execute(LOCK_TURNS, {"namespace": namespace})
+    counted = db.execute(ADVANCE, {"namespace": namespace, "ids": list(ids)}, binary=True)
+    (before,) = locked.fetchone() or (0,)
+    return before, len(counted.fetchall())
 
 
 def count_turns(db: Connection, namespace: int) -> int:
     """Return a namespace's number of turns."""
     return number(db, COUNT_TURNS, {"namespace": namespace})
-
-
-def advance(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[tuple[str | int, int]]:
-    """Count the new turns of facts that were just added; return them as (session, turn)."""
-    return set(db.execute(ADVANCE, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall())
 
 
 def past_limit(db: Connection, namespace: int, before: int, limit: int) -> Activity:
