@@ -87,6 +87,22 @@ def test_the_passage_that_fits_is_shown_in_any_language(memory: Memory, language
     assert len(best.passage.text) < len(best.text) / 3
 
 
+QUESTIONS = {
+    "Chinese": "藏宝图在第几块地板下面?",
+    "Japanese": "宝の地図はどこの床下にありますか?",
+    "Korean": "보물지도는 어디 밑에 있나요?",
+    "Thai": "แผนที่สมบัติอยู่ที่ไหน",
+}
+
+
+@pytest.mark.parametrize("language", QUESTIONS)
+def test_a_sentence_of_a_long_text_is_as_relevant_as_alone_in_any_language(memory: Memory, language: str) -> None:
+    filler, said, _ = LANGUAGES[language]
+    alone, long = memory.add(said), memory.add(filler * 30 + said + filler * 30)
+    relevance = {one.id: one.relevance for one in memory.ask(QUESTIONS[language], min_relevance=0).results}
+    assert relevance[long] > 0.3 * relevance[alone]
+
+
 def test_what_was_found_is_not_at_the_edge_of_its_passage(memory: Memory) -> None:
     for words in range(60, 80):
         memory.add("hay " * words + KEY + " straw" * 120, entity=str(words))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.passages import CUT, Cut, best_begin, passage_at, term_counts
+from workers.core.passages import CUT, Cut, best_begin, passage_at, term_counts, words_by_position
 
 SMALL = Cut(step=5, longest=15)
 
@@ -63,22 +63,8 @@ def test_characters_are_words_in_scripts_without_blanks() -> None:
     assert (found.start, found.end) == (5, 15)
 
 
-def test_pairs_of_characters_follow_the_text() -> None:
-    text = "x " * 10 + "".join(map(chr, range(0x4E00, 0x4E00 + 30)))
-    odd, even = (passage_at(text, 40 + behind, SMALL) for behind in (2, 15 + 2))
-    assert odd is not None
-    assert odd.text == text[24:43]
-    assert even is not None
-    assert even.text == text[25:44]
-
-
-def test_of_two_stretches_of_a_passage_the_one_with_the_wanted_words_is_shown() -> None:
-    text = "".join(map(chr, range(0x4E00, 0x4E00 + 30)))
-    end, beginning = (passage_at(text, 25, SMALL, [wanted]) for wanted in (text[27:29], text[2:4]))
-    assert end is not None
-    assert end.text == text[20:]
-    assert beginning is not None
-    assert beginning.text == text[:10]
+def test_pairs_of_characters_follow_the_text_in_the_index() -> None:
+    assert words_by_position("go 北京路x 上海") == [*range(7), *(1, 5), *(2,)]
 
 
 def test_marks_and_tags_are_no_words() -> None:

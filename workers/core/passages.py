@@ -6,14 +6,12 @@ retrieval", 1994). The text index stores the positions of words, so the best pas
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
-from workers.core.names import folded
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -98,24 +96,40 @@ def best_begin(scores: Floats, cut: Cut = CUT) -> Ints:
     return begins
 
 
-def passage_at(text: str, place: int, cut: Cut = CUT, wanted: Collection[str] = ()) -> Passage | None:
+def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
     """Return the passage that starts at word `place` of a long text; None where the text is not long.
 
-    In scripts without blanks each character is a word, and pairs of them are indexed after the text. If a passage of
-    the index covers several stretches of the text, the one with most of the `wanted` lexemes counts.
+    In scripts without blanks each character is a word.
     """
     plain, owners = _plain(text)
-    words = [found.span(1) for found in WORD.finditer(plain) if found[1]]
+    words = _words(plain)
     if len(words) <= cut.longest:
         return None
-    places = [*range(len(words)), *_pairs(plain, words)]
-    begin = min(max(place, 0), len(places) - cut.words)
-    first, last = _most_wanted(plain, words, wanted, places[begin : begin + cut.words])
-    first = min(first, len(words) - cut.words)
-    last = max(last, first + cut.words - 1)
+    first = min(max(place, 0), len(words) - cut.words)
+    last = first + cut.words - 1
     start = owners[words[first][0]]
     end = len(text) if last == len(words) - 1 else owners[words[last][1] - 1] + 1
     return Passage(start, end, text[start:end])
+
+
+def words_by_position(text: str) -> list[int]:
+    """Return the number of the word at each position that the text index has for a text.
+
+    In scripts without blanks each character is a word, and pairs of them are indexed after the text, each at its first.
+    """
+    plain, _ = _plain(text)
+    words = _words(plain)
+    return [*range(len(words)), *_pairs(plain, words)]
+
+
+def is_unspaced(lexeme: str) -> bool:
+    """Return whether a lexeme begins with a character of a script without blanks between words."""
+    return UNSPACED_RUN.match(lexeme) is not None
+
+
+def _words(plain: str) -> list[tuple[int, int]]:
+    """Return the first character and the end of each word."""
+    return [found.span(1) for found in WORD.finditer(plain) if found[1]]
 
 
 def _plain(text: str) -> tuple[str, Sequence[int]]:
@@ -141,18 +155,3 @@ def _pairs(text: str, words: Sequence[tuple[int, int]]) -> list[int]:
     begins = [begin for shift in (0, 1) for start, end in runs for begin in range(start + shift, end - 1, 2)]
     found = [numbers.get(begin, numbers.get(begin + 1)) for begin in begins]
     return [number for number in found if number is not None]
-
-
-def _most_wanted(
-    text: str, words: Sequence[tuple[int, int]], wanted: Collection[str], places: Sequence[int]
-) -> tuple[int, int]:
-    """Return the first and last word of the stretch of `places` with most of the wanted lexemes, else the longest."""
-    ends = [at for at, (one, two) in enumerate(pairwise(places), start=1) if two < one]
-    stretches = [(places[begin], places[end - 1]) for begin, end in pairwise([0, *ends, len(places)])]
-
-    def worth(stretch: tuple[int, int]) -> tuple[int, int]:
-        first, last = stretch
-        said = folded(text[words[first][0] : words[last][1] + 1])
-        return sum(one in said for one in wanted), last - first
-
-    return max(stretches, key=worth) if len(stretches) > 1 else stretches[0]

@@ -189,6 +189,8 @@ POSITIONS = """
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
+TEXTS = "select uuid_send(id), text from facts where namespace = %(namespace)s and id = any(%(ids)b)"
+
 LEXEMES_OF = """
     select term from unnest(%(terms)s::text[]) as term
     where exists (
@@ -389,16 +391,20 @@ def _matches(cursor: Cursor, terms: int) -> Matches:
     return Matches(columns.keys_of(ids), columns.floats_of([ranks or b""], terms), columns.column_of(lengths))
 
 
-def positions_of(
-    db: Connection, namespace: int, ids: Sequence[Key], stems: Sequence[str]
-) -> list[tuple[Key, str, list[int]]]:
-    """Return (fact, stem, positions) of the stems in these facts, positions counted in words of the text from 0.
+Occurrences: TypeAlias = tuple[Key, str, list[int]]
+"""A fact, a stem, and its positions in the text, counted in words from 0."""
 
-    Words of category, entity, key and value have negative positions.
-    """
+
+def positions_of(db: Connection, namespace: int, ids: Sequence[Key], stems: Sequence[str]) -> list[Occurrences]:
+    """Return the occurrences of stems in these facts; what a fact is about, as its entity, is before position 0."""
     given = {"namespace": namespace, "ids": columns.keys(ids), "stems": list(stems)}
     rows = db.execute(POSITIONS, given, binary=True).fetchall()
     return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
+
+
+def texts_of(db: Connection, namespace: int, ids: Sequence[Key]) -> dict[Key, str]:
+    """Return the texts of facts."""
+    return dict(db.execute(TEXTS, {"namespace": namespace, "ids": columns.keys(ids)}, binary=True).fetchall())
 
 
 def lexemes_of(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:

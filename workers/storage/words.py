@@ -8,6 +8,7 @@ from functools import partial
 from psycopg import sql
 from psycopg.rows import class_row
 
+from workers.core.question_words import without_question_words
 from workers.storage import columns, namespaces
 from workers.storage.connection import Connection, Cursor, number
 from workers.storage.namespaces import Namespace
@@ -151,7 +152,8 @@ def count(db: Connection, namespace: int, now: datetime) -> int:
 
 def ask(db: Connection, namespace: str, query: str) -> Callable[[], tuple[Namespace, list[Term]] | None]:
     """Send the query for a namespace and for a query's words in it; return its reader, which gives None without one."""
-    return partial(_asked, db.execute(ASKED, namespaces.named(namespace) | {"query": query}, binary=True))
+    given = namespaces.named(namespace) | {"query": without_question_words(query)}
+    return partial(_asked, db.execute(ASKED, given, binary=True))
 
 
 def _asked(cursor: Cursor) -> tuple[Namespace, list[Term]] | None:
@@ -163,9 +165,9 @@ def _asked(cursor: Cursor) -> tuple[Namespace, list[Term]] | None:
 
 
 def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
-    """Return a query's words in a namespace, without stop words."""
+    """Return a query's words in a namespace, without stop words and question words."""
     cursor = db.cursor(row_factory=class_row(Term))
-    return cursor.execute(OF_QUERY, {"name": namespace, "query": query}).fetchall()
+    return cursor.execute(OF_QUERY, {"name": namespace, "query": without_question_words(query)}).fetchall()
 
 
 def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[], dict[str, int]]:

@@ -286,4 +286,4 @@ def _results(asked: ScoredRecall, shown: Described) -> list[Result]:
 def _passage(text: TextArm, fact: Description) -> Passage | None:
     """Return the passage of a long fact with most of the question's words, if any."""
     begin = text.passages.get(fact.id.bytes) if text.passages else None
-    return None if begin is None else passages.passage_at(fact.text, begin, wanted=text.stems.lexemes)
+    return None if begin is None else passages.passage_at(fact.text, begin)

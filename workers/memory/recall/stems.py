@@ -1,6 +1,6 @@
 """The stems of a question: their statistics, and which of them each fact contains, a long one in one passage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +9,7 @@ from workers.core import passages
 from workers.core.arrays import Bools, Ints, Key
 from workers.core.relevance import Question
 from workers.storage import candidates
+from workers.storage.candidates import Occurrences
 from workers.storage.connection import Connection
 
 
@@ -36,9 +37,25 @@ def in_passages(db: Connection, namespace: int, ids: Sequence[Key], lexemes: Seq
     texts = {id_: place for place, id_ in enumerate(ids)}
     terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
     read = candidates.positions_of(db, namespace, ids, lexemes)
+    if pairs := {id_ for id_, lexeme, _ in read if passages.is_unspaced(lexeme)}:
+        read = _by_word(read, candidates.texts_of(db, namespace, list(pairs)))
     triples = [(texts[id_], terms[lexeme], place) for id_, lexeme, places in read for place in places]
     text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
     return passages.term_counts(text, term, place, (len(texts), len(terms)))
+
+
+def _by_word(read: Sequence[Occurrences], texts: Mapping[Key, str]) -> list[Occurrences]:
+    """Return occurrences with the numbers of words in place of positions, in these texts in scripts without blanks."""
+    words = {id_: passages.words_by_position(text) for id_, text in texts.items()}
+    return [
+        (id_, lexeme, [_word_at(words[id_], place) for place in places] if id_ in words else places)
+        for id_, lexeme, places in read
+    ]
+
+
+def _word_at(words: Sequence[int], place: int) -> int:
+    """Return the word at a position; one before the text stays there."""
+    return words[min(place, len(words) - 1)] if place >= 0 and words else place
 
 
 def in_best_passage(times: Ints) -> Bools:

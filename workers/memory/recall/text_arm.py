@@ -1,5 +1,6 @@
 """The text arm of recall: facts that contain words of the question, scored by BM25, long ones by their best passage."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,7 +9,7 @@ import numpy as np
 from workers.core import ranking
 from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.core.names import capitalised
-from workers.core.passages import CUT, best_begin
+from workers.core.passages import CUT, best_begin, is_unspaced
 from workers.core.relevance import Question, names_unknown
 from workers.memory.recall.stems import Stems, in_best_passage, in_passages
 from workers.storage import candidates, words
@@ -45,8 +46,7 @@ USUAL_LENGTH = 10.0
 """Assumed length of facts in words where none has been counted."""
 
 PAIR = 2
-UNSPACED = "\u0e00"
-"""First character of the scripts without blanks between words (`unspaced` in schema.sql)."""
+CHINESE = re.compile("[\u3400-\u9fff]")
 
 # ts_rank of j occurrences of one word, up to the maximum of a tsvector.
 RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
@@ -133,10 +133,12 @@ def _scored(
 def informative(terms: Sequence[Term], most: int) -> list[Term]:
     """Return up to `most` terms: known ones by rarity, then unknown ones.
 
-    In scripts without blanks, single characters that are part of a pair are left out.
+    In scripts without blanks, single characters that are part of a pair are left out, except Chinese ones, many of
+    which are words: these count as written forms.
     """
-    pairs = "".join(term.lexeme for term in terms if len(term.lexeme) == PAIR and term.lexeme[0] >= UNSPACED)
-    alone = [term for term in terms if len(term.lexeme) > 1 or term.lexeme < UNSPACED or term.lexeme not in pairs]
+    pairs = "".join(term.lexeme for term in terms if len(term.lexeme) == PAIR and is_unspaced(term.lexeme))
+    alone = [term for term in terms if len(term.lexeme) > 1 or term.lexeme not in pairs]
+    alone += [replace(term, stem=False) for term in terms if CHINESE.fullmatch(term.lexeme) and term.lexeme in pairs]
     return sorted(alone, key=lambda term: (term.facts == 0, term.facts, term.lexeme))[:most]
 
 

@@ -1,0 +1,40 @@
+"""Question words of scripts without blanks, which are left out of a query."""
+
+import pytest
+
+from workers.core.question_words import without_question_words
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("我妹妹是做什么工作的?", "我妹妹是做 工作的?"),
+        ("演练时间是什么时候?", "演练时间 ?"),
+        ("誰負責驗證?", " 負責驗證?"),
+        ("你喜欢吃辣吗", "你喜欢吃辣 "),
+        ("上司の名前は何ですか?", "上司の名前は  ?"),
+        ("仕事はいつ始まりますか", "仕事は 始まり "),
+        ("보물지도는 어디에 있나요?", "보물지도는   있나요?"),
+        ("แผนที่อยู่ที่ไหน", "แผนที่อยู่ "),
+    ],
+)
+def test_question_words_are_left_out(query: str, rest: str) -> None:
+    assert without_question_words(query) == rest
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Where is the key?",
+        "何先生的电话",
+        "哪吒的武器",
+        "几何作业",
+        "いつも朝に走る",
+        "ぶどうの木",
+        "누가복음",
+        "什么",
+        "Überall?",
+    ],
+)
+def test_other_words_stay(query: str) -> None:
+    assert without_question_words(query) == query
