@@ -7,6 +7,7 @@ from typing import Any
 
 from ebb.contract.faults import MOST_FAULTS, fault, joined
 from ebb.contract.operation import EXAMPLE_ID
+from ebb.errors import OLDER_WORKERS
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from workers.errors import BusyError, EbbError, LateError
+from workers.errors import BusyError, EbbError, LateError, OlderWorkersError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
@@ -73,7 +74,7 @@ def answer(status: int, detail: str, request: Request | None = None, **more: Any
     """Return a problem with additional members."""
     title = HTTPStatus(status).phrase
     content = Problem(
-        type=f"urn:ebb:problem:{title.lower().replace(' ', '-')}",
+        type=more.pop("type", f"urn:ebb:problem:{title.lower().replace(' ', '-')}"),
         title=title,
         status=status,
         detail=detail,
@@ -105,6 +106,8 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, EbbError)  # noqa: S101  it is registered for no other
     status = error.status
     more: dict[str, Any] = {"task": error.task} if isinstance(error, LateError) else {}
+    if isinstance(error, OlderWorkersError):
+        more["type"] = OLDER_WORKERS
     if isinstance(error, BusyError):
         more["retry_after"] = max(1, math.ceil(error.retry_after))
     response = answer(status, str(error), request, **more)

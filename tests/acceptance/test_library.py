@@ -1,6 +1,8 @@
 """The library against a running system: every operation over HTTP, errors as classes, retries, and a shared pool."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,6 +15,7 @@ import psutil
 import pytest
 from ebb import (
     AsyncMemory,
+    EbbError,
     InvalidInputError,
     LateError,
     Memory,
@@ -24,7 +27,7 @@ from ebb import (
 from ebb.contract.facts import NewFact, Store
 from ebb.contract.graph import Relate
 from live_api import make_key, serving
-from live_system import LiveSystem, eventually
+from live_system import LiveSystem, clean_environment, eventually
 
 from api.up import servers
 
@@ -199,7 +202,7 @@ def test_a_write_that_is_sent_again_is_done_once(memory: Memory, between: Memory
 
 def test_permanent_errors_are_not_retried(between: Memory) -> None:
     Between.statuses = [504, 400]
-    with pytest.raises(LateError, match="perhaps not Ebb"):
+    with pytest.raises(LateError, match=r"perhaps not Ebb"):
         between.recall("Where is the other key?")
     with pytest.raises(InvalidInputError):
         between.recall("Where is the other key?")
@@ -241,3 +244,72 @@ def test_the_asynchronous_library_does_the_same(url: str, namespace: str) -> Non
                 await memory.fact(uuid4())
 
     asyncio.run(use())
+
+
+def test_an_event_loop_does_not_use_the_connections_of_another_one(url: str, namespace: str) -> None:
+    memory = AsyncMemory(url, namespace=namespace)
+
+    async def use() -> str:
+        async with memory:
+            return (await memory.store(TEXT)).action
+
+    assert [asyncio.run(use()) for _ in range(3)] == ["added", "duplicate", "duplicate"]
+
+
+FORKING = """
+import os, sys
+from ebb import Memory
+
+url, *namespaces = sys.argv[1:]
+memory = Memory(url, namespace=namespaces[0])
+for name in namespaces:
+    memory.namespace(name).store(f"The spare key of {name} hangs behind the clock")
+mine, children = namespaces[0], []
+for name in namespaces[1:]:
+    if child := os.fork():
+        children.append(child)
+    else:
+        mine, children = name, []
+        break
+memory = memory.namespace(mine)
+for _ in range(50):
+    (found,) = memory.recall("Where is the spare key?").results
+    assert mine in found.text, f"{mine}: {found.text}"
+assert not any(os.waitpid(child, 0)[1] for child in children)
+"""
+
+
+def test_a_fork_does_not_read_the_answers_of_its_parent(url: str, namespace: str) -> None:
+    command = [sys.executable, "-c", FORKING, url, *(f"{namespace}-{number}" for number in range(4))]
+    done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """A server that answers everything with a page."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<p>Welcome</p>")
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+
+def test_an_answer_of_another_server_is_an_error_of_ebb() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with (
+            Memory(f"http://127.0.0.1:{server.server_port}") as memory,
+            pytest.raises(EbbError, match=r"perhaps not Ebb.*Welcome"),
+        ):
+            memory.recall("Where is the other key?")
+        server.shutdown()
+
+
+def test_a_task_is_no_path_to_something_else(memory: Memory) -> None:
+    with pytest.raises(NotFoundError):
+        memory.state("../memory/stats")

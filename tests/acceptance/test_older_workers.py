@@ -11,6 +11,7 @@ import anyio
 import httpx2
 import pytest
 import redis
+from ebb import Memory
 from live_api import serving
 from live_system import ROOT, LiveSystem, node
 from mcp import Client as McpClient
@@ -168,6 +169,11 @@ def test_a_route_answers_what_older_workers_answer(
 
 def test_a_recall_over_http_does_not_claim_what_older_workers_did_not_say(api: httpx2.Client) -> None:
     assert "by_meaning" not in api.post("/memory/recall", json={"query": "Where does Mira live?"}).json()
+
+
+def test_the_library_raises_the_error_of_older_workers(api: httpx2.Client) -> None:
+    with Memory(str(api.base_url), retries=0) as memory, pytest.raises(OlderWorkersError, match=OLDER):
+        memory.held()
 
 
 @pytest.mark.parametrize("path", ["/memory/held", "/memory/forgotten", "/memory/branches"])

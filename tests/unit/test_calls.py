@@ -1,9 +1,10 @@
 """Requests of the library: what cannot be sent is refused with a message."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from ebb import InvalidInputError, Memory
+from ebb import InvalidInputError, Memory, NotFoundError
 
 ADDRESS = "http://127.0.0.1:9"
 CIRCULAR: dict[str, Any] = {}
@@ -34,7 +35,7 @@ def test_filters_and_ids_that_cannot_be_sent_are_refused() -> None:
             memory.fact("\ud800")
 
 
-@pytest.mark.parametrize("value", ["Jos\u00e9", "ebb_secret\n", "a\tb"])
+@pytest.mark.parametrize("value", ["Jos\u00e9", "ebb_secret\n", "a\tb", "ebb_secret ", " ebb_secret"])
 def test_what_no_header_can_hold_is_refused_without_showing_it(value: str) -> None:
     for given in ({"key": value}, {"namespace": value}):
         with pytest.raises(InvalidInputError, match=f"^{next(iter(given))}: .*remove it") as refused:
@@ -42,3 +43,15 @@ def test_what_no_header_can_hold_is_refused_without_showing_it(value: str) -> No
         assert value not in str(refused.value)
     with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"^idempotency_key: "):
         memory.store("x", idempotency_key=value)
+
+
+def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"^url: Invalid port"):
+        Memory("http://127.0.0.1:five")
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"fit into a URL: .* give fewer"):
+        memory.facts(ids=[uuid4()] * 3000)
+
+
+def test_a_task_that_is_not_named_is_not_asked_for() -> None:
+    with Memory(ADDRESS) as memory, pytest.raises(NotFoundError, match=r"^task: is empty"):
+        memory.state("")

@@ -7,20 +7,30 @@ from dataclasses import dataclass, field
 from random import random
 from typing import Any, TypeVar
 from urllib.parse import quote
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ebb import headers
 from ebb.contract.operation import Operation, Params
-from ebb.errors import EbbError, InvalidInputError, LateError, UnavailableError, kind_of
+from ebb.errors import (
+    OLDER_WORKERS,
+    EbbError,
+    InvalidInputError,
+    LateError,
+    NotFoundError,
+    OlderWorkersError,
+    UnavailableError,
+    kind_of,
+)
 from ebb.headers import HEADER, Position
 
 MARGIN_SECONDS = 10.0
 """Seconds to wait beyond the timeout that the server applies itself."""
 
+STATE_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
 LONGEST_TIMEOUT = 300.0
 FIRST_PAUSE = 0.2
@@ -42,9 +52,13 @@ class Server:
     written: Position = field(default_factory=Position, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInputError` for a key or namespace that no header can hold."""
+        """Raise `InvalidInputError` for a malformed address, and for a key or namespace that no header can hold."""
         _check_header("key", self.key)
         _check_header("namespace", self.namespace)
+        try:
+            httpx.URL(self.url)
+        except httpx.InvalidURL as error:
+            raise InvalidInputError(f"url: {error}; give one such as http://127.0.0.1:5556.") from None
 
     def headers(self) -> dict[str, str]:
         """Return the headers for key, namespace and position in the log."""
@@ -101,6 +115,8 @@ class Call:
     def _final(self, error: Exception) -> EbbError:
         if isinstance(error, EbbError):
             return error
+        if isinstance(error, httpx.InvalidURL):
+            return InvalidInputError(f"The parameters do not fit into a URL: {error}; give fewer or shorter ones.")
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
             return LateError(f"Ebb at {self.server.url} did not answer within {self.seconds:g} s; give it more time.")
         return UnavailableError(
@@ -113,6 +129,8 @@ def is_passing(error: Exception) -> bool:
     """Return whether the same request may succeed soon."""
     if isinstance(error, EbbError):
         return isinstance(error, UnavailableError) and not isinstance(error, LateError)
+    if isinstance(error, httpx.InvalidURL):
+        return False
     return isinstance(error, httpx.ConnectTimeout) or not isinstance(error, httpx.TimeoutException)
 
 
@@ -145,6 +163,18 @@ def call(
         _encoded(plain) if has_body else None,
         (key or str(uuid4())) if operation.writes else None,
     )
+
+
+def state_call(server: Server, task: UUID | str) -> Call:
+    """Return the request for the state of a write.
+
+    Raises:
+        NotFoundError: no task is named, as by a `LateError` where the API itself did not answer.
+    """
+    if not str(task):
+        raise NotFoundError("task: is empty, so there is no state to ask for; the API did not say which task it was.")
+    _encoded({"task": str(task)})
+    return Call(server, "GET", f"/tasks/{quote(str(task), safe='')}", STATE_SECONDS)
 
 
 def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -188,6 +218,8 @@ def _check_header(name: str, value: str | None) -> None:
         raise InvalidInputError(
             f"{name}: has a line break or another character that is not printable ASCII; remove it."
         )
+    if value is not None and value != value.strip():
+        raise InvalidInputError(f"{name}: begins or ends with a blank; remove it.")
 
 
 def _check(operation: Operation, given: Mapping[str, Any]) -> None:
@@ -211,12 +243,21 @@ def answer(response: httpx.Response, kind: type[Parsed], written: Position) -> P
     """Return the answer of a response, and note its position in the log.
 
     Raises:
-        EbbError: the response is an error.
+        EbbError: the response is an error, or no answer of Ebb.
     """
     written.note(response.headers.get(HEADER))
-    if response.is_success:
+    if not response.is_success:
+        raise error_of(response)
+    try:
         return kind.model_validate_json(response.content)
-    raise error_of(response)
+    except ValidationError:
+        raise EbbError(_foreign(response)) from None
+
+
+def _foreign(response: httpx.Response) -> str:
+    """Return the message about a response that is not from Ebb, with the beginning of its text."""
+    shown = response.text[:SHOWN]
+    return f"{response.url.host} answered {response.status_code} and is perhaps not Ebb: {shown!r}"
 
 
 def error_of(response: httpx.Response) -> EbbError:
@@ -225,9 +266,8 @@ def error_of(response: httpx.Response) -> EbbError:
         problem = response.json()
         detail, task = str(problem["detail"]), str(problem.get("task") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
-        shown = response.text[:SHOWN]
-        detail, task = f"{response.url.host} answered {response.status_code} and is perhaps not Ebb: {shown!r}", ""
-    kind = kind_of(response.status_code)
+        problem, detail, task = {}, _foreign(response), ""
+    kind = OlderWorkersError if problem.get("type") == OLDER_WORKERS else kind_of(response.status_code)
     error = LateError(detail, task) if kind is LateError else kind(detail)
     if isinstance(error, UnavailableError):
         asked = response.headers.get("retry-after", "")

@@ -48,6 +48,10 @@ class LateError(UnavailableError):
         self.task = task
 
 
+OLDER_WORKERS = "urn:ebb:problem:older-workers"
+"""The type of the problem by which an `OlderWorkersError` is known over HTTP, as others have the same status."""
+
+
 class OlderWorkersError(UnavailableError):
     """The workers are older than the server or client and do not know the operation; upgrade them."""
 

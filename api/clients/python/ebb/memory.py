@@ -8,25 +8,26 @@
 """
 
 import asyncio
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Self
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import httpx
 
-from ebb.call import Call, Parsed, Server, answer, call
+from ebb.call import Call, Parsed, Server, answer, call, state_call
 from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
 from ebb.errors import UnavailableError
 from ebb.methods import AsyncOperations, Operations
 
 URL = "http://127.0.0.1:5556"
 CONNECTIONS = 20
-STATE_SECONDS = 15.0
-AWAY = (httpx.TransportError, UnavailableError)
+FAILURES = (httpx.TransportError, httpx.InvalidURL, UnavailableError)
 
 
 class Connected:
@@ -42,6 +43,7 @@ class Connected:
     """
 
     _client: ClassVar[type[Any]]
+    _by_place: ClassVar[type[MutableMapping[Any, Any]]]
 
     def __init__(
         self,
@@ -54,8 +56,8 @@ class Connected:
         connections: int = CONNECTIONS,
     ) -> None:
         self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
-        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-        self._http: Any = self._client(base_url=self._server.url, limits=limits)
+        self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        self._clients = self._by_place()
         self._owns = True
 
     def namespace(self, name: str) -> Self:
@@ -64,11 +66,27 @@ class Connected:
         other._server, other._owns = replace(self._server, namespace=name), False  # noqa: SLF001 - its own copy
         return other
 
+    @property
+    def _http(self) -> Any:
+        """Return the HTTP client for the place of this call, which cannot use the connections of another one.
+
+        Without a lock, because a fork may copy one that is held.
+        """
+        place = self._place()
+        if place not in self._clients:
+            self._clients.setdefault(place, self._client(base_url=self._server.url, limits=self._limits))
+        return self._clients[place]
+
+    def _place(self) -> Any:
+        """Return what the connections of this call belong to."""
+        raise NotImplementedError
+
 
 class Memory(Connected, Operations):
-    """The memory of one namespace; thread-safe."""
+    """The memory of one namespace; threads may share it, and so may a process and its forks."""
 
     _client = httpx.Client
+    _by_place = dict
 
     def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
         """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
@@ -81,7 +99,7 @@ class Memory(Connected, Operations):
         Raises:
             NotFoundError: there is none with this id.
         """
-        return self._read(Call(self._server, "GET", f"/tasks/{task}", STATE_SECONDS), TaskState)
+        return self._read(state_call(self._server, task), TaskState)
 
     def close(self) -> None:
         """Close the connections."""
@@ -98,6 +116,9 @@ class Memory(Connected, Operations):
         """Close the connections."""
         self.close()
 
+    def _place(self) -> int:
+        return os.getpid()
+
     def _perform(self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None) -> Any:
         return self._read(call(self._server, operation, given, idempotency_key), operation.answer)
 
@@ -105,14 +126,15 @@ class Memory(Connected, Operations):
         while True:
             try:
                 return answer(self._http.request(**request.arguments()), kind, self._server.written)
-            except AWAY as error:
+            except FAILURES as error:
                 time.sleep(request.pause(error))
 
 
 class AsyncMemory(Connected, AsyncOperations):
-    """The memory of one namespace for asyncio, with the same methods as `Memory`."""
+    """The memory of one namespace for asyncio, with the same methods as `Memory`; event loops may share it."""
 
     _client = httpx.AsyncClient
+    _by_place = WeakKeyDictionary
 
     async def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
         """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
@@ -125,7 +147,7 @@ class AsyncMemory(Connected, AsyncOperations):
         Raises:
             NotFoundError: there is none with this id.
         """
-        return await self._read(Call(self._server, "GET", f"/tasks/{task}", STATE_SECONDS), TaskState)
+        return await self._read(state_call(self._server, task), TaskState)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -142,6 +164,9 @@ class AsyncMemory(Connected, AsyncOperations):
         """Close the connections."""
         await self.close()
 
+    def _place(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
     async def _perform(self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None) -> Any:
         return await self._read(call(self._server, operation, given, idempotency_key), operation.answer)
 
@@ -149,7 +174,7 @@ class AsyncMemory(Connected, AsyncOperations):
         while True:
             try:
                 return answer(await self._http.request(**request.arguments()), kind, self._server.written)
-            except AWAY as error:
+            except FAILURES as error:
                 await asyncio.sleep(request.pause(error))
 
 
