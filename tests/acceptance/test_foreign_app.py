@@ -154,6 +154,26 @@ def test_a_program_that_is_configured_needs_no_queue_and_keeps_its_own_routes(li
         queues.delete("mine")
 
 
+PICKLING = """
+import sys
+from celery import Celery
+from ebb.celery import configure
+
+app = Celery("foreign", broker=sys.argv[1])
+app.conf.update(task_serializer="pickle", result_accept_content=["pickle"])
+configure(app)
+print(app.send_task("memory.store", kwargs={"text": "A heron", "namespace": sys.argv[2]}).get(timeout=10)["action"])
+app.close()
+"""
+
+
+def test_a_program_with_another_serializer_sends_and_reads_json_of_ebb(live: LiveSystem, namespace: str) -> None:
+    command = [sys.executable, "-c", PICKLING, live.redis_url, namespace]
+    done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "added"
+
+
 def test_the_doctor_shows_tasks_that_were_sent_to_no_queue_of_ebb(live: LiveSystem) -> None:
     with redis.Redis.from_url(live.redis_url) as queues:
         queues.rpush("celery", "{}")

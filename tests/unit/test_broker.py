@@ -55,6 +55,15 @@ def test_a_celery_program_keeps_its_own_transport_options() -> None:
     assert app.conf.broker_url.startswith("sentinel://")
 
 
+def test_a_celery_program_whose_messages_do_not_reach_ebb_is_told_so() -> None:
+    with pytest.raises(ValueError, match="no broker; give the address"):
+        configure(Celery(set_as_current=False))
+    app = Celery(set_as_current=False, broker="redis://host/0")
+    app.conf.broker_transport_options = {"global_keyprefix": "mine:"}
+    with pytest.raises(ValueError, match="global_keyprefix"):
+        configure(app)
+
+
 @pytest.mark.parametrize(
     ("address", "fault"),
     [

@@ -13,6 +13,8 @@ from ebb.contract.operation import find
 if TYPE_CHECKING:
     from celery import Celery
 
+JSON = "json"
+
 
 def configure(app: "Celery", redis_url: str | None = None) -> None:
     """Configure an app so that tasks of Ebb are routed to their queues and their results are found.
@@ -20,15 +22,23 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     `redis_url` is Ebb's broker, `EBB_REDIS_URL`; by default the app's own.
 
     Raises:
-        ValueError: the URL is not supported.
+        ValueError: the URL is not supported, or the app has none, or a prefix for the keys of its broker.
     """
+    address = redis_url or app.conf.broker_url
+    if address is None:
+        raise ValueError("The app has no broker; give the address of Ebb's as `redis_url`, such as EBB_REDIS_URL.")
+    if app.conf.broker_transport_options.get("global_keyprefix"):
+        raise ValueError("The app has a global_keyprefix, under which Ebb sees no message; make a second app for Ebb.")
     routes = app.conf.task_routes or ()
     app.conf.task_routes = (route, *(routes if isinstance(routes, list | tuple) else (routes,)))
-    for name, value in celery_configuration(redis_url or app.conf.broker_url).items():
+    for name, value in celery_configuration(address).items():
         app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
+    accepted = app.conf.result_accept_content or app.conf.accept_content
+    if JSON not in accepted:
+        app.conf.result_accept_content = [*accepted, JSON]
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, str] | None:
-    """Return the queue of a task of Ebb, None for other tasks."""
+    """Return the queue of a task of Ebb and JSON, which its workers read alone; None for other tasks."""
     operation = find(name)
-    return {"queue": operation.queue} if operation is not None else None
+    return {"queue": operation.queue, "serializer": JSON} if operation is not None else None
