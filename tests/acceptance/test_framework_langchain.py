@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from ebb import Memory
 from ebb.langchain import EbbChatMessageHistory, EbbRetriever
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
 from live_api import serving
 from live_system import LiveSystem
 
@@ -41,3 +41,41 @@ def test_messages_are_retrieved_by_content(memory: Memory) -> None:
     assert (found.page_content, found.metadata["role"]) == ("I moved to Leipzig.", "user")
     assert found.metadata["relevance"] > 0.2
     assert EbbRetriever(memory=memory, options={"tag": "home"}).invoke("Who moved to Leipzig?") == []
+
+
+def test_a_message_that_openai_has_no_form_for_is_kept_with_its_words(memory: Memory) -> None:
+    clip = {"type": "video", "base64": "AAAA", "mime_type": "video/mp4"}
+    given = [HumanMessage([clip, {"type": "text", "text": "This is my boat in Zanzibar."}])]
+    history = EbbChatMessageHistory(memory, "monday")
+    history.add_messages(given)
+
+    assert history.messages == given
+    assert memory.facts(role="user").facts[0].text == "This is my boat in Zanzibar."
+
+
+class Odd(BaseMessage):
+    """A message of a kind that LangChain does not know."""
+
+    type: str = "odd"
+
+
+def test_a_message_that_could_not_be_read_again_is_refused(memory: Memory) -> None:
+    history = EbbChatMessageHistory(memory, "monday")
+    history.add_user_message("Hello")
+    with pytest.raises(ValueError, match="odd"):
+        history.add_messages([Odd("Hm")])
+
+    assert [one.content for one in history.messages] == ["Hello"]
+
+
+def test_messages_that_are_too_many_for_one_request_are_kept_and_cleared(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[BaseMessage] = [HumanMessage(f"{number} " + "word " * 60_000) for number in range(60)]
+    history = EbbChatMessageHistory(memory, "monday")
+    history._history.add([message_to_dict(one) for one in given], [])
+    assert history.messages == given
+
+    monkeypatch.setattr("ebb.history.MOST_FACTS", 25)
+    history.clear()
+    assert history.messages == []

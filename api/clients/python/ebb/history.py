@@ -5,12 +5,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ebb.batches import batches
 from ebb.contract.values import MOST_FACTS
 from ebb.memory import Memory
 
 CHATS = "chats"
 AT_ONCE = 500
-"""Messages stored in one call."""
+"""The most messages stored in one call."""
 
 
 class History:
@@ -27,14 +28,14 @@ class History:
     def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
         """Store messages unchanged, and what they said as turns; a retry repeats only the former."""
         began = time.time_ns()
-        for start in range(0, len(messages), AT_ONCE):
-            items = [
-                {"path": self._path, "key": f"{began:020d}-{place:06d}", "document": json.dumps(one)}
-                for place, one in enumerate(messages[start : start + AT_ONCE], start)
-            ]
-            self._memory.put_items(items)
-        for start in range(0, len(said), AT_ONCE):
-            self._memory.remember(said[start : start + AT_ONCE], session=self._session)
+        items: list[dict[str, Any]] = [
+            {"path": self._path, "key": f"{began:020d}-{place:06d}", "document": json.dumps(one)}
+            for place, one in enumerate(messages)
+        ]
+        for part in batches(items, AT_ONCE):
+            self._memory.put_items(part)
+        for turns in batches(said, AT_ONCE):
+            self._memory.remember(turns, session=self._session)
 
     def pop(self) -> dict[str, Any] | None:
         """Remove and return the last message; its turn stays."""
@@ -48,8 +49,9 @@ class History:
 
     def clear(self) -> None:
         """Remove all messages; their turns stay."""
-        for key, _ in self._items():
-            self._memory.drop_item(self._path, key)
+        while items := self._items():
+            for key, _ in items:
+                self._memory.drop_item(self._path, key)
 
     def _items(self) -> list[tuple[str, Any]]:
         found = self._memory.items(self._path, limit=MOST_FACTS).items

@@ -9,16 +9,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
-from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, convert_to_openai_messages, message_to_dict, messages_from_dict
-from langchain_core.retrievers import BaseRetriever
 from pydantic import Field
 
 from ebb.contract.recall import Result
+from ebb.extras import extra
 from ebb.history import History
 from ebb.memory import Memory
+
+with extra("langchain"):
+    from langchain_core.callbacks import CallbackManagerForRetrieverRun
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.documents import Document
+    from langchain_core.messages import BaseMessage, convert_to_openai_messages, message_to_dict, messages_from_dict
+    from langchain_core.retrievers import BaseRetriever
 
 
 class EbbChatMessageHistory(BaseChatMessageHistory):
@@ -35,8 +38,9 @@ class EbbChatMessageHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages, also as turns."""
-        said = convert_to_openai_messages(list(messages))
-        self._history.add([message_to_dict(one) for one in messages], said if isinstance(said, list) else [said])
+        kept = [message_to_dict(one) for one in messages]
+        messages_from_dict(kept)  # what cannot be read again would be in the way of all others
+        self._history.add(kept, [said for one in messages for said in _said(one)])
 
     def clear(self) -> None:
         """Remove the messages; their turns stay."""
@@ -54,6 +58,15 @@ class EbbRetriever(BaseRetriever):
         del run_manager
         found = self.memory.recall(query, limit=self.limit, **self.options).results
         return [Document(page_content=one.text, metadata=_known(one), id=str(one.id)) for one in found]
+
+
+def _said(message: BaseMessage) -> list[dict[str, Any]]:
+    """Return a message in OpenAI's form, or its text if LangChain cannot convert one of its blocks, such as a video."""
+    try:
+        said = convert_to_openai_messages([message])
+    except ValueError:
+        return [{"role": message.type, "content": str(message.text)}]
+    return said if isinstance(said, list) else [said]
 
 
 def _known(fact: Result) -> dict[str, Any]:

@@ -13,34 +13,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    IndexConfig,
-    Item,
-    ListNamespacesOp,
-    MatchCondition,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-    validate_op_namespace,
-)
-from langgraph.store.base.embed import get_text_at_path, tokenize_path
-
+from ebb.batches import batches
 from ebb.contract.documents import Item as Found
 from ebb.contract.values import MOST_QUESTIONS
+from ebb.extras import extra
 from ebb.memory import Memory
+
+with extra("langgraph"):
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        IndexConfig,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        validate_op_namespace,
+    )
+    from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
 WHOLE = "$"
 BEYOND = 10**400
 """An integer that is greater than every float; it stands for infinity in filters, as JSON has none."""
 
 PUTS = 200
-CHARACTERS = 1_000_000
-"""The most puts of a task, and characters of their documents if there are several."""
+"""The most puts of a task."""
 
 
 class EbbStore(BaseStore):
@@ -118,7 +120,7 @@ class EbbStore(BaseStore):
 
     def _put(self, ops: Sequence[PutOp]) -> None:
         last = {(op.namespace, op.key): op for op in ops}.values()
-        for part in _parts([self._item(op) for op in last if op.value is not None]):
+        for part in batches([self._item(op) for op in last if op.value is not None], PUTS):
             self._memory.put_items(part)
         for op in last:
             if op.value is None:
@@ -155,21 +157,6 @@ def _words(value: Any) -> Iterable[str]:
         return
     for name, one in value.items():
         yield f"{name}: {' '.join(_words(one))}"
-
-
-def _parts(items: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the items of each task, which fit into one request."""
-    part: list[dict[str, Any]] = []
-    room = CHARACTERS
-    for item in items:
-        size = len(item["document"]) + len(item["text"] or "")
-        if part and (len(part) == PUTS or size > room):
-            yield part
-            part, room = [], CHARACTERS
-        part.append(item)
-        room -= size
-    if part:
-        yield part
 
 
 def _item(found: Found) -> dict[str, Any]:
