@@ -53,3 +53,21 @@ def test_a_context_that_is_too_long_loses_its_last_lines(ebb: EbbMemory) -> None
 
     assert asyncio.run(block.atruncate(content, 3)) == "<memory-context>\nfirst line of many\n</memory-context>"
     assert asyncio.run(block.atruncate(content, 1_000)) is None
+
+
+def test_a_question_may_be_blank_or_of_any_length(ebb: EbbMemory) -> None:
+    block = EbbMemoryBlock(memory=ebb)
+    ebb.store("Mira moved to Leipzig")
+
+    async def shown(question: str) -> str:
+        return str(await block.aget([ChatMessage(role="user", content=question)]))
+
+    assert asyncio.run(shown("  ")) == ""
+    assert "Leipzig" in asyncio.run(shown("Look at this. " * 10_000 + "Who moved to Leipzig?"))
+
+
+def test_more_messages_than_fit_into_a_call_are_remembered(ebb: EbbMemory) -> None:
+    messages = [ChatMessage(role="user", content=f"On day {number} it rained.") for number in range(1_001)]
+    asyncio.run(EbbMemoryBlock(memory=ebb).aput(messages))
+
+    assert ebb.stats().facts == 1_001

@@ -9,11 +9,19 @@ Messages that leave the short-term memory are stored; facts that match the user'
 import asyncio
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.memory import BaseMemoryBlock
 from pydantic import Field
 
+from ebb.batches import batches
+from ebb.contract.facts import MOST_MESSAGES
+from ebb.extras import extra
+
+with extra("llama-index"):
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.memory import BaseMemoryBlock
+
 SESSION = "session_id"
+LONGEST = 8_000
+"""Characters of a message that is asked about; of a longer one they are its last."""
 
 
 class EbbMemoryBlock(BaseMemoryBlock[str]):
@@ -24,10 +32,11 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
     options: dict[str, Any] = Field(default_factory=dict)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
-        asked = next((one.content for one in reversed(messages or []) if one.role == "user" and one.content), None)
+        said = (one.content.strip() for one in reversed(messages or []) if one.role == "user" and one.content)
+        asked = next(filter(None, said), None)
         if asked is None:
             return ""
-        return str((await asyncio.to_thread(self.memory.context, asked, **self.options)).context)
+        return str((await asyncio.to_thread(self.memory.context, asked[-LONGEST:], **self.options)).context)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         sessions: dict[Any, list[dict[str, Any]]] = {}
@@ -35,7 +44,8 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
             said = {"role": one.role.value, "content": one.content or ""}
             sessions.setdefault(one.additional_kwargs.get(SESSION), []).append(said)
         for session, said_in_it in sessions.items():
-            await asyncio.to_thread(self.memory.remember, said_in_it, session=session)
+            for part in batches(said_in_it, MOST_MESSAGES):
+                await asyncio.to_thread(self.memory.remember, part, session=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the context without its last lines, shortened by a number of tokens; None if it would be empty."""
