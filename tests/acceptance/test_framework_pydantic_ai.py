@@ -61,3 +61,30 @@ def test_the_tools_take_a_memory_for_asyncio_as_well(url: str, namespace: str) -
             return (await agent.run("Hello")).output
 
     assert json.loads(asyncio.run(run())) == "added"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"), [("forget", {"id": "5"}), ("recall", {"query": " "}), ("remember", {"text": ""})]
+)
+def test_what_a_model_gives_wrongly_is_said_to_the_model(
+    url: str, namespace: str, tool: str, given: dict[str, str]
+) -> None:
+    said: list[str] = []
+
+    def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse([ToolCallPart(tool, given)])
+        said.append(str(messages[-1].parts[-1].content))  # type: ignore[union-attr]
+        return ModelResponse([TextPart("Sorry")])
+
+    with Memory(url, namespace=namespace) as memory:
+        agent = Agent(FunctionModel(answer), toolsets=[memory_tools(memory)])
+        assert asyncio.run(agent.run("Hello")).output == "Sorry"
+    assert "body." in said[0] or "text:" in said[0]
+
+
+def test_what_a_model_leaves_empty_is_left_out(url: str, namespace: str) -> None:
+    stated = {"text": "Mira sails", "entity": "Mira", "key": "", "value": ""}
+    with Memory(url, namespace=namespace) as memory:
+        agent = Agent(calling(("remember", stated)), toolsets=[memory_tools(memory)])
+        assert json.loads(asyncio.run(agent.run("Hello")).output) == "added"

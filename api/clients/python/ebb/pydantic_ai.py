@@ -7,9 +7,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_ai import FunctionToolset
-
+from ebb.errors import InvalidInputError
+from ebb.extras import extra
 from ebb.memory import AsyncMemory, Memory
+
+with extra("pydantic-ai"):
+    from pydantic_ai import FunctionToolset, ModelRetry
 
 INSTRUCTIONS = (
     "You have a long-term memory. Recall before you answer what may depend on earlier conversations; remember what the "
@@ -21,9 +24,12 @@ def memory_tools(memory: Memory | AsyncMemory, *, limit: int = 10) -> FunctionTo
     """Return the tools `recall`, `remember` and `forget` on a memory, with instructions on their use."""
 
     async def ask(method: Callable[..., Any], *given: Any, **options: Any) -> Any:
-        if isinstance(memory, AsyncMemory):
-            return await method(*given, **options)
-        return await asyncio.to_thread(method, *given, **options)
+        try:
+            if isinstance(memory, AsyncMemory):
+                return await method(*given, **options)
+            return await asyncio.to_thread(method, *given, **options)
+        except InvalidInputError as error:
+            raise ModelRetry(str(error)) from None
 
     async def recall(query: str) -> list[dict[str, str]]:
         """Look up what is remembered about a question or topic, and when it was said; ids are for `forget`.
@@ -44,7 +50,8 @@ def memory_tools(memory: Memory | AsyncMemory, *, limit: int = 10) -> FunctionTo
             key: which of its properties, such as home.
             value: that property's value.
         """
-        return str((await ask(memory.store, text, entity=entity, key=key, value=value)).action)
+        about = {"entity": entity or None, "key": key or None, "value": value or None}
+        return str((await ask(memory.store, text, **about)).action)
 
     async def forget(id: str) -> str:  # noqa: A002 - what the model calls it
         """Forget a fact because the user wants that.
