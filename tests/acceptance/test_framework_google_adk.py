@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from ebb import Memory
+from ebb import InvalidInputError, Memory
 from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
 
 need("google.adk.memory", "google.adk.sessions")
 
-from ebb.google_adk import EbbMemoryService  # noqa: E402 - only where the framework is
+from ebb.google_adk import EbbMemoryService, namespace_of  # noqa: E402 - only where the framework is
 from google.adk.events import Event  # noqa: E402
 from google.adk.memory.memory_entry import MemoryEntry  # noqa: E402
 from google.adk.sessions import Session  # noqa: E402
@@ -70,3 +70,62 @@ def test_statements_and_single_events_are_remembered_too(memory: Memory, namespa
         return [part.text for part in found]
 
     assert asyncio.run(use()) == ["Mira is allergic to peanuts", "I bake rye bread."]
+
+
+def test_no_two_users_have_one_namespace() -> None:
+    pairs = [
+        ("a/b", "c"),
+        ("a", "b/c"),
+        ("a", "b+2Fc"),
+        ("a", "b c"),
+        ("a", "b|c"),
+        ("_a", "b"),
+        ("a", "Zoë"),
+        ("a", "+49"),
+    ]
+
+    assert namespace_of("trips", "mira@example.org") == "trips/mira@example.org"
+    assert namespace_of("a", "b/c") == "adk//a/b+2Fc"
+    assert len({namespace_of(*pair) for pair in pairs}) == len(pairs)
+
+
+def test_a_user_may_have_any_name(memory: Memory, namespace: str) -> None:
+    service = EbbMemoryService(memory)
+
+    async def use(user: str) -> int:
+        await service.add_events_to_memory(app_name=namespace, user_id=user, events=[event("user", "I bake bread.")])
+        return len((await service.search_memory(app_name=namespace, user_id=user, query="bread")).memories)
+
+    assert [asyncio.run(use(user)) for user in ("auth0|1", "Zoë Müller", "a/b")] == [1, 1, 1]
+
+
+def test_a_statement_comes_back_with_its_author_time_and_metadata(memory: Memory, namespace: str) -> None:
+    service = EbbMemoryService(memory, namespace=lambda *_: namespace)
+    content = types.Content(parts=[types.Part(text="Mira is allergic to peanuts")])
+    stated = MemoryEntry(
+        content=content, author="user", timestamp="2025-01-31T12:00:00+00:00", custom_metadata={"seen": 1}
+    )
+
+    async def use() -> MemoryEntry:
+        await service.add_memory(app_name="trips", user_id="mira", memories=[stated])
+        return (await service.search_memory(app_name="trips", user_id="mira", query="allergic?")).memories[0]
+
+    found = asyncio.run(use())
+    assert (found.author, found.timestamp, found.custom_metadata) == ("user", stated.timestamp, {"seen": 1})
+
+
+def test_statements_that_cannot_be_stored_are_an_error(memory: Memory, namespace: str) -> None:
+    service = EbbMemoryService(memory, namespace=lambda *_: namespace)
+    texts = ("Mira sails", "word " * 20_000)
+    memories = [MemoryEntry(content=types.Content(parts=[types.Part(text=text)])) for text in texts]
+    with pytest.raises(InvalidInputError, match=r"1 of 2 memories.*EBB_MAX_TEXT"):
+        asyncio.run(service.add_memory(app_name="trips", user_id="mira", memories=memories))
+
+
+def test_a_session_with_more_events_than_fit_into_a_call_is_remembered(memory: Memory, namespace: str) -> None:
+    service = EbbMemoryService(memory, namespace=lambda *_: namespace)
+    events = [event("user", f"On day {number} it rained.", id=f"e{number}") for number in range(1_001)]
+    session = Session(id="s", app_name="trips", user_id="mira", events=events)
+    asyncio.run(service.add_session_to_memory(session))
+
+    assert memory.namespace(namespace).stats().facts == 1_001

@@ -4,27 +4,51 @@
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from google.adk.events import Event
-from google.adk.memory import BaseMemoryService
-from google.adk.memory.base_memory_service import SearchMemoryResponse
-from google.adk.memory.memory_entry import MemoryEntry
-from google.adk.sessions import Session
-from google.genai import types
-
+from ebb.batches import batches
+from ebb.contract.facts import MOST_MESSAGES
+from ebb.contract.operation import Rejected
 from ebb.contract.reports import Fact
+from ebb.contract.values import NAMESPACE
+from ebb.errors import InvalidInputError
+from ebb.extras import extra
 from ebb.memory import Memory
+
+with extra("google-adk"):
+    from google.adk.events import Event
+    from google.adk.memory import BaseMemoryService
+    from google.adk.memory.base_memory_service import SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.sessions import Session
+    from google.genai import types
+
+NOT_IN_NAMES = re.compile(rb"[^A-Za-z0-9._:@-]")
+
+
+def namespace_of(app: str, user: str) -> str:
+    """Return the namespace of a user of an app, which no other user and no other app has.
+
+    It is `app/user`; if that is no name, or one of them has a slash, it is `adk//app/user` with the signs that a name
+    cannot have written as `+2F`.
+    """
+    plain = f"{app}/{user}"
+    if plain.count("/") == 1 and NAMESPACE.fullmatch(plain):
+        return plain
+    return f"adk//{_written(app)}/{_written(user)}"
+
+
+def _written(name: str) -> str:
+    return NOT_IN_NAMES.sub(lambda found: b"+%02X" % found[0][0], name.encode(errors="surrogatepass")).decode()
 
 
 class EbbMemoryService(BaseMemoryService):
-    """Stores sessions as turns; `namespace` maps app and user to the name of a namespace, by default `app/user`."""
+    """Stores sessions as turns; `namespace` maps app and user to the name of a namespace."""
 
-    def __init__(
-        self, memory: Memory, *, namespace: Callable[[str, str], str] = "{}/{}".format, limit: int = 10
-    ) -> None:
+    def __init__(self, memory: Memory, *, namespace: Callable[[str, str], str] = namespace_of, limit: int = 10) -> None:
         self._memory, self._name, self._limit = memory, namespace, limit
 
     async def add_session_to_memory(self, session: Session) -> None:
@@ -43,11 +67,18 @@ class EbbMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:  # fmt: skip
-        """Store statements."""
+        """Store statements.
+
+        Raises:
+            InvalidInputError: some could not be stored, such as one that is too long; the others were.
+        """
         del custom_metadata
-        facts = [{"text": _text(one.content), "metadata": one.custom_metadata or None} for one in memories]
-        if facts := [one for one in facts if one["text"]]:
-            await asyncio.to_thread(self._of(app_name, user_id).store_many, facts)
+        facts = [one for one in map(_stated, memories) if one["text"]]
+        if not facts:
+            return
+        done = (await asyncio.to_thread(self._of(app_name, user_id).store_many, facts)).results
+        if refused := [one.error for one in done if isinstance(one, Rejected)]:
+            raise InvalidInputError(f"{len(refused)} of {len(facts)} memories were not stored: {'; '.join(refused)}")
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return matching memories, best first."""
@@ -66,8 +97,8 @@ class EbbMemoryService(BaseMemoryService):
         return self._memory.namespace(self._name(app_name, user_id))
 
     async def _remember(self, app: str, user: str, events: Sequence[Event], session: str | None) -> None:
-        if messages := list(_messages(events)):
-            await asyncio.to_thread(self._of(app, user).remember, messages, session=session)
+        for part in batches(_messages(events), MOST_MESSAGES):
+            await asyncio.to_thread(self._of(app, user).remember, part, session=session)
 
 
 def _messages(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
@@ -79,6 +110,22 @@ def _messages(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
             yield {"id": one.id, "role": role, "content": text, "created_at": at}
 
 
+def _stated(memory: MemoryEntry) -> dict[str, Any]:
+    role = None if memory.author is None else "user" if memory.author == "user" else "assistant"
+    return {
+        "text": _text(memory.content), "role": role, "source_date": _instant(memory.timestamp),
+        "metadata": memory.custom_metadata or None,
+    }  # fmt: skip
+
+
+def _instant(timestamp: str | None) -> str | None:
+    """Return an instant with its zone, which is this machine's if ADK left it out; None for other texts."""
+    try:
+        return datetime.fromisoformat(timestamp or "").astimezone().isoformat()
+    except ValueError:
+        return None
+
+
 def _text(content: types.Content | None) -> str:
     parts = (content.parts or []) if content else []
     return "\n".join(one.text for one in parts if one.text and not one.thought)
@@ -88,4 +135,5 @@ def _entry(fact: Fact) -> MemoryEntry:
     role = "user" if fact.role == "user" else "model"
     content = types.Content(role=role, parts=[types.Part(text=fact.text)])
     at = fact.source_date or fact.created_at
-    return MemoryEntry(id=str(fact.id), content=content, author=fact.role, timestamp=at.isoformat() if at else None)
+    known = {"custom_metadata": fact.metadata or {}, "timestamp": at.isoformat() if at else None}
+    return MemoryEntry(id=str(fact.id), content=content, author=fact.role, **known)
