@@ -58,3 +58,23 @@ def test_a_crew_uses_it_and_keeps_its_results(memory: Memory, monkeypatch: pytes
 
     assert any("Mira gets seasick on ferries to Zanzibar" in one for one in llm.shown)
     assert any("Zanzibar in May" in one.text for one in memory.facts().facts)
+
+
+def test_a_record_comes_back_with_categories_importance_and_source(memory: Memory) -> None:
+    own = EbbCrewMemory(ebb=memory, source="crew")
+    own.remember_many(["Mira moved to Leipzig", " "], categories=["home"], importance=0.9)
+    record = own.recall("Who moved to Leipzig?")[0].record
+
+    assert (record.categories, record.importance, record.source) == (["home"], 0.9, "crew")
+
+
+def test_what_it_does_not_do_is_said(memory: Memory) -> None:
+    own = EbbCrewMemory(ebb=memory)
+    own.remember("Mira moved to Leipzig")
+    for ask in (own.list_records, own.reset, own.tree):
+        with pytest.raises(NotImplementedError, match="with the Memory of Ebb"):
+            ask()
+    with pytest.raises(ValueError, match="scope: cannot choose"):
+        own.forget(scope="/")
+    assert own.forget(record_ids=[]) == 0
+    assert memory.stats().facts == 1

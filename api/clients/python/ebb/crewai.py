@@ -5,8 +5,12 @@
 
 from typing import Any, Self
 
-from crewai import Memory as CrewMemory
-from crewai.memory.types import MemoryMatch, MemoryRecord
+from ebb.contract.recall import Result
+from ebb.extras import extra
+
+with extra("crewai"):
+    from crewai import Memory as CrewMemory
+    from crewai.memory.types import MemoryMatch, MemoryRecord
 
 LONGEST = 8_000
 """Maximum characters of a task's result that are stored as one statement."""
@@ -21,6 +25,13 @@ class EbbCrewMemory(CrewMemory):
     def model_post_init(self, _: Any) -> None:
         """Do not open CrewAI's own stores."""
 
+    @property
+    def _storage(self) -> Any:
+        """Refuse what CrewAI does with its own stores."""
+        raise NotImplementedError(
+            "EbbCrewMemory remembers, recalls, and forgets by ids. Do everything else with the Memory of Ebb in it."
+        )
+
     def __deepcopy__(self, _: dict[int, Any] | None = None) -> Self:
         """Return itself, so that a copied crew has the same memory."""
         return self
@@ -31,12 +42,14 @@ class EbbCrewMemory(CrewMemory):
             return None
         given = {name: options[name] for name in ("metadata", "importance") if options.get(name) is not None}
         source = options.get("source") or self.source
-        done = self.ebb.store(content, source=source, tags=options.get("categories"), **given)
-        return MemoryRecord(id=str(done.id), content=content, source=source, importance=given.get("importance", 0.5))
+        categories = options.get("categories") or []
+        done = self.ebb.store(content, source=source, tags=categories or None, **given)
+        return MemoryRecord(id=str(done.id), content=content, source=source, categories=categories, **given)
 
     def remember_many(self, contents: list[str], **options: Any) -> list[MemoryRecord]:
         """Store statements."""
-        return [record for one in contents if (record := self.remember(one, **options)) is not None]
+        stored = (self.remember(one, **options) for one in contents if one.strip())
+        return [record for record in stored if record is not None]
 
     def extract_memories(self, content: str) -> list[str]:
         """Return the statements to store of a task's result: its text, as long facts are found by passages."""
@@ -45,15 +58,26 @@ class EbbCrewMemory(CrewMemory):
     def recall(self, query: str, limit: int = 10, **options: Any) -> list[MemoryMatch]:
         """Return matching records, best first, with their relevance as score."""
         found = self.ebb.recall(query, limit=limit, source=options.get("source")).results
-        records = [MemoryRecord(id=str(one.id), content=one.text, source=options.get("source")) for one in found]
-        return [MemoryMatch(record=one, score=fact.relevance or 0.0) for one, fact in zip(records, found, strict=True)]
+        return [MemoryMatch(record=_record(one), score=one.relevance or 0.0) for one in found]
 
-    def forget(self, record_ids: list[str] | None = None, **_: Any) -> int:
-        """Forget records by their ids; return how many."""
-        return sum(one.action == "forgotten" for one in self.ebb.forget(record_ids or []).results)
+    def forget(self, record_ids: list[str] | None = None, **others: Any) -> int:
+        """Forget records by their ids; return how many.
+
+        Raises:
+            ValueError: something else is to choose them.
+        """
+        if not record_ids and any(one is not None for one in others.values()):
+            raise ValueError(f"{', '.join(others)}: cannot choose what is forgotten; give record_ids.")
+        return sum(one.action == "forgotten" for one in self.ebb.forget(record_ids).results) if record_ids else 0
 
     def drain_writes(self) -> None:
         """Do nothing, as writes are synchronous."""
 
     def close(self) -> None:
         """Do nothing, as the connections belong to the caller."""
+
+
+def _record(fact: Result) -> MemoryRecord:
+    return MemoryRecord(
+        id=str(fact.id), content=fact.text, source=fact.source, categories=fact.tags, importance=fact.importance
+    )
