@@ -6,10 +6,12 @@
 import json
 from typing import Any
 
-from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
-
 from ebb.contract.values import MOST_FACTS
+from ebb.extras import extra
 from ebb.memory import Memory
+
+with extra("anthropic"):
+    from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
 
 ROOT = "memories"
 DEPTH = 2
