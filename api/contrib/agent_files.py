@@ -23,6 +23,9 @@ PASSAGES = ("archival_memory", "passages", "archival_passages")
 MESSAGES = ("messages", "in_context_messages", "message_history")
 """Names of these lists of an agent in versions of Letta."""
 
+PARTS = {"agents", *BLOCKS, *PASSAGES, *MESSAGES}
+"""One of these is in each agent file."""
+
 MANIFEST = "manifest.json"
 SPEAK, SPEAKS = "send_message", "letta_v1_agent"
 """Letta's tool for speaking, and the type of agents that need none; of others, content beside calls is thoughts."""
@@ -38,6 +41,10 @@ def letta(source: BinaryIO) -> Iterator[dict[str, Any]]:
     for document in records(source):
         if not isinstance(document, dict):
             raise InvalidInputError("The export is no agent file: a .af file holds one JSON object.")
+        if document.keys().isdisjoint(PARTS):
+            raise InvalidInputError(
+                "The export is no agent file: it has neither agents nor blocks, passages or messages."
+            )
         shared = {str(one["id"]): one for one in _listed(document, "blocks") if one.get("id") is not None}
         agents = _listed(document, "agents")
         for agent in agents:

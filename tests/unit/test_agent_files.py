@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt, spoilt_within
 
 from api.contrib import foreign
+from api.contrib.agent_files import letta
 from api.contrib.records import LONGEST
 from workers.errors import InvalidInputError
 from workers.validation.facts import new_fact
@@ -219,6 +220,11 @@ def test_an_agent_file_that_is_one_json_string_is_read() -> None:
             facts("letta", json.dumps(other).encode())
     with pytest.raises(InvalidInputError, match="one JSON string of more than 8,388,608 characters"):
         facts("letta", json.dumps(json.dumps(AGENT_FILE) + " " * LONGEST).encode())
+
+
+def test_a_file_of_something_else_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="no agent file: it has neither agents nor"):
+        list(letta(io.BytesIO(b'[{"mapping": {}, "title": "An export of ChatGPT"}]')))
 
 
 def test_empty_blocks_are_left_out() -> None:
