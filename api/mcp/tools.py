@@ -134,7 +134,7 @@ class Tool:
         known = self.params.model_fields
         if unknown := [name for name in arguments if name not in known]:
             names = ", ".join(show(name)[1:-1] for name in unknown[:MOST_UNKNOWN])
-            raise InvalidInputError(f"{names}: unknown; `{self.name}` takes {', '.join(known)}.")
+            raise InvalidInputError(f"{names}: unknown; `{self.name}` takes {', '.join(known) or 'nothing'}.")
 
     def _parsed(self, name: str, value: Any) -> Any:
         """Parse a list, number or flag that an agent gave as JSON text; return other values unchanged."""

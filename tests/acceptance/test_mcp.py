@@ -195,6 +195,7 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Door
         async with modern_doors.open(namespace) as agent:
             said = fault(await agent.call_tool("store", {"text": "Mira moved to Halle.", "superseeds": "x"}))
             assert "superseeds: unknown; `store` takes text, " in said
+            assert "of: unknown; `stats` takes nothing." in fault(await agent.call_tool("stats", {"of": "Mira"}))
             assert answered(await agent.call_tool("stats", {}))["facts"] == 0
 
     anyio.run(talk)
