@@ -5,6 +5,7 @@ from typing import Annotated, get_args
 import pytest
 from ebb.contract.operation import plain_type
 from ebb.contract.reports import Days, ShowForecast
+from pydantic import ValidationError
 
 
 @pytest.mark.parametrize("given", [7, "7", "7d"])
@@ -15,3 +16,9 @@ def test_how_far_a_forecast_looks_for_endings_is_given_in_days_with_or_without_t
 def test_what_may_have_a_unit_is_read_as_text_and_other_numbers_are_not() -> None:
     assert plain_type(ShowForecast.model_fields["ending"].annotation) is str
     assert plain_type(Days) is plain_type(Annotated[int | None, get_args(Days)[1]]) is int
+
+
+@pytest.mark.parametrize("given", [367, "400d", 0])
+def test_a_refused_number_of_days_is_answered_with_the_most_that_is_allowed(given: int | str) -> None:
+    with pytest.raises(ValidationError, match="give whole days, 1d to 366d"):
+        ShowForecast.model_validate({"ending": given})

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ebb.contract.values import Flag, Instant, Namespace, one_or_all, whole_days
+from ebb.contract.values import Flag, Instant, Namespace, days_of_a_year, one_or_all, whole_days
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -216,7 +216,9 @@ def plain_type(annotation: Any) -> type[Any]:
     origin = get_origin(annotation)
     if origin is Annotated:
         kind, *validators = get_args(annotation)
-        as_text = any(isinstance(one, BeforeValidator) and one.func is whole_days for one in validators)
+        as_text = any(
+            isinstance(one, BeforeValidator) and one.func in (whole_days, days_of_a_year) for one in validators
+        )
         return str if as_text else plain_type(kind)
     if origin in (Union, UnionType):
         return plain_type(next(one for one in get_args(annotation) if one is not NoneType))

@@ -21,6 +21,7 @@ from ebb.contract.operation import (
 )
 from ebb.contract.recall import Filters
 from ebb.contract.values import (
+    MOST_AHEAD,
     MOST_FACTS,
     MOST_RESULTS,
     Cursor,
@@ -34,11 +35,11 @@ from ebb.contract.values import (
     Prefix,
     Role,
     Whole,
-    whole_days,
+    days_of_a_year,
 )
 
-Days = Annotated[int, Field(ge=1, le=366), Whole]
-Ahead = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=366)]
+Days = Annotated[int, Field(ge=1, le=MOST_AHEAD), Whole]
+Ahead = Annotated[int, BeforeValidator(days_of_a_year), Field(ge=1, le=MOST_AHEAD)]
 Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
 
 

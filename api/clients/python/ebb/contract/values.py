@@ -60,6 +60,7 @@ MOST_FACTS = 10_000
 
 DAYS = re.compile(r"\d{1,6}d?", re.ASCII)
 MOST_DAYS = 36_525
+MOST_AHEAD = 366
 
 
 def unprefixed(value: Any) -> Any:
@@ -141,12 +142,17 @@ def _flag(value: Any) -> Any:
     return value
 
 
-def whole_days(value: Any) -> Any:
-    """Return a number of days, given as a number or as text such as `365d`."""
+def whole_days(value: Any, *, most: int = MOST_DAYS) -> Any:
+    """Return a number of days, at most `most`, given as a number or as text such as `365d`."""
     days = int(value.removesuffix("d")) if isinstance(value, str) and DAYS.fullmatch(value) else value
-    if isinstance(days, bool) or not isinstance(days, int) or not 0 < days <= MOST_DAYS:
-        raise ValueError(f"is not allowed; give whole days, 1d to {MOST_DAYS}d")
+    if isinstance(days, bool) or not isinstance(days, int) or not 0 < days <= most:
+        raise ValueError(f"is not allowed; give whole days, 1d to {most}d")
     return days
+
+
+def days_of_a_year(value: Any) -> Any:
+    """Return a number of days as `whole_days` does, at most 366."""
+    return whole_days(value, most=MOST_AHEAD)
 
 
 def one_or_all(value: Any) -> Any:
