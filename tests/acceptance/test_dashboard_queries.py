@@ -197,6 +197,21 @@ def test_the_forecast_names_the_days_the_reasons_and_the_facts(
         assert tab.title() == "Forecast · Ebb"
 
 
+def test_the_forecast_says_which_facts_the_forget_limit_will_hold(url: str, live: LiveSystem) -> None:
+    name = f"held-{uuid4()}"
+    rumour = {"confidence": 0.11, "decay_class": "normal"}
+    with live.client(name) as memory:
+        memory.store_many([rumour | {"text": f"Rumour {number} about tea."} for number in range(30)])
+        memory.store_many([rumour | {"text": f"Rumour {number}.", "confidence": 0.3} for number in range(30, 40)])
+        (day,) = [day for day in memory.forecast(30)["days"] if day["held"]]
+    of_all = {name: number for name, number in day.items() if isinstance(number, int) and name != "forgotten"}
+    page = httpx2.get(f"{url}/dashboard/forecast?days=30", headers={"X-Ebb-Namespace": name})
+    assert page.status_code == 200
+    assert f"Passes will hold {day['held']} facts" in page.text
+    assert page.text.count("held: it stays until you decide") == 3
+    assert f"{sum(of_all.values()) - len(day['facts'])} more are not listed" in page.text
+
+
 def test_relations_are_turned_page_by_page_each_once_and_faded_ones_are_marked(
     browser: Browser, url: str, headers: dict[str, str]
 ) -> None:

@@ -160,6 +160,8 @@ CHANGES = {
 }
 """The changes of a fact, each with its label and colour."""
 
+LABELS = {name: label for name, (label, _) in CHANGES.items()} | {"held": "held: it stays until you decide"}
+
 UNCHANGED = dict.fromkeys((*CHANGES, "held"), 0)
 """Defaults for answers of older workers, which lack some changes."""
 
@@ -177,9 +179,10 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         days=days,
         spans=AHEAD,
         changes=CHANGES,
+        labels=LABELS,
         some=some,
         totals=totals,
-        held=max(day["held"] for day in ahead),
+        held=sum(day["held"] for day in ahead),
         busy=busy,
         listed=[{**day, "more": _unnamed(day)} for day in busy[:MOST_DAYS]],
         named=NAMED,
@@ -190,7 +193,7 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
 
 def _unnamed(day: Mapping[str, Any]) -> int:
     """Return how many changes of a day are not listed with their facts."""
-    return int(sum(day[name] for name in CHANGES)) - len(day["facts"])
+    return int(sum(day[name] for name in LABELS)) - len(day["facts"])
 
 
 def _ahead(ahead: Sequence[Mapping[str, Any]], some: Sequence[str]) -> dict[str, Any]:
