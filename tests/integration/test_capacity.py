@@ -123,3 +123,20 @@ def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) 
     assert totals.bytes_freed > 15 * 500
     assert len([one for one in ahead[0].facts if one.change == "crowded"]) == 3
     assert [memory.decay(number).counters.crowded for number in range(1, 7)] == [8, 6, 1, 0, 0, 0]
+
+
+def test_a_whole_number_is_a_capacity_however_it_is_written(free: Memory) -> None:
+    fill(free, 10)
+    free.choose({"capacity.facts": 6.0, "capacity.bytes": 1e12})
+
+    assert free.decay(1).counters.crowded == 4
+
+
+def test_a_dry_run_over_capacity_meets_the_limit_together_with_what_ends_by_itself(memory: Memory) -> None:
+    fill(memory, 15, confidence=0.11)
+    memory.store(*(f"Guest {number} takes coffee." for number in range(85)))
+    memory.choose({"capacity.facts": 40})
+
+    tried, done = memory.decay(30, dry_run=True).counters, memory.decay(30).counters
+
+    assert (tried.culled, tried.crowded) == (done.culled, done.crowded) == (15, 5)

@@ -179,3 +179,96 @@ def test_what_ends_soon_is_listed_by_value_or_by_date(memory: Memory) -> None:
     assert first.ends_for == "faded"
     assert [one.id for one in endings.ending(memory.context, "default", 7, day(65), by_value=True, most=1)] == [much]
     assert endings.ending(memory.context, "default", 1, day(0), by_value=True) == []
+
+
+ENDED = (*REASONS, "crowded")
+SETTLED = "update namespaces set settings_changed_at = settings_changed_at - interval '5 minutes'"
+
+
+def compare_days(memory: Memory, days: int, at: float, *given: str, **settings: Any) -> list[Counter[str]]:
+    """Forecast with settings, choose them, and return what passes then do, which is the same."""
+    before = [*forecast.forecast(memory.context, "default", days, day(at), given=given)]
+    if settings:
+        memory.choose({path.replace("__", "."): value for path, value in settings.items()}, at=at)
+        memory.rows(SETTLED)
+    after = [*forecast.forecast(memory.context, "default", days, day(at))]
+    done = [asdict(memory.decay(at + number).counters) for number in range(1, days + 1)]
+    names = (*COUNTED, "crowded", "held")
+    real = [Counter({name: one[name] for name in names if one[name]}) for one in done]
+    for ahead in (before, after):
+        counts = [one.counts + Counter(held=one.held) for one in ahead]
+        assert [Counter({name: one[name] for name in names if one[name]}) for one in counts] == real
+    return real
+
+
+def test_another_turn_limit_is_tried_and_foreseen(memory: Memory) -> None:
+    for turn in range(20):
+        memory.add(f"Turn {turn}.", kind="episodic", session="s", turn=turn)
+
+    real = compare_days(memory, 2, 0, "episodicTTL.persistentTurns=5", hygiene__episodicTTL__persistentTurns=5)
+
+    assert real == [Counter(aged=5, held=9), Counter()]
+
+
+def test_another_capacity_is_tried_and_what_goes_changes_no_more(memory: Memory) -> None:
+    memory.store(*({"text": f"Guest {number}.", "importance": number / 40} for number in range(40)))
+    memory.pin(memory.add("Guest 40.", importance=0), at=0, until=4.5)
+
+    real = compare_days(memory, 30, 0, "capacity.facts=20", capacity__facts=20)
+
+    assert sum(one["crowded"] for one in real) == 21
+    assert sum(one["fingerprinted"] for one in real) == 20
+
+
+def test_what_is_held_takes_no_place_and_ends_on_no_later_day(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
+    memory.store(*({"text": f"Guest {number}."} for number in range(40)))
+    memory.choose({"capacity.facts": 70})
+    memory.rows(SETTLED)
+
+    real = compare_days(memory, 40, 0.5)
+
+    totals = sum(real, Counter[str]())
+    assert (totals["crowded"], totals["culled"], totals["held"]) == (30, 14, 25)
+
+
+def test_held_facts_live_on_by_other_settings(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
+    assert memory.decay(30).counters.held == 48
+
+    real = compare_days(memory, 3, 30, "confidenceDecay.halfLife=3600", hygiene__confidenceDecay__halfLife=3600)
+
+    assert sum(one[reason] for one in real for reason in ENDED) == 0
+    assert memory.stats(33).facts == 48
+    assert memory.stats(33).held == 0
+
+
+def test_a_branch_has_no_forget_limit_in_the_forecast_either(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
+    memory.rows("update namespaces set branch_of = 'other', branch_age = interval '1 day'")
+
+    real = compare_days(memory, 30, 0)
+
+    assert sum(one["culled"] for one in real) == 60
+
+
+def test_what_ended_in_a_gap_is_foreseen_to_be_held(memory: Memory) -> None:
+    memory.add("Rumour.", confidence=0.11)
+    memory.rows("update namespaces set gap_from = %s, gap_until = %s", day(20), day(30))
+
+    assert sum((one for one in compare_days(memory, 30, 0)), Counter[str]())["held"] == 1
+
+
+def test_what_ends_soon_by_other_settings_is_listed_before_a_pass_applies_them(memory: Memory) -> None:
+    memory.store("Guest 1.", {"text": "Guest 2.", "confidence": 0.5})
+    memory.decay(100)
+    given = ["confidenceDecay.halfLife=31"]
+
+    tried = endings.ending(memory.context, "default", 7, day(100), by_value=False, given=given)
+    memory.choose({"hygiene.confidenceDecay.halfLife": 31}, at=100)
+    chosen = endings.ending(memory.context, "default", 7, day(100), by_value=False)
+
+    assert [(one.text, one.ends_at) for one in chosen] == [("Guest 2.", day(100)), ("Guest 1.", chosen[1].ends_at)]
+    assert tried == chosen
+    memory.decay(100.01)
+    assert endings.ending(memory.context, "default", 7, day(100.01), by_value=False) == chosen[1:]

@@ -94,3 +94,16 @@ def test_use_that_does_not_prolong_a_held_fact_leaves_it_visible(memory: Memory)
     assert (memory.row(id_)["held"], id_ in memory.ids("preflight", at=1.5, limit=50)) == (True, True)
     memory.decay(1.6)
     assert id_ in memory.ids("preflight", at=1.7, limit=50)
+
+
+def test_what_no_longer_ends_by_other_settings_is_held_no_more(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(40)))
+    memory.decay(19)
+    memory.add("Ends as asked.", decay_class="short", importance=1.0, at=20)
+    assert memory.decay(30).counters.held == 33
+    memory.choose({"hygiene.confidenceDecay.halfLife": 3600}, at=30)
+
+    memory.decay(30.1)
+
+    assert memory.stats(30.1).held == 1
+    assert memory.value("select text from facts join activity on fact = id where held") == "Ends as asked."

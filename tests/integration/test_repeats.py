@@ -16,7 +16,7 @@ from workers.core import near_duplicates
 from workers.core.signature import encode
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
-from workers.storage import activity, due, duplicate_pairs, namespaces
+from workers.storage import activity, due, duplicate_pairs
 from workers.storage.connection import Connection, connect, transaction
 
 
@@ -43,7 +43,7 @@ def all_due(memory: Memory, make_due: Callable[[Connection], int]) -> int:
 
 @pytest.mark.parametrize(
     "make_due",
-    [lambda db, _: due.make_all_due(db, day(1)), lambda db, own: namespaces.make_facts_due(db, [own], day(1))],
+    [lambda db, _: due.make_all_due(db, day(1)), lambda db, own: due.make_facts_due(db, [own], day(1))],
     ids=["rules of the operator", "settings of a namespace"],
 )
 def test_other_rules_make_nothing_due_that_a_pass_forgets_at_that_moment(

@@ -1,7 +1,7 @@
 """Endings: the facts that end soon without use, with their value, and notices to their owners."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +14,11 @@ from ebb.contract.reports import EndingFact
 
 from workers.context import Context
 from workers.coordination import signals
-from workers.core.fading import ends
+from workers.core.fading import GUARD, ends
 from workers.core.value import value
+from workers.decay.outlook import outlook, visited
 from workers.memory.lifetime import Ending, endings_at
-from workers.memory.namespace_settings import hygiene, rules_of
-from workers.storage import due, facts, namespaces
+from workers.storage import facts, namespaces
 from workers.storage.connection import snapshot, transaction
 
 log = logging.getLogger(__name__)
@@ -36,22 +36,26 @@ def ending(
     by_value: bool,
     most: int = MOST,
     without: AbstractSet[UUID] = frozenset(),
+    given: Sequence[str] = (),
 ) -> list[EndingFact]:
     """Return the facts that end within `days`, other than `without`; most valuable first, or earliest.
 
-    Held facts, which have ended already, are left out. Its cost depends on the number of due facts.
+    Held facts, which have ended already, are left out. Its cost depends on the number of due facts, or of all facts
+    with other settings, such as those `given` as `PATH=VALUE`; what is over by these ends now.
     """
     until = now + timedelta(days=days)
     with snapshot(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return []
-        rules = rules_of(context, hygiene(context, tenant.settings))
+        settings = outlook(context, db, tenant, given)
         first: list[tuple[float, UUID, Ending, float]] = []
-        for rows in due.due_by(db, tenant.id, until, BATCH):
-            at, reasons = ends(rows.anchors, rules)
+        for rows in visited(db, tenant, settings, now, until):
+            at, reasons = ends(rows.anchors, settings.rules.rules)
+            over, at = at <= now.timestamp(), np.maximum(at, now.timestamp())
+            ends_now = over & (rows.due_at > now.timestamp() + GUARD)
             others = np.array([id_ not in without for id_ in rows.ids])
-            places = np.flatnonzero((at > now.timestamp()) & (at <= until.timestamp()) & ~rows.held & others)
+            places = np.flatnonzero((~over | ends_now) & (at <= until.timestamp()) & ~rows.held & others)
             order = -rows.value_rank if by_value else at
             found = endings_at(at[places], reasons[places])
             keys = zip(order[places].tolist(), places.tolist(), found, strict=True)

@@ -1,36 +1,32 @@
 """Forecast: compute from the decay curves what the passes of the coming days will do."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
 from ebb.contract.reports import ForecastDay, ForecastFact, Totals
-from pydantic import ValidationError
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import REASONS, Anchors, Faded, FadingRules, fade, have_ended, select
+from workers.core.fading import REASONS, Anchors, Faded, fade, have_ended, select
 from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import remaining
-from workers.core.hygiene import SECTIONS, Document, changed
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.forget_limit import CROWDED
+from workers.decay.outlook import Outlook, outlook, visited
 from workers.decay.passes import newly_stale
-from workers.errors import InvalidInputError
-from workers.memory.namespace_settings import hygiene, rules_of
-from workers.settings import Settings
-from workers.storage import activity, capacity, due, facts, limits, namespaces, tallies
+from workers.storage import activity, branches, capacity, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
+from workers.storage.limits import Gap
 from workers.storage.namespaces import Namespace
 
-BATCH = 10_000
 MINUTE = 60.0
 
 COOLING = tuple(tier.name.lower() for tier in Tier if tier is not Tier.HOT)
@@ -41,35 +37,51 @@ CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *ENDS)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Facts that end on one day, with reason, bytes, and the changes of those that are held."""
+    """Facts that end on one day, with reason, bytes, and the changes of those that are held.
+
+    The owner has to confirm the end of those that ended within a gap.
+    """
 
     rows: Activity
     reason: Ints
+    in_gap: Bools
     bytes: Floats
     changes: list[tuple[str, Bools]]
 
     def only(self, keep: Bools) -> "Ended":
         """Return the facts where `keep` is true."""
         changes = [(name, which[keep]) for name, which in self.changes]
-        return Ended(self.rows.only(keep), self.reason[keep], self.bytes[keep], changes)
+        return Ended(self.rows.only(keep), self.reason[keep], self.in_gap[keep], self.bytes[keep], changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """Facts that change on one day unless they were crowded out before, and the bytes that this frees."""
+
+    ids: list[UUID]
+    bytes: Floats
+    changes: list[tuple[str, Bools]]
 
 
 @dataclass(slots=True)
 class Day:
     """What a pass at the end of one day will do, with daily passes before it.
 
-    `held` are facts beyond the forget limit, which do not end. Of the ending facts, `recalled` were recalled within
-    `LATELY` before the forecast; `freed` is an estimate in bytes.
+    `held` are facts beyond the forget limit, which do not end; `released` were held before and live on by other
+    settings. Of the ending facts, `recalled` were recalled within `LATELY` before the forecast; `freed` is an estimate
+    in bytes. `crowdable` are facts over capacity that have not ended.
     """
 
     at: datetime
     counts: Counter[str] = field(default_factory=Counter)
     held: int = 0
+    released: int = 0
     recalled: int = 0
     freed: float = 0.0
     facts: list[ForecastFact] = field(default_factory=list)
     examples: list[tuple[UUID, str]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
+    crowdable: list[Shrunk] = field(default_factory=list)
 
     @property
     def answer(self) -> ForecastDay:
@@ -77,6 +89,11 @@ class Day:
         counts = {change: self.counts[change] for change in CHANGES}
         forgotten = sum(self.counts[reason] for reason in ENDS)
         return ForecastDay(at=self.at, **counts, forgotten=forgotten, held=self.held, facts=self.facts)
+
+    def count(self, change: str, ids: Sequence[UUID], most: int) -> None:
+        """Count a change of some facts, and add the first `most` as examples."""
+        self.counts[change] += len(ids)
+        self.add_examples(change, ids, most)
 
     def add_examples(self, change: str, ids: Sequence[UUID], most: int) -> None:
         """Add the first of some facts as examples of a change."""
@@ -128,13 +145,12 @@ def forecast(
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return ahead
-        every = tenant.unsettled or bool(given)
-        context, own = with_settings(context, tenant.settings, given) if given else (context, tenant.settings)
-        rules, sizes = rules_of(context, hygiene(context, own)), Sizes(*facts.sizes(db, context.database_url))
-        for rows in due.due_by(db, tenant.id, ahead[-1].at, BATCH, every=every):
-            due_at = np.minimum(rows.due_at, -np.inf if every else np.inf)
-            _forecast_batch(rows, due_at, ahead, rules, sizes, shown)
-        _limit(context, db, tenant, ahead, now, shown, sizes)
+        settings, sizes = outlook(context, db, tenant, given), Sizes(*facts.sizes(db, context.database_url))
+        crowd = _over_capacity(db, context.database_url, tenant, settings, now, ahead[-1].at)
+        gap = limits.gaps(db, [tenant.id]).get(tenant.id)
+        for rows in visited(db, tenant, settings, now, ahead[-1].at):
+            _forecast_batch(rows, ahead, settings, sizes, crowd, gap, shown)
+        _limit(db, tenant, ahead, settings, sizes, crowd, now, shown)
         _read_examples(db, tenant, ahead)
     return ahead
 
@@ -147,11 +163,18 @@ def _read_examples(db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> N
 
 
 def _forecast_batch(
-    rows: Activity, due_at: np.ndarray, ahead: Sequence[Day], rules: FadingRules, sizes: Sizes, shown: int
+    rows: Activity,
+    ahead: Sequence[Day],
+    settings: Outlook,
+    sizes: Sizes,
+    crowd: "OverCapacity",
+    gap: Gap | None,
+    shown: int,
 ) -> None:
     """Compute the changes and endings of some facts on each day, and add them to the days."""
+    due_at = np.minimum(rows.due_at, -np.inf if settings.every else np.inf)
     tier, fidelity, halvings = rows.tier.copy(), rows.anchors.fidelity.copy(), rows.anchors.halvings.copy()
-    stale = rows.anchors.stale.copy()
+    stale, crowdable = rows.anchors.stale.copy(), crowd.among(rows.ids)
     for day in ahead:
         due_today = due_at <= day.at.timestamp()
         places = np.flatnonzero(due_today)
@@ -159,19 +182,31 @@ def _forecast_batch(
         before = replace(
             select(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
         )
-        faded = fade(before, instant, rules)
+        faded = fade(before, instant, settings.rules.rules)
         ended, changes = have_ended(faded, instant), _changes(before, faded, tier[places])
         of_vectors = sizes.of_vectors(before.fidelity)
-        day.freed += float((of_vectors - sizes.of_vectors(faded.fidelity))[~ended].sum())
+        smaller, later = of_vectors - sizes.of_vectors(faded.fidelity), ~ended & crowdable[places]
+        day.freed += float(smaller[~ended & ~later].sum())
         for change, which in changes:
-            day.counts[change] += int((which & ~ended).sum())
-            day.add_examples(change, [rows.ids[i] for i in places[which & ~ended][:shown]], shown)
+            day.count(change, [rows.ids[i] for i in places[which & ~ended & ~later]], shown)
+        if later.any():
+            ids = [rows.ids[i] for i in places[later]]
+            day.crowdable.append(Shrunk(ids, smaller[later], [(name, which[later]) for name, which in changes]))
         if ended.any():
-            those = Ended(rows.only(due_today), faded.end_reason, of_vectors + sizes.row, changes)
+            in_gap = _in_gap(faded.ends_at, gap)
+            those = Ended(rows.only(due_today), faded.end_reason, in_gap, of_vectors + sizes.row, changes)
             day.ended.append(those.only(ended))
+        day.released += int((rows.held[places] & ~ended).sum()) if day is ahead[0] else 0
         tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         stale[places] = faded.stale
         due_at[places] = np.where(ended, np.inf, faded.due_at)
+
+
+def _in_gap(ends_at: Floats, gap: Gap | None) -> Bools:
+    if gap is None:
+        return np.zeros(len(ends_at), dtype=np.bool_)
+    inside: Bools = (ends_at > gap.began.timestamp()) & (ends_at <= gap.ended.timestamp())
+    return inside
 
 
 def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools]]:
@@ -187,31 +222,42 @@ def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools
 
 
 def _limit(
-    context: Context, db: Connection, tenant: Namespace, ahead: Sequence[Day], now: datetime, shown: int, sizes: Sizes
+    db: Connection,
+    tenant: Namespace,
+    ahead: Sequence[Day],
+    settings: Outlook,
+    sizes: Sizes,
+    crowd: "OverCapacity",
+    now: datetime,
+    shown: int,
 ) -> None:
     """Decide on each day which facts end: requested endings, and the least valuable ones within the forget limit."""
     live, spent = tallies.live(db, tenant.id), limits.recently_ended(db, tenant.id, now)
-    passed_at, own, held = limits.last_pass(db, tenant.id), forget_limit.configured(context), list[Ended]()
-    crowd = _over_capacity(db, context.database_url, tenant, now)
+    waiting, held, passed_at = limits.count_held(db, tenant.id), list[Ended](), limits.last_pass(db, tenant.id)
+    branch, own = branches.find(db, tenant.name), forget_limit.configured(settings.context)
+    unlimited = branch is not None and branch.original is not None
     for day in ahead:
         day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
-        left = remaining(own, live, spent, day.at.timestamp())
+        left = None if unlimited else remaining(own, live, spent, day.at.timestamp())
         fate = _decide(day, passed_at, left)
         released, held = _released(held, passed_at, day.at)
         going, held = [*fate.going, *released], [*held, *fate.staying, *fate.held_before]
-        _count(day, going, fate.staying, shown)
+        _count(day, going, fate, shown)
         for one in going:
             day.count_ended(one.rows, one.bytes, now)
         ended = sum(len(one.rows) for one in going)
+        waiting += sum(len(one.rows) for one in fate.staying) - sum(len(one.rows) for one in released)
+        waiting -= sum(int(one.rows.held.sum()) for one in fate.going) + day.released
         live -= ended
         counted = fate.counted
+        crowd.shrink(day, shown)
         over_by_then = {id_ for one in (*going, *held) for id_ in one.rows.ids}
-        crowded = crowd.next(over_by_then, live - sum(len(one.rows) for one in held), left, counted)
-        day.counts[CROWDED] += len(crowded)
-        day.add_examples(CROWDED, crowded, shown)
+        crowded = crowd.next(over_by_then, live - waiting, left, counted, day.at)
+        day.count(CROWDED, crowded, shown)
         if crowded:
             rows = activity.read(db, tenant.id, crowded)
-            day.count_ended(rows, sizes.of_vectors(rows.anchors.fidelity) + sizes.row, now)
+            freed = np.array([crowd.freed.get(id_, 0.0) for id_ in rows.ids])
+            day.count_ended(rows, sizes.of_vectors(rows.anchors.fidelity) + sizes.row - freed, now)
         live, counted, ended = live - len(crowded), counted + len(crowded), ended + len(crowded)
         spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
         passed_at = day.at
@@ -232,11 +278,12 @@ class Fate(NamedTuple):
 def _decide(day: Day, passed_at: datetime | None, left: int | None) -> Fate:
     """Return what happens to the ended facts of a day, if the limit leaves `left`."""
     requested = [_requested(one, passed_at, day.at) for one in day.ended]
-    wanted = [~own & ~one.rows.held for own, one in zip(requested, day.ended, strict=True)]
+    wanted = [~own & ~one.rows.held & ~one.in_gap for own, one in zip(requested, day.ended, strict=True)]
+    staying = [~own & ~one.rows.held for own, one in zip(requested, day.ended, strict=True)]
     granted = _granted(day.ended, wanted, left)
     return Fate(
         [one.only(own | goes) for one, own, goes in zip(day.ended, requested, granted, strict=True)],
-        [one.only(own & ~goes) for one, own, goes in zip(day.ended, wanted, granted, strict=True)],
+        [one.only(own & ~goes) for one, own, goes in zip(day.ended, staying, granted, strict=True)],
         [one.only(~own & one.rows.held) for one, own in zip(day.ended, requested, strict=True)],
         sum(int(which.sum()) for which in granted),
     )
@@ -252,33 +299,62 @@ def _released(held: Sequence[Ended], passed_at: datetime | None, at: datetime) -
 
 
 def _requested(one: Ended, passed_at: datetime | None, at: datetime) -> Bools:
-    return forget_limit.requested(one.rows, passed_at, at)
+    return forget_limit.requested(one.rows, passed_at, at) & ~one.in_gap
 
 
 @dataclass(slots=True)
 class OverCapacity:
-    """The facts over a namespace's capacity, least valuable first, and those of them that are gone."""
+    """The facts that may be over a namespace's capacity, least valuable first, and those of them that are gone.
 
-    ids: list[UUID]
+    Each has the end of its pin (epoch seconds). `freed` has the bytes by which they shrank before.
+    """
+
+    pinned_until: dict[UUID, float]
     may: int
     gone: set[UUID] = field(default_factory=set)
+    freed: dict[UUID, float] = field(default_factory=dict)
+
+    def among(self, ids: Sequence[UUID]) -> Bools:
+        """Return which facts may be over the capacity."""
+        return np.array([id_ in self.pinned_until for id_ in ids], dtype=np.bool_)
 
     def keeps(self, ids: Sequence[UUID]) -> Bools:
         """Return which facts are not gone."""
         return np.array([id_ not in self.gone for id_ in ids], dtype=np.bool_)
 
-    def next(self, over: set[UUID], live: int, left: int | None, counted: int) -> list[UUID]:
-        """Return the facts that go on a day with `live` facts, if the forget limit leaves `left` less those counted."""
-        more = max(live - self.may, 0) if self.ids else 0
+    def shrink(self, day: Day, shown: int) -> None:
+        """Count the changes of a day of those that are not gone."""
+        for one in day.crowdable:
+            here = self.keeps(one.ids)
+            day.freed += float(one.bytes[here].sum())
+            for id_, smaller in zip(one.ids, one.bytes.tolist(), strict=True):
+                self.freed[id_] = self.freed.get(id_, 0.0) + smaller
+            for change, which in one.changes:
+                day.count(change, [one.ids[i] for i in np.flatnonzero(which & here)], shown)
+
+    def next(self, over: set[UUID], live: int, left: int | None, counted: int, at: datetime) -> list[UUID]:
+        """Return the facts that go at `at` with `live` facts, if the forget limit leaves `left` less those counted."""
+        more = max(live - self.may, 0) if self.pinned_until else 0
         going = more if left is None else min(more, max(left - counted, 0))
-        chosen = [id_ for id_ in self.ids if id_ not in self.gone and id_ not in over][:going]
+        may_go = (
+            id_
+            for id_, pinned_until in self.pinned_until.items()
+            if pinned_until <= at.timestamp() and id_ not in self.gone and id_ not in over
+        )
+        chosen = list(islice(may_go, going))
         self.gone |= {*chosen, *over}
         return chosen
 
 
-def _over_capacity(db: Connection, url: str, tenant: Namespace, now: datetime) -> OverCapacity:
-    left, may = capacity.allowed(db, url, tenant.id, now).get(tenant.id, (0, 0))
-    return OverCapacity(capacity.least(db, tenant.id, left - may, now) if left > may else [], may)
+def _over_capacity(
+    db: Connection, url: str, tenant: Namespace, settings: Outlook, now: datetime, until: datetime
+) -> OverCapacity:
+    own = settings.own.get("capacity") or {}
+    given = [(tenant.id, own.get("facts"), own.get("bytes"))] if own else []
+    left, may = capacity.allowed_by(db, url, given, now).get(tenant.id, (0, 0))
+    more = (tallies.live(db, tenant.id) if settings.every and given else left) - may
+    least = capacity.least_by(db, tenant.id, more, now, until, every=settings.every) if more > 0 else {}
+    return OverCapacity(least, may)
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:
@@ -296,54 +372,14 @@ def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) 
     return granted
 
 
-def _count(day: Day, going: Sequence[Ended], staying: Sequence[Ended], shown: int) -> None:
-    """Add ended facts to a day: some end, the others are held and may change."""
+def _count(day: Day, going: Sequence[Ended], fate: Fate, shown: int) -> None:
+    """Add ended facts to a day: some end, the others are or stay held and may change."""
     for one in going:
         for number, name in enumerate(REASONS):
-            ids = one.rows.only(one.reason == number).ids
-            day.counts[name] += len(ids)
-            day.add_examples(name, ids, shown)
-    for one in staying:
+            day.count(name, one.rows.only(one.reason == number).ids, shown)
+    for one in fate.staying:
         day.held += len(one.rows)
         day.add_examples("held", one.rows.ids, shown)
+    for one in (*fate.staying, *fate.held_before):
         for change, which in one.changes:
             day.counts[change] += int(which.sum())
-
-
-OPERATORS = ("cold_threshold", "forget_limit", "forget_limit_week")
-"""Settings of the operator, which namespaces cannot override."""
-
-
-def with_settings(context: Context, own: Document, given: Sequence[str]) -> tuple[Context, Document]:
-    """Return a context and namespace settings with each `PATH=VALUE` applied, in the format of `ebb settings --set`.
-
-    Raises:
-        InvalidInputError: a setting is unknown, or its value is not allowed.
-    """
-    values = dict(_assignment(one) for one in given)
-    operators = {name: value for name, value in values.items() if name in OPERATORS}
-    document = {_whole_path(name): value for name, value in values.items() if name not in OPERATORS}
-    try:
-        settings = Settings(**(context.settings.model_dump() | operators))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidInputError(f"set: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    try:
-        return Context(settings), changed(own, document, None)
-    except InvalidInputError as fault:
-        raise InvalidInputError(f"set: {fault} A forecast also takes {', '.join(OPERATORS)}.") from None
-
-
-def _whole_path(path: str) -> str:
-    """Return the full path of a setting; `hygiene.` may be omitted."""
-    return f"hygiene.{path}" if path.split(".", maxsplit=1)[0] in (*SECTIONS, "schedule") else path
-
-
-def _assignment(given: str) -> tuple[str, Any]:
-    path, sign, value = given.partition("=")
-    if not sign or not path.strip():
-        raise InvalidInputError(f"set: {given!r} is no PATH=VALUE.")
-    try:
-        return path.strip(), json.loads(value)
-    except ValueError:
-        return path.strip(), value

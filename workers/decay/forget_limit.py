@@ -178,6 +178,12 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
     """Return the fact number `number`, by value, of those that ended without a request and are not held."""
     if number == 0:
         return NONE
+    found = _ended_by_themselves(context, db, part, tenant)
+    return found[number - 1] if len(found) > number else ALL
+
+
+def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: int) -> list[tuple[float, UUID]]:
+    """Return the facts that ended without a request and are not held, by value."""
     found: list[tuple[float, UUID]] = []
     now = part.planned_for
     for rows in due.due_by(db, tenant, now, BATCH):
@@ -186,8 +192,7 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
         counting = have_ended(faded, now.timestamp()) & ~requested(rows, part.passed_at, now) & ~rows.held
         counting &= ~in_gap(db, rows, faded.ends_at)
         found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
-    found.sort()
-    return found[number - 1] if len(found) > number else ALL
+    return sorted(found)
 
 
 def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:
@@ -209,7 +214,7 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
     now, most, gone = part.planned_for, context.settings.decay_batch, 0
     for tenant, excess in capacity.over(db, context.database_url, part.namespace, now).items():
         if part.dry_run:
-            gone += len(capacity.least(db, tenant, _room(db, tenant, excess, part), now))
+            gone += len(capacity.least(db, tenant, _room_after_decay(context, db, tenant, excess, part), now))
             continue
         limits.lock(db, tenant)
         wanted = _room(db, tenant, min(excess, most), part)
@@ -220,6 +225,15 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
                 limits.count_ended(db, tenant, len(ids), now)
             return len(ids)
     return gone
+
+
+def _room_after_decay(context: Context, db: Connection, tenant: int, wanted: int, part: Part) -> int:
+    """Return how many of `wanted` facts may go after those that a dry run counted as ended by themselves."""
+    room = _room(db, tenant, wanted, part)
+    left = None if part.force or not room else limits.remaining(db, tenant, part.planned_for)
+    if left is None:
+        return room
+    return min(room, max(left - len(_ended_by_themselves(context, db, part, tenant)), 0))
 
 
 def _room(db: Connection, tenant: int, wanted: int, part: Part) -> int:

@@ -109,17 +109,18 @@ def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant
 
     A changed setting of a namespace affects only its facts, in a pass that covers it.
     """
-    own, stored = _rules_in_words(context), due.rules(db)
+    own, stored = rules_in_words(context), due.rules(db)
     if own != stored:
         due.replace_rules(db, own)
     if stored is not None and own != stored:
         log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
         due.make_all_due(db, now)
     if differing := [one for one in namespaces.with_changed_settings(db) if tenant in (None, one)]:
-        namespaces.make_facts_due(db, differing, now)
+        due.make_facts_due(db, differing, now)
+        namespaces.settle_settings(db, differing)
 
 
-def _rules_in_words(context: Context) -> dict[str, Any]:
+def rules_in_words(context: Context) -> dict[str, Any]:
     """Return the default decay rules, as JSON."""
     return {
         "widest_bucket": context.rules.widest_bucket,
@@ -244,6 +245,8 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     faded = fade(rows.anchors, now.timestamp(), own.rules)
     if part.work == "janitor":
         faded = _tidied(context, db, rows, faded, now)
+    elif rows.held.any() and not part.force:
+        faded = _tidied(context, db, rows, faded, now, held_alone=True)
     decision = forget_limit.decide(context, db, part_of[0], part, rows, faded)
     with db.pipeline():
         if not part.dry_run:
@@ -264,11 +267,13 @@ def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> b
     return bool(gone) and not part.dry_run
 
 
-def _tidied(context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime) -> Faded:
-    """Return the state where facts that have ended by the janitor's rules are ended too."""
+def _tidied(
+    context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime, *, held_alone: bool = False
+) -> Faded:
+    """Return the state where facts, or only held ones, that have ended by the janitor's rules are ended too."""
     rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
-    ended = have_ended(found, now.timestamp())
+    ended = have_ended(found, now.timestamp()) & (rows.held | (not held_alone))
     both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))
     return Faded(**{name: np.where(ended, one, other) for name, one, other in both})
 

@@ -106,9 +106,13 @@ def change(context: Context, asked: ChangeSettings, now: datetime) -> NamespaceS
             raise InvalidInputError(f"set: others were chosen at {chosen_at}, later than these at {now}; choose again.")
         own = changed(known, asked.set, asked.unset)
         if own != known:
-            fading = own | NOT_FADING != known | NOT_FADING
-            namespaces.put_settings(db, tenant.id, own, now, fading=fading)
+            namespaces.put_settings(db, tenant.id, own, now, fading=affects_decay(known, own))
     return _shown(context, own, changed=own != known)
+
+
+def affects_decay(known: Document, own: Document) -> bool:
+    """Return whether a change of a namespace's settings affects decay."""
+    return own | NOT_FADING != known | NOT_FADING
 
 
 def _shown(context: Context, own: Document, *, changed: bool) -> NamespaceSettings:

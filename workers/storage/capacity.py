@@ -1,5 +1,6 @@
 """Capacity: the number of facts over a namespace's limit, and the least valuable ones."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -18,14 +19,30 @@ LEAST = """
 
 CLAIM = f"{LEAST} for no key update skip locked"
 
-# Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
-HELD = """
+# Includes facts whose pin ends by an instant, with the end of the pin, and as many more facts as are pinned. `all` also
+# gives those that have ended, as they may live on by other settings, see `due.COMPUTED_AGAIN`.
+LEAST_BY = """
+    select fact, coalesce(date_part('epoch', pinned_until), '-infinity') from activity
+    where namespace = %(namespace)s and not retired and branch <> 3 and decay_class is distinct from 'permanent'
+        and coalesce(pinned_until <= %(until)s, true) and case when %(all)s
+            then not (held and decay_class_source is not distinct from 'explicit' and expires_at <= %(now)s)
+            else ends_at > %(now)s
+        end
+    order by value_rank(worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations), fact
+    limit %(limit)s + (
+        select count(*) from activity where namespace = %(namespace)s and pinned_until > %(now)s and not retired
+    )
+"""
+
+# Facts that are held have ended and wait for their owner, so they take no place of others. Two bytes a dimension;
+# `fidelity` is the divisor of a vector's dimensions.
+COUNTED = """
     select coalesce(sum(facts), 0)::bigint,
         coalesce(sum(facts * case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end), 0)::float8
     from (
-        select fidelity, facts from tallies where namespace = %(namespace)s and forgotten_reason is null
+        select fidelity, facts from tallies where namespace = %(namespace)s and not held
         union all
-        select fidelity, facts from tally_changes where namespace = %(namespace)s and forgotten_reason is null
+        select fidelity, facts from tally_changes where namespace = %(namespace)s and not held
     ) as counted
 """
 
@@ -42,16 +59,22 @@ def over(db: Connection, url: str, namespace: int | None, now: datetime) -> dict
 
 
 def allowed(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
-    """Return (facts that have not ended, capacity) by namespace, for one namespace or all.
+    """Return (facts that have not ended, capacity) by namespace, for one namespace or all."""
+    return allowed_by(db, url, with_capacity(db, namespace), now)
+
+
+def allowed_by(
+    db: Connection, url: str, capacities: Sequence[tuple[int, int | None, int | None]], now: datetime
+) -> dict[int, tuple[int, int]]:
+    """Return (facts that have not ended, capacity) by namespace, for these (namespace, facts, bytes).
 
     A capacity in bytes is converted with an estimate: the average row of the database, read at its `url`, and the
     namespace's vectors.
     """
-    capacities = with_capacity(db, namespace)
     row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
     found = {}
     for tenant, most, size in capacities:
-        live, vectors = db.execute(HELD, {"namespace": tenant}).fetchone() or (0, 0.0)
+        live, vectors = db.execute(COUNTED, {"namespace": tenant}).fetchone() or (0, 0.0)
         left = live - number(db, OVER, {"namespace": tenant, "now": now})
         may = left if most is None else most
         if size is not None and live:
@@ -63,6 +86,14 @@ def allowed(db: Connection, url: str, namespace: int | None, now: datetime) -> d
 def least(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
     """Return the least valuable facts of a namespace, least first."""
     return [id_ for (id_,) in db.execute(LEAST, {"namespace": namespace, "limit": limit, "now": now})]
+
+
+def least_by(
+    db: Connection, namespace: int, limit: int, now: datetime, until: datetime, *, every: bool = False
+) -> dict[UUID, float]:
+    """Return the least valuable facts that may go by an instant, least first, with the ends of their pins (epoch)."""
+    given = {"namespace": namespace, "limit": limit, "now": now, "until": until, "all": every}
+    return dict(db.execute(LEAST_BY, given).fetchall())
 
 
 def claim(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:

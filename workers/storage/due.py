@@ -202,8 +202,15 @@ REPLACE_RULES = """
     on conflict (only_row) do update set rules = excluded.rules
 """
 
-# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row.
-ALL_DUE = "update activity set due_at = least(due_at, %(now)s) where not retired and not held"
+# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row. Held
+# facts may live on by other rules; but those whose explicit lifetime is over would end without their owner's decision.
+COMPUTED_AGAIN = """
+    not retired and not (held and decay_class_source is not distinct from 'explicit' and expires_at <= %(now)s)
+"""
+
+ALL_DUE = f"update activity set due_at = least(due_at, %(now)s) where {COMPUTED_AGAIN}"
+
+FACTS_DUE = f"{ALL_DUE} and namespace = any(%(ids)s)"
 
 
 def rules(db: Connection) -> dict[str, Any] | None:
@@ -221,3 +228,9 @@ def make_all_due(db: Connection, now: datetime) -> int:
     """Make every live fact of every namespace due; return how many."""
     lift_limits(db)
     return db.execute(ALL_DUE, {"now": now}).rowcount
+
+
+def make_facts_due(db: Connection, namespaces: Sequence[int], now: datetime) -> int:
+    """Make every live fact of some namespaces due; return how many."""
+    lift_limits(db)
+    return db.execute(FACTS_DUE, {"ids": list(namespaces), "now": now}).rowcount

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from workers.errors import SettingsError
 from workers.storage import shards
-from workers.storage.connection import Connection, lift_limits, number
+from workers.storage.connection import Connection, number
 
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
 # overestimates how soon a scan finds a row and would read the whole namespace. How many facts the database
@@ -182,8 +182,9 @@ PUT_SETTINGS = "update namespaces set settings = %(settings)s, chosen_at = %(now
 
 UNSETTLE = "update namespaces set settings_changed_at = statement_timestamp() where id = %(namespace)s"
 
+# A whole number may be stored as 50000.0.
 WITH_CAPACITY = """
-    select id, (settings #>> '{capacity,facts}')::bigint, (settings #>> '{capacity,bytes}')::bigint
+    select id, (settings #>> '{capacity,facts}')::numeric::bigint, (settings #>> '{capacity,bytes}')::numeric::bigint
     from namespaces
     where jsonb_typeof(settings -> 'capacity') = 'object' and (%(namespace)s::int is null or id = %(namespace)s)
     order by id
@@ -195,12 +196,6 @@ WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is 
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
     where id = any(%(ids)s) and settings_changed_at < statement_timestamp() - interval '2 minutes'
-"""
-
-# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row.
-FACTS_DUE = """
-    update activity set due_at = least(due_at, %(now)s)
-    where namespace = any(%(ids)s) and not retired and not held
 """
 
 
@@ -234,9 +229,6 @@ def with_changed_settings(db: Connection) -> list[int]:
     return [id_ for (id_,) in db.execute(WITH_CHANGED_SETTINGS)]
 
 
-def make_facts_due(db: Connection, namespaces: Sequence[int], now: datetime) -> int:
-    """Make every live fact of some namespaces due, again next time if the change is recent; return how many."""
-    lift_limits(db)
-    due = db.execute(FACTS_DUE, {"ids": list(namespaces), "now": now}).rowcount
+def settle_settings(db: Connection, namespaces: Sequence[int]) -> None:
+    """Record that changed settings apply to every fact, unless the change is recent: then again by the next pass."""
     db.execute(SETTLE_SETTINGS, {"ids": list(namespaces)})
-    return due

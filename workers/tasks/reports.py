@@ -72,7 +72,7 @@ def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
         unchanged = forecasting.forecast(context, namespace, asked.days, at, 0)
         answer.unchanged = forecasting.totals(context, namespace, unchanged)
     if asked.ending is not None:
-        answer.ending = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value")
+        answer.ending = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value", given=given)
     return answer
 
 
