@@ -202,6 +202,26 @@ def test_a_clock_that_is_set_right_again_takes_the_gap_back(memory: Memory, capl
     assert passes.finish(memory.context, run).counters.forgotten == 1
 
 
+def test_a_clock_that_is_set_right_again_leaves_no_trace_of_the_time_ahead(memory: Memory) -> None:
+    """All facts are as they were: none is held, none counts as ended, and none is cold but those that are."""
+    store(memory, "Tea is at four.", 0.5, "stable")
+    store(memory, "Tea is green.", 0.5, None)
+    passed(memory)
+    before = memory.rows("select fact, tier, ends_at, held from activity order by fact")
+    ahead = datetime.now(UTC) + timedelta(days=365)
+    memory.rows("update pass_clock set at = %s", ahead)
+    memory.rows("update namespaces set gap_from = now(), gap_until = %s", ahead)
+    memory.rows("insert into endings (namespace, at, facts) select id, %s, 5 from namespaces", ahead)
+    for part in passes.plan(memory.having(time_travel=True).context, uuid4(), ahead):
+        passes.apply(memory.context, part, lambda: None)
+    assert stats.stats(memory.context, "a", ahead).held == 1
+    passed(memory)
+    passed(memory)
+    assert memory.rows("select fact, tier, ends_at, held from activity order by fact") == before
+    assert stats.stats(memory.context, "a", datetime.now(UTC)).tiers == {"hot": 0, "warm": 2, "cold": 0}
+    assert memory.value("select forget_room(id, now()) from namespaces") == 5
+
+
 def test_a_simulation_has_no_gaps(memory: Memory) -> None:
     store(memory, "Tea is at four.", 30)
     last_pass(memory, 35)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from workers.core.forget_limit import Ending
-from workers.storage.connection import Connection, fetch_all, fetch_one, number
+from workers.storage.connection import Connection, fetch_all, fetch_one, lift_limits, number
 
 # Serialises the transactions that end facts of a namespace; taken after the facts are locked.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
@@ -221,16 +221,19 @@ GAPS = """
 
 GAPS_WAITING = "select name from namespaces where gap_until is not null order by name"
 
-# Facts held for the gap are due as they would have been without it.
+# Every fact is computed again, as passes ahead of the clock cooled them. Those held for the gap have not ended.
 REMOVE_GAPS = """
     with undone as (
         update namespaces set gap_from = null, gap_until = null, held_since = null where gap_until > %(now)s
         returning id
     )
-    update activity set due_at = ends_at
+    update activity set due_at = least(due_at, %(now)s), held = false
     from undone
-    where activity.namespace = undone.id and held
+    where activity.namespace = undone.id and not retired and not (held and ends_at <= %(now)s)
 """
+
+# Else they would take from the limit of each day until then.
+DROP_ENDINGS_AHEAD = "delete from endings where at > %(now)s"
 
 
 class Reading(NamedTuple):
@@ -263,9 +266,11 @@ def record_gap(db: Connection, reading: Reading) -> None:
     db.execute(RECORD_GAP, {"last": reading.last, "now": reading.now})
 
 
-def remove_gaps(db: Connection, reading: Reading) -> int:
-    """Remove gaps that end in the future, after a clock was set back; return how many facts were held for them."""
-    return db.execute(REMOVE_GAPS, {"now": reading.now}).rowcount
+def remove_gaps(db: Connection, reading: Reading) -> None:
+    """Remove gaps and counts of endings in the future, after a clock was set back, and make their facts due."""
+    lift_limits(db)
+    db.execute(REMOVE_GAPS, {"now": reading.now})
+    db.execute(DROP_ENDINGS_AHEAD, {"now": reading.now})
 
 
 def gaps_waiting(db: Connection) -> list[str]:
