@@ -232,3 +232,12 @@ def test_a_fact_in_its_last_quarter_by_a_backfill_is_halved_by_the_next_pass(mem
     assert memory.row(id_)["halvings"] == 0
     assert memory.decay(67.51, work="prune").counters.decayed == 1
     assert memory.row(id_)["halvings"] == 1
+
+
+def test_a_held_fact_that_lives_longer_by_its_new_class_is_held_no_more(memory: Memory) -> None:
+    memory.store(*(f"Buy tea {number}, I need to." for number in range(40)), classify=True)
+    assert memory.decay(30).counters.held == 32
+    careful = memory.having(lifetimes="careful")
+    assert careful.backfill(30.1).changes == {("active", "stable"): 32}
+    assert careful.stats(30.1).held == 0
+    assert careful.decay(80).counters.forgotten == 6

@@ -77,7 +77,7 @@ def _classify(
     if moving.any() and not dry_run:
         moved_rows = new.only(moving)
         rules = rules_for(context, db, moved_rows.namespaces)
-        edits.write_classes(db, moved_rows, as_written(moved_rows.anchors, now.timestamp(), rules))
+        edits.write_classes(db, moved_rows, as_written(moved_rows.anchors, now.timestamp(), rules), now)
     changes = Counter(zip(_names(rows.only(moving)), _names(new.only(moving)), strict=True))
     return Backfilled(len(rows), changes, int(overdue.sum()))
 

@@ -158,7 +158,7 @@ WRITE_CLASSES = """
     update activity
     set decay_class = new.decay_class, decay_class_source = 'auto', expires_at = to_timestamp(new.expires_at),
         halvings = new.halvings, tier = new.tier, ends_at = to_timestamp(new.ends_at),
-        due_at = to_timestamp(new.due_at)
+        due_at = to_timestamp(new.due_at), held = held and to_timestamp(new.ends_at) <= %(now)s
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(decay_classes)s::text[], %(expires_at)s::float8[],
         %(halvings)s::int[], %(tier)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[])
         as new (namespace, fact, decay_class, expires_at, halvings, tier, ends_at, due_at)
@@ -204,9 +204,13 @@ def wordings(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Wording]:
     return {(namespace, id_): (entity, key, value, text) for namespace, id_, entity, key, value, text in found}
 
 
-def write_classes(db: Connection, rows: Activity, faded: Faded) -> None:
-    """Write derived decay classes, expiry and the resulting decay state of facts."""
+def write_classes(db: Connection, rows: Activity, faded: Faded, now: datetime) -> None:
+    """Write derived decay classes, expiry and the resulting decay state of facts at `now`.
+
+    Held facts that have not ended by their new lifetime are released.
+    """
     given = {
+        "now": now,
         "namespaces": rows.namespaces.tolist(),
         "ids": rows.ids,
         "decay_classes": rows.decay_classes,
