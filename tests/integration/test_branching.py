@@ -143,6 +143,7 @@ def test_a_pass_at_the_real_time_ages_the_branch_and_leaves_the_original_alone(m
 
 def test_what_a_pass_does_to_a_branch_is_what_a_pass_a_year_later_does_to_the_original(memory: Memory) -> None:
     filled(memory)
+    memory.rows("update namespaces set settings_changed_at = null")  # else the pass visits every fact
     made(memory)
     aged_now = memory.decay(7, namespace=BRANCH).counters
     later = memory.decay(7 + 365, namespace="default", dry_run=True).counters
@@ -151,6 +152,14 @@ def test_what_a_pass_does_to_a_branch_is_what_a_pass_a_year_later_does_to_the_or
         later.changed,
         later.forgotten,
     )
+
+
+def test_settings_that_no_pass_has_applied_yet_are_applied_to_the_branch(memory: Memory) -> None:
+    memory.add("The guest in room 3 likes tea.")
+    memory.decay(100)
+    memory.choose({"hygiene.confidenceDecay.halfLife": 31}, at=100)
+    branch = made(memory, 30)
+    assert memory.decay(100.01, namespace=branch.name).counters.culled == 1
 
 
 @pytest.mark.parametrize("steps", range(4))

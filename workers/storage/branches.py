@@ -25,10 +25,12 @@ DROPPED = ("api_keys", "uses", "tallies", "tally_changes", "endings", "decay_all
 LEFT = ("erasures",)
 """Tables whose rows stay after a branch is dropped, to vacuum its pages."""
 
+# Settings that no pass has applied to the original are to be applied to the branch, too.
 BEGIN = """
-    insert into namespaces (name, salt, turns, settings, counted_facts, counted_words, estimated_facts, branch_of,
-        branch_age)
-    select %(branch)s, salt, turns, settings, counted_facts, counted_words, estimated_facts, name, %(age)s
+    insert into namespaces (name, salt, turns, settings, settings_changed_at, counted_facts, counted_words,
+        estimated_facts, branch_of, branch_age)
+    select %(branch)s, salt, turns, settings, case when settings_changed_at is not null then statement_timestamp() end,
+        counted_facts, counted_words, estimated_facts, name, %(age)s
     from namespaces where name = %(original)s
     on conflict (name) do nothing
 """
