@@ -86,3 +86,22 @@ def test_more_facts_than_a_notice_has_are_in_further_notices(memory: Memory) -> 
     assert [len(one.facts) for one in sent] == [endings.MOST, 1]
     assert {fact.id for one in sent for fact in one.facts} == ids
     assert list(endings.notices(memory.context, day(0))) == []
+
+
+def test_a_notice_of_what_ends_today_repeats_none_of_what_ends_in_a_week(memory: Memory) -> None:
+    memory = memory.having(ending_notice_days=7)
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    for number in (0, 1):
+        for notice in endings.notices(memory.context, day(62 + number / 24)):
+            endings.deliver(memory.context, notice)
+        memory.store({"text": "The plumber comes today.", "decay_class": "session"}, at=62)
+    (key,) = memory.context.redis.keys("ebb:noticed:*")
+    days = memory.context.redis.ttl(key) / 86_400
+    assert days > 5
+
+
+def test_what_ends_in_a_branch_is_in_no_notice(memory: Memory) -> None:
+    memory = memory.having(ending_notice_days=7)
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    memory.rows("update namespaces set branch_of = 'other', branch_age = interval '1 day'")
+    assert list(endings.notices(memory.context, day(62))) == []

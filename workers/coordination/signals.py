@@ -136,8 +136,10 @@ def note_noticed(redis: Redis, namespace: str, ends: Mapping[UUID, datetime], no
     with redis.pipeline() as pipeline:
         pipeline.zadd(key, {str(id_): at.timestamp() for id_, at in ends.items()})
         pipeline.zremrangebyscore(key, "-inf", f"({now.timestamp()}")
-        pipeline.expire(key, max(ends.values()) - now + timedelta(days=1))
-        pipeline.execute()
+        pipeline.zrange(key, 0, 0, desc=True, withscores=True)
+        *_, last = pipeline.execute()
+    for _, at in last:  # of earlier notices, too
+        redis.expire(key, timedelta(seconds=at - now.timestamp(), days=1))
 
 
 def starts_first(redis: Redis, task_id: str) -> bool:

@@ -18,7 +18,7 @@ from workers.core.fading import GUARD, ends
 from workers.core.value import value
 from workers.decay.outlook import outlook, visited
 from workers.memory.lifetime import Ending, endings_at
-from workers.storage import facts, namespaces
+from workers.storage import branches, facts, namespaces
 from workers.storage.connection import snapshot, transaction
 
 log = logging.getLogger(__name__)
@@ -94,11 +94,13 @@ class Notice:
 def notices(context: Context, now: datetime) -> Iterator[Notice]:
     """Yield notices of the facts that end within `EBB_ENDING_NOTICE_DAYS`, each for up to `MOST` facts of a namespace.
 
-    A namespace with more than `BATCH` such facts gets the rest on the next call.
+    A namespace with more than `BATCH` such facts gets the rest on the next call. Branches get none: their facts only
+    show what time would do.
     """
     days = context.settings.ending_notice_days
     with transaction(context.database_url) as db:
-        names = namespaces.all_names(db) if days else []
+        copies = {branch.name for branch in branches.listed(db, None)} if days else set()
+        names = [name for name in namespaces.all_names(db) if name not in copies] if days else []
     for name in names:
         noticed = signals.noticed(context.redis, name, now)
         found = ending(context, name, days, now, by_value=True, most=BATCH, without=noticed)
