@@ -183,3 +183,24 @@ def test_the_operators_own_settings_can_switch_off_as_well(memory: Memory) -> No
     assert memory.having(hygiene=False).decay(3_000).counters.forgotten == 0
     assert memory.having(confidence_decay=False).decay(3_000).counters.forgotten == 1
     assert memory.having(episodic_ttl=False).decay(3_000).counters.forgotten == 1
+
+
+def test_a_dry_run_goes_by_settings_that_no_pass_has_applied_yet(memory: Memory) -> None:
+    memory.store(*(f"The guest in room {number} likes tea." for number in range(30)))
+    memory.store(*(f"The guest in room {number} likes tea." for number in range(30)), namespace="other")
+    memory.decay(100)
+    memory.choose({"hygiene.confidenceDecay.halfLife": 20}, at=100)
+
+    tried, done = memory.decay(100.1, dry_run=True).counters, memory.decay(100.1).counters
+
+    assert (tried.processed, tried.culled, tried.held) == (done.processed, done.culled, done.held) == (30, 6, 24)
+
+
+def test_a_dry_run_goes_by_rules_of_the_operator_that_no_pass_has_applied_yet(memory: Memory) -> None:
+    memory.store(*(f"The guest in room {number} likes tea." for number in range(30)))
+    memory.decay(100)
+    other = memory.having(confidence_half_life=20)
+
+    tried, done = other.decay(100.1, dry_run=True).counters, other.decay(100.1).counters
+
+    assert (tried.processed, tried.culled, tried.held) == (done.processed, done.culled, done.held) == (30, 6, 24)

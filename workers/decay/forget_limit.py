@@ -11,6 +11,7 @@ from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
+from workers.decay.changes import unapplied
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import with_turn_limit
@@ -168,7 +169,9 @@ def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int
     """Set the cutoff of a run in a namespace, so that its tasks agree in any order."""
     left = limits.remaining(db, tenant, part.planned_for)
     last = ALL
-    if left is not None and limits.count_due(db, tenant, part.planned_for, left + 1) > left:
+    if left is not None and (
+        _takes_every(context, db, part, tenant) or limits.count_due(db, tenant, part.planned_for, left + 1) > left
+    ):
         last = _nth_of_value(context, db, part, tenant, left)
     limits.set_cutoff(db, run, tenant, 0 if left is None else left, last)
     return last
@@ -186,13 +189,18 @@ def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: i
     """Return the facts that ended without a request and are not held, by value."""
     found: list[tuple[float, UUID]] = []
     now = part.planned_for
-    for rows in due.due_by(db, tenant, now, BATCH):
+    for rows in due.due_by(db, tenant, now, BATCH, every=_takes_every(context, db, part, tenant)):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(with_turn_limit(rows, own, now).anchors, now.timestamp(), own.rules)
         counting = have_ended(faded, now.timestamp()) & ~requested(rows, part.passed_at, now) & ~rows.held
         counting &= ~in_gap(db, rows, faded.ends_at)
         found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
     return sorted(found)
+
+
+def _takes_every(context: Context, db: Connection, part: Part, tenant: int) -> bool:
+    """Return whether a dry run takes every fact, as the pass would apply changed settings."""
+    return part.dry_run and part.work == "decay" and tenant in unapplied(context, db, tenant)
 
 
 def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:

@@ -9,12 +9,11 @@ concurrent or missed passes lead to the same state as one pass.
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import add
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -24,9 +23,9 @@ from workers.context import Context
 from workers.core.arrays import Bools, Ints, Vectors
 from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, have_ended
 from workers.core.fidelity import FINGERPRINT, pool
-from workers.core.hygiene import effective
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
+from workers.decay.changes import rules_in_words, unapplied
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules
 from workers.memory.turn_limit import with_turn_limit, write_turn_limit
@@ -87,17 +86,29 @@ def plan(
             if force and not dry_run:
                 due.make_held_due(db, tenant)
                 namespaces.release(db, tenant)
-            runs.add_parts(db, run, _new_parts(context, db, now, work, tenant, with_held=force and dry_run))
+            again = unapplied(context, db, tenant) if work == "decay" and dry_run else []
+            new = _new_parts(context, db, now, work, tenant, with_held=force and dry_run, again=again)
+            runs.add_parts(db, run, new)
         else:
             runs.check_own(db, run, work, tenant)
         return [*lost, *((run, *part) for part in runs.parts(db, run))]
 
 
 def _new_parts(
-    context: Context, db: Connection, now: datetime, work: Work, tenant: int | None, *, with_held: bool
+    context: Context,
+    db: Connection,
+    now: datetime,
+    work: Work,
+    tenant: int | None,
+    *,
+    with_held: bool,
+    again: Sequence[int],
 ) -> list[NewPart]:
-    """Return the parts of a run: segments with due facts, and one for namespaces over capacity."""
-    taken = due.segments(db, now, work=work, with_held=with_held, namespace=tenant)
+    """Return the parts of a run: segments with due facts, and one for namespaces over capacity.
+
+    A dry run also takes all facts of namespaces that the pass would compute `again`.
+    """
+    taken = due.segments(db, now, work=work, with_held=with_held, namespace=tenant, again=again)
     if work != "decay":
         return _split(taken, context, 1.0)
     crowded = [NewPart(runs.CROWDED, 0, 1)] if capacity.over(db, context.database_url, tenant, now) else []
@@ -118,15 +129,6 @@ def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant
     if differing := [one for one in namespaces.with_changed_settings(db) if tenant in (None, one)]:
         due.make_facts_due(db, differing, now)
         namespaces.settle_settings(db, differing)
-
-
-def rules_in_words(context: Context) -> dict[str, Any]:
-    """Return the default decay rules, as JSON."""
-    return {
-        "widest_bucket": context.rules.widest_bucket,
-        "cold_threshold": context.rules.cold_threshold,
-        "hygiene": effective(context.settings.hygiene_defaults, {}),
-    }
 
 
 def _split(due_facts: dict[int, int], context: Context, share: float) -> list[NewPart]:
@@ -234,7 +236,15 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     now = part.planned_for
     if part.dry_run:
         rows = due.preview(
-            db, part.segments, now, most, part.place, with_held=part.force, work=part.work, namespace=part.namespace
+            db,
+            part.segments,
+            now,
+            most,
+            part.place,
+            with_held=part.force,
+            work=part.work,
+            namespace=part.namespace,
+            again=unapplied(context, db, part.namespace) if part.work == "decay" else [],
         )
     else:
         rows = due.claim(db, part.segments, now, most, work=part.work, namespace=part.namespace)

@@ -49,6 +49,14 @@ DUE_LOCKED = """
 
 WAIT = "set local lock_timeout = '5s'"
 
+# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row. Held
+# facts may live on by other rules; but those whose explicit lifetime is over would end without their owner's decision.
+COMPUTED_AGAIN = """
+    not retired and not (held and decay_class_source is not distinct from 'explicit' and expires_at <= {now})
+"""
+
+DUE_OR_AGAIN = f"(due_at <= %(now)s or namespace = any(%(again)s) and {COMPUTED_AGAIN.format(now='%(instant)s')})"
+
 PREVIEW = f"""
     {ANCHORS}
     where segment = any(%(segments)s::smallint[])
@@ -59,6 +67,8 @@ PREVIEW = f"""
     offset %(offset)s
     limit %(limit)s
 """
+
+PREVIEW_AGAIN = PREVIEW.replace("due_at <= %(now)s", DUE_OR_AGAIN)
 
 # The index on segment and due time serves without a segment as well: PostgreSQL skips from one to the next.
 DUE_BY = f"""
@@ -89,6 +99,8 @@ SEGMENTS = """
     ) as due
     where due.facts > 0
 """
+
+SEGMENTS_AGAIN = SEGMENTS.replace("due_at <= %(now)s", DUE_OR_AGAIN)
 
 MAKE_HELD_DUE = """
     update activity set due_at = ends_at
@@ -144,11 +156,15 @@ def preview(
     with_held: bool,
     work: Work = "decay",
     namespace: int | None = None,
+    again: Sequence[int] = (),
 ) -> Activity:
-    """Return a page of the due facts of some segments without locking them; `with_held` includes held facts."""
-    page = {"segments": [*segments], "limit": limit, "offset": offset}
+    """Return a page of the due facts of some segments without locking them; `with_held` includes held facts.
+
+    Those of the namespaces `again` are all due.
+    """
+    page = {"segments": [*segments], "limit": limit, "offset": offset, "again": [*again]}
     given = _as_of(now, work) | page | {"with_held": with_held, "namespace": namespace}
-    return rows_of(db.execute(PREVIEW, given))
+    return rows_of(db.execute(PREVIEW_AGAIN if again else PREVIEW, given))
 
 
 def due_by(db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False) -> Iterator[Activity]:
@@ -179,11 +195,20 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
 
 
 def segments(
-    db: Connection, now: datetime, *, work: Work = "decay", with_held: bool = False, namespace: int | None = None
+    db: Connection,
+    now: datetime,
+    *,
+    work: Work = "decay",
+    with_held: bool = False,
+    namespace: int | None = None,
+    again: Sequence[int] = (),
 ) -> dict[int, int]:
-    """Return the number of due facts by segment; `with_held` includes held facts."""
-    given = _as_of(now, work) | {"with_held": with_held, "namespace": namespace}
-    return dict(db.execute(SEGMENTS, given).fetchall())
+    """Return the number of due facts by segment; `with_held` includes held facts.
+
+    Those of the namespaces `again` are all due.
+    """
+    given = _as_of(now, work) | {"with_held": with_held, "namespace": namespace, "again": [*again]}
+    return dict(db.execute(SEGMENTS_AGAIN if again else SEGMENTS, given).fetchall())
 
 
 def make_held_due(db: Connection, namespace: int | None = None) -> int:
@@ -202,13 +227,7 @@ REPLACE_RULES = """
     on conflict (only_row) do update set rules = excluded.rules
 """
 
-# `retired` rather than a column of `facts`: after waiting for a lock, PostgreSQL rechecks only the updated row. Held
-# facts may live on by other rules; but those whose explicit lifetime is over would end without their owner's decision.
-COMPUTED_AGAIN = """
-    not retired and not (held and decay_class_source is not distinct from 'explicit' and expires_at <= %(now)s)
-"""
-
-ALL_DUE = f"update activity set due_at = least(due_at, %(now)s) where {COMPUTED_AGAIN}"
+ALL_DUE = f"update activity set due_at = least(due_at, %(now)s) where {COMPUTED_AGAIN.format(now='%(now)s')}"
 
 FACTS_DUE = f"{ALL_DUE} and namespace = any(%(ids)s)"
 

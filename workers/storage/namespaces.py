@@ -65,6 +65,8 @@ BEGINNING = """
     limit %(limit)s
 """
 
+ALL_IDS = "select id from namespaces where position(' ' in name) = 0 order by id"
+
 NAMES = "select name from namespaces where id = any(%(ids)s) order by name"
 
 NEARLY_ALL = 0.99
@@ -162,6 +164,11 @@ def with_prefix(db: Connection, prefix: str, limit: int) -> list[str]:
 def all_names(db: Connection) -> list[str]:
     """Return the names of all namespaces."""
     return [name for (name,) in db.execute(ALL_NAMES)]
+
+
+def all_ids(db: Connection) -> list[int]:
+    """Return the ids of all namespaces."""
+    return [id_ for (id_,) in db.execute(ALL_IDS)]
 
 
 def hold(db: Connection, namespace: int, now: datetime) -> None:
