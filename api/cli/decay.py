@@ -154,7 +154,8 @@ def _show_held(answer: dict[str, Any], namespace: str) -> None:
     rows = [[one["ended_at"][:10], one["reason"], one["id"], one["text"][:80]] for one in answer["held"]]
     output.print_table(["over since", "reason", "id", "text"], rows)
     screen.print(
-        f"{answer['total']} facts are over but stay visible. Decide: ebb held --let-go ID… | --keep ID… | --all"
+        f"{output.over(answer['total'])}. Let them go with `ebb held --let-go ID…` or keep them with "
+        "`ebb held --keep ID…`, or all with `--all` in place of ids."
     )
 
 

@@ -269,10 +269,10 @@ def _held(settings: "Settings", __: "Client") -> str:
     if not waiting:
         return "no fact is held by the forget limit"
     named = ", ".join(list(waiting)[:3])
+    ended, where = output.counted(sum(waiting.values()), "fact"), output.counted(len(waiting), "namespace")
     return (
-        f"warning: {sum(waiting.values())} FACTS ARE HELD: they are over, but stay visible until their "
-        f"owners decide, in {len(waiting)} namespaces ({named}). `ebb held` lists them; it lets them go with "
-        "`--let-go` and keeps them with `--keep`."
+        f"warning: FACTS ARE HELD: {ended} in {where} ({named}) ended but stay visible until their owners decide. "
+        "`ebb held` lists them and says how to let them go or keep them."
     )
 
 

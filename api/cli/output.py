@@ -152,11 +152,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def over(facts: int) -> str:
+    """Return how many facts have ended and are held."""
+    return f"{counted(facts, 'fact')} {'is over but stays' if facts == 1 else 'are over but stay'} visible"
+
+
 def warn_held(facts: int) -> None:
     """Print a warning that the forget limit holds back facts that have ended."""
     console().print(
-        f"[bold red]Forget limit met:[/bold red] {facts} facts are over but stay visible. "
-        "List them with `ebb held`, then let them go with `ebb held --let-go` or keep them with `ebb held --keep`."
+        f"[bold red]Forget limit met:[/bold red] {over(facts)}. List them with `ebb held`, then let them go with "
+        "`ebb held --let-go ID…` or keep them with `ebb held --keep ID…`, or all with `--all` in place of ids."
     )
 
 

@@ -59,6 +59,24 @@ def test_tables_of_the_command_line_show_whole_ids_and_are_never_empty(live: Liv
     assert live.ebb("branch", "--list", *own).stdout == "There is no branch.\n"
 
 
+def test_the_commands_that_a_list_of_held_facts_names_decide_about_them(live: LiveSystem, client: Client) -> None:
+    own, ids = ("--namespace", client.namespace), [client.store(f"Rumour {number}.")["id"] for number in range(3)]
+    over = (
+        "update activity set held = true, ends_at = now() - interval '1 day', due_at = 'infinity' where fact = any(%s)"
+    )
+    live.rows(over, [ids])
+    shown = " ".join(live.ebb("held", *own).stdout.split())
+    assert "3 facts are over but stay visible." in shown
+    for command in ("ebb held --let-go ID…", "ebb held --keep ID…", "--all"):
+        assert command in shown
+    live.ebb("held", "--let-go", ids[0], *own)
+    live.ebb("held", "--keep", ids[1], *own)
+    assert "1 fact is over but stays visible." in " ".join(live.ebb("held", *own).stdout.split())
+    live.ebb("held", "--let-go", "--all", *own)
+    assert live.ebb("held", *own).stdout == f"Nothing is held in {client.namespace!r}.\n"
+    assert {one["id"] for one in client.facts()["facts"]} == {ids[1]}
+
+
 def test_any_salience_that_is_given_is_used_in_place_of_the_estimate(live: LiveSystem, client: Client) -> None:
     def content_salience(*given: str) -> float:
         stored = live.ebb_json("store", f"Paid {len(given)}30 euros in Graz.", *given, "-n", client.namespace)

@@ -202,7 +202,7 @@ def _log(report: Report) -> None:
     if done.held:
         log.warning(
             "FORGET LIMIT MET: %d facts are over but stay visible. List them with `ebb held`, then let them go with "
-            "`ebb held --let-go` or keep them with `ebb held --keep`.",
+            "`ebb held --let-go ID…` or keep them with `ebb held --keep ID…`, or all with `--all` in place of ids.",
             done.held,
         )
 
