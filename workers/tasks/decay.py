@@ -23,7 +23,7 @@ from workers.decay import passes as decay
 from workers.decay.held import Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
-from workers.tasks.operation import Place, Upkeep, internal, task_of
+from workers.tasks.operation import Place, Upkeep, internal, task_of, verb_of
 from workers.tasks.shards import going_on, shards_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, note, uuid_of, write_instant
 
@@ -129,10 +129,7 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     return answered(asked.asked_by, answer)
 
 
-@task_of(contract.HELD, contract.ListHeld)
-def held(_: Task, asked: contract.ListHeld) -> contract.HeldFacts:
-    """Return held facts, which have ended but stay visible, by the time when they ended."""
-    return holding.listed(context, asked)
+held = verb_of(contract.HELD, holding.listed)
 
 
 @task_of(contract.LET_GO, contract.LetGo, base=OnceTask, grows=True)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from celery import Task
@@ -14,7 +15,7 @@ from workers.coordination import signals
 from workers.documents import files
 from workers.documents import items as kept
 from workers.documents import registered as folders
-from workers.tasks.operation import internal, task_of
+from workers.tasks.operation import internal, task_of, verb_of
 from workers.tasks.recall import touch
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
@@ -28,28 +29,17 @@ class FolderPart(Scoped):
     name: contract.Folder
 
 
-@task_of(contract.DOCUMENTS, contract.ListDocuments, from_replica=True)
-def documents(_: Task, asked: contract.ListDocuments) -> Answer:
-    """Return the indexed files of a folder with their digests."""
-    return files.known(context, asked)
+CHANGING: dict[str, Any] = {"base": OnceTask, "grows": True}
+FILE: dict[str, Any] = CHANGING | {"soft_time_limit": 25, "time_limit": 28}
 
-
-@task_of(contract.INDEX, contract.Index, base=OnceTask, grows=True, soft_time_limit=25, time_limit=28)
-def index(self: Task, asked: contract.Index) -> Answer:
-    """Replace the chunks of a file by those read at `now`; return how many were added and removed."""
-    return files.index(context, asked, write_instant(self, asked.now))
-
-
-@task_of(contract.UPLOAD, contract.Upload, base=OnceTask, grows=True, soft_time_limit=25, time_limit=28)
-def upload(self: Task, asked: contract.Upload) -> Answer:
-    """Keep a Markdown text as a file, in place of what was kept of its path; return how many chunks came and went."""
-    return files.upload(context, asked, write_instant(self, asked.now))
-
-
-@task_of(contract.UNINDEX, contract.Unindex, base=OnceTask, grows=True)
-def unindex(_: Task, asked: contract.Unindex) -> Answer:
-    """Erase the chunks of removed files; return how many."""
-    return files.remove(context, asked)
+documents = verb_of(contract.DOCUMENTS, files.known, from_replica=True)
+index = verb_of(contract.INDEX, files.index, **FILE)
+upload = verb_of(contract.UPLOAD, files.upload, **FILE)
+unindex = verb_of(contract.UNINDEX, files.remove, **CHANGING)
+unregister_folder = verb_of(contract.UNREGISTER_FOLDER, folders.unregister, base=OnceTask)
+registered_folders = verb_of(contract.FOLDERS, folders.listed, from_replica=True)
+drop_item = verb_of(contract.DROP_ITEM, kept.drop, **CHANGING)
+item_paths = verb_of(contract.ITEM_PATHS, kept.paths, from_replica=True)
 
 
 @task_of(contract.REGISTER_FOLDER, contract.RegisterFolder, base=OnceTask)
@@ -58,18 +48,6 @@ def register_folder(_: Task, asked: contract.RegisterFolder) -> Answer:
     done = folders.register(context, asked)
     read_folder.apply_async(kwargs={"name": done.name, "namespace": asked.namespace})
     return done
-
-
-@task_of(contract.UNREGISTER_FOLDER, contract.UnregisterFolder, base=OnceTask)
-def unregister_folder(_: Task, asked: contract.UnregisterFolder) -> Answer:
-    """Stop keeping a folder indexed; return whether it was registered."""
-    return folders.unregister(context, asked)
-
-
-@task_of(contract.FOLDERS, contract.ListFolders, from_replica=True)
-def registered_folders(_: Task, asked: contract.ListFolders) -> Answer:
-    """Return the registered folders of a namespace."""
-    return folders.listed(context, asked)
 
 
 @internal("memory.read_folders", Params, ignore_result=True)
@@ -94,14 +72,14 @@ def read_folder(_: Task, asked: FolderPart) -> None:
         read_folder.apply_async(kwargs={"name": asked.name, "namespace": asked.namespace})
 
 
-@task_of(contract.PUT_ITEM, contract.PutItem, base=OnceTask, grows=True)
+@task_of(contract.PUT_ITEM, contract.PutItem, **CHANGING)
 def put_item(self: Task, asked: contract.PutItem) -> Answer:
     """Store an item under a path and key, replacing an existing one; return its fact's id."""
     at = write_instant(self, asked.now)
     return contract.Put(id=_put(self, asked.namespace, [asked], at)[0])
 
 
-@task_of(contract.PUT_ITEMS, contract.PutItems, base=OnceTask, grows=True)
+@task_of(contract.PUT_ITEMS, contract.PutItems, **CHANGING)
 def put_items(self: Task, asked: contract.PutItems) -> Answer:
     """Store items under their paths and keys, replacing existing ones; return their facts' ids."""
     return contract.PutMany(ids=_put(self, asked.namespace, asked.items, write_instant(self, asked.now)))
@@ -133,15 +111,3 @@ def _find(namespace: str, asked: contract.ItemQuery, at: datetime) -> contract.I
         used = [str(id_) for id_ in ids[:MOST_FACTS]]
         touch.apply_async(kwargs={"namespace": namespace, "ids": used, "at": at.isoformat()})
     return page
-
-
-@task_of(contract.DROP_ITEM, contract.DropItem, base=OnceTask, grows=True)
-def drop_item(self: Task, asked: contract.DropItem) -> Answer:
-    """Forget the item under a path and key; return whether there was one."""
-    return kept.drop(context, asked, write_instant(self, asked.now))
-
-
-@task_of(contract.ITEM_PATHS, contract.ListItemPaths, from_replica=True)
-def item_paths(_: Task, asked: contract.ListItemPaths) -> Answer:
-    """Return every path that has items."""
-    return kept.paths(context, asked, asked.now or context.now())

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 from celery import Task
 from ebb.contract import graph as contract
-from ebb.contract.operation import Answer
 from ebb.contract.values import Count, Flag, Name
 from pydantic import Field, FiniteFloat
 
 from workers import graph
 from workers.storage.relations import START, Place
 from workers.tasks.decay import answered, hand_over
-from workers.tasks.operation import Facts, internal, plain, task_of
+from workers.tasks.operation import Facts, internal, plain, task_of, verb_of
 from workers.tasks.shards import going_on, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
@@ -23,16 +22,11 @@ NamespaceNumber = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 RelationNumber = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
-@task_of(contract.LINK, contract.Link, base=OnceTask)
-def link(self: Task, asked: contract.Link) -> Answer:
-    """Link two facts, or change their link's strength; return the link."""
-    return graph.link(context, asked, write_instant(self, asked.now))
-
-
-@task_of(contract.UNLINK, contract.Unlink, base=OnceTask)
-def unlink(_: Task, asked: contract.Unlink) -> Answer:
-    """Remove the links between two facts, of one type or all; return how many."""
-    return graph.unlink(context, asked)
+link = verb_of(contract.LINK, graph.link, base=OnceTask)
+unlink = verb_of(contract.UNLINK, graph.unlink, base=OnceTask)
+relate = verb_of(contract.RELATE, graph.relate, base=OnceTask)
+unrelate = verb_of(contract.UNRELATE, graph.unrelate, base=OnceTask)
+relations = verb_of(contract.RELATIONS, graph.relations, from_replica=True)
 
 
 @internal("memory.autolink", Facts, base=OnceTask, ignore_result=True)
@@ -49,24 +43,6 @@ def autolink(self: Task, asked: Facts) -> dict[str, Any]:
             break
         linked += graph.autolink(context, asked.namespace, fact, at)
     return {"linked": linked}
-
-
-@task_of(contract.RELATE, contract.Relate, base=OnceTask)
-def relate(self: Task, asked: contract.Relate) -> Answer:
-    """Record an observed relation between two entities; return the relation."""
-    return graph.relate(context, asked, write_instant(self, asked.now))
-
-
-@task_of(contract.UNRELATE, contract.Unrelate, base=OnceTask)
-def unrelate(_: Task, asked: contract.Unrelate) -> Answer:
-    """Delete a relation; return how many there were, one or none."""
-    return graph.unrelate(context, asked)
-
-
-@task_of(contract.RELATIONS, contract.ListRelations, from_replica=True)
-def relations(_: Task, asked: contract.ListRelations) -> Answer:
-    """Return relations with their current weights: those in use, those below the minimum, or all."""
-    return graph.relations(context, asked, asked.now or context.now())
 
 
 class Decay(contract.DecayRelations):

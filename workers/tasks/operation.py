@@ -17,7 +17,7 @@ from workers.coordination import signals
 from workers.errors import InvalidInputError
 from workers.queues import LSN
 from workers.storage import replicas, routing, server
-from workers.tasks.task import EbbTask, context, with_lsn
+from workers.tasks.task import EbbTask, context, with_lsn, write_instant
 
 Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
 """The position of an iteration over facts: namespace and fact."""
@@ -59,6 +59,19 @@ def task_of(
     """
     run = _on_replica if from_replica else _writing if operation.writes else _directly
     return _declared(operation.name, params, operation.parameters, run, grows=grows, base=base, **options)
+
+
+def verb_of(operation: Operation, verb: Callable[..., Answer], **options: Any) -> Any:
+    """Return the task of an operation whose verb takes its parameters, and its instant if it has one."""
+
+    @functools.wraps(verb)
+    def body(task: Task, asked: Any) -> Answer:
+        if not operation.is_timed:
+            return verb(context, asked)
+        at = write_instant(task, asked.now) if operation.writes else asked.now or context.now()
+        return verb(context, asked, at)
+
+    return task_of(operation, operation.params, **options)(body)
 
 
 def internal(name: str, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:

@@ -15,7 +15,7 @@ from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import history, supersede
 from workers.tasks import answers
-from workers.tasks.operation import task_of
+from workers.tasks.operation import task_of, verb_of
 from workers.tasks.task import OnceTask, context, write_instant
 
 
@@ -76,16 +76,8 @@ def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
     return answer
 
 
-@task_of(contract.TIMELINE, contract.ShowTimeline)
-def timeline(_: Task, asked: contract.ShowTimeline) -> contract.Timeline:
-    """Return what a property of an entity was, from when to when, and who said so."""
-    return history.timeline(context, asked, asked.now or context.now())
-
-
-@task_of(contract.CONTRADICTIONS, contract.ListContradictions)
-def list_contradictions(_: Task, asked: contract.ListContradictions) -> contract.Contradictions:
-    """Return a page of contradictions."""
-    return supersede.contradicting(context, asked, asked.now or context.now())
+timeline = verb_of(contract.TIMELINE, history.timeline)
+contradictions = verb_of(contract.CONTRADICTIONS, supersede.contradicting)
 
 
 @task_of(contract.RESOLVE, contract.Resolve, base=OnceTask)

@@ -28,7 +28,7 @@ from workers.memory.restore import BY_DECAY, Batch
 from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor, Selection
 from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
-from workers.tasks.operation import plain, task_of
+from workers.tasks.operation import plain, task_of, verb_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, use_of, uuid_of, write_instant
 from workers.validation import cursors
@@ -123,16 +123,8 @@ def pin(self: Task, asked: contract.Pin) -> contract.Pinned:
     return done
 
 
-@task_of(facts.EDIT, facts.Edit, base=OnceTask, grows=True)
-def edit(self: Task, asked: facts.Edit) -> facts.Edited:
-    """Change the fields of a fact other than its text; return the changed fields and its lifetime."""
-    return editing.edit(context, asked, write_instant(self, asked.now))
-
-
-@task_of(contract.HISTORY, contract.ShowHistory)
-def history(_: Task, asked: contract.ShowHistory) -> contract.History:
-    """Return a fact and its events, oldest first."""
-    return past.history(context, asked, asked.now or context.now())
+edit = verb_of(facts.EDIT, editing.edit, base=OnceTask, grows=True)
+history = verb_of(contract.HISTORY, past.history)
 
 
 @task_of(contract.FORGOTTEN, contract.ListForgotten, from_replica=True)
