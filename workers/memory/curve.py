@@ -1,8 +1,9 @@
 """The forgetting curve of one fact, past and future, computed in closed form."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -27,103 +28,6 @@ INTERVAL_POINTS, FEWEST = 240, 6
 BEFORE = 0.5
 """Seconds between the last point of an interval and the use that ends it, so that each instant has one value."""
 
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A use, with the salience just before and just after it."""
-
-    at: float
-    before: float
-    after: float
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """Salience at instants (epoch seconds), the uses that raised it, and (tier, begin, end)."""
-
-    at: Floats
-    salience: Floats
-    hits: list[Hit]
-    tiers: list[tuple[str, float, float]]
-
-
-def past(intervals: Sequence[DecayInterval], since: float, strength: float) -> Past:
-    """Return the curve over past intervals, oldest first, until the last use at `since`, which left `strength`."""
-    begins = [interval.begins for interval in intervals]
-    each = list(zip(intervals, [*begins[1:], since], strict=False))
-    after = [*(interval.strength for interval in intervals[1:]), strength]
-    at = [_interval_instants(interval, over, since - begins[0]) for interval, over in each]
-    nothing = np.empty(0)
-    return Past(
-        np.concatenate([nothing, *at]),
-        np.concatenate(
-            [nothing, *(_interval_salience(interval, when) for interval, when in zip(intervals, at, strict=True))]
-        ),
-        [
-            Hit(over, _interval_salience_at(interval, over), high)
-            for (interval, over), high in zip(each, after, strict=False)
-        ],
-        merged_bands([band for interval, over in each for band in _interval_tiers(interval, over)]),
-    )
-
-
-def merged_bands(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Return the bands with adjacent ones of the same tier merged."""
-    whole: list[tuple[str, float, float]] = []
-    for name, begins, over in bands:
-        if whole and whole[-1][0] == name and whole[-1][2] == begins:
-            begins = whole.pop()[1]  # noqa: PLW2901  merged with the previous band
-        whole.append((name, begins, over))
-    return whole
-
-
-def _interval_instants(interval: DecayInterval, over: float, whole: float) -> Floats:
-    """Return the points of an interval: evenly spaced, and where the rate changes; none if it is too short."""
-    last = over - BEFORE
-    if last <= interval.begins:
-        return np.empty(0)
-    points = max(FEWEST, round(INTERVAL_POINTS * (over - interval.begins) / whole))
-    marks = np.array([interval.fades_from, *_tier_changes(interval)])
-    inside = marks[(marks > interval.begins) & (marks < last)]
-    return np.unique(np.concatenate([np.linspace(interval.begins, last, points), inside]))
-
-
-def _interval_salience(interval: DecayInterval, at: Floats) -> Floats:
-    salience: Floats = interval.strength * tiers.retention(_interval_curve(interval), (at - interval.fades_from) / DAY)
-    return salience
-
-
-def _interval_salience_at(interval: DecayInterval, at: float) -> float:
-    return float(_interval_salience(interval, np.array([at]))[0])
-
-
-def _interval_tiers(interval: DecayInterval, over: float) -> Iterator[tuple[str, float, float]]:
-    return _tiers(interval.begins, *_tier_changes(interval), over)
-
-
-def _tier_changes(interval: DecayInterval) -> tuple[float, float]:
-    return _changes_of_tier(_interval_curve(interval), interval.fades_from, interval.begins)
-
-
-def _changes_of_tier(bends: tiers.Curve, seen: float, begins: float) -> tuple[float, float]:
-    """Return when a fact leaves the hot tier, at once if it is not in it, and when it enters the cold tier."""
-    hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
-    return seen + hot_days * DAY if hot_days else begins, seen + cold_days * DAY
-
-
-def _tiers(since: float, hot_until: float, cold_from: float, until: float) -> Iterator[tuple[str, float, float]]:
-    """Yield (tier, begin, end) within a period."""
-    breaks = [since, hot_until, cold_from, until]
-    for tier in Tier:
-        begins, over = max(breaks[tier], since), min(breaks[tier + 1], until)
-        if over > begins:
-            yield tier.name.lower(), begins, over
-
-
-def _interval_curve(interval: DecayInterval) -> tiers.Curve:
-    return tiers.curve(np.array([interval.strength]), np.array([interval.coactivations]))
-
-
 POINTS = 240
 SHORTEST, LONGEST = 7 * DAY, 1_096 * DAY
 """Bounds of a curve's length beyond the present, in seconds."""
@@ -133,14 +37,6 @@ FAINT = 0.02
 
 MOST_CHANGES = 64
 """Safety limit of the loop: a fact changes a dozen times."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a fact's decay state, at an instant in epoch seconds."""
-
-    at: float
-    what: str
 
 
 def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
@@ -159,70 +55,111 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
             raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
         rules = rules_for(context, db, rows.namespaces)
         intervals = activity.decay_intervals_of(db, tenant, id_)
-    facts, instant = rows.anchors, now.timestamp()
+    facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)
     ends_at, reason = (column[0] for column in ends(facts, rules))
-    since = float(facts.last_seen_at[0])
-    until = _horizon(facts, float(ends_at), instant)
-    before = past(intervals, since, float(_strength(facts)[0]))
-    after = _instants(facts, since, until, instant)
-    at = np.concatenate([before.at, after])
-    changes = _changes_of_tier(_retention_curve(facts), _seen_at(facts), since)
-    bands = merged_bands([*before.tiers, *_tiers(since, *changes, until)])
+    until = _horizon(own, float(ends_at), instant)
+    each = [*intervals, own]
+    over = [*(one.begins for one in each[1:]), until]
+    closed = zip(intervals, over, strict=False)
+    points = [_past_instants(one, end, own.begins - each[0].begins) for one, end in closed]
+    points.append(_instants(own, until, POINTS, instant))
+    at = np.concatenate(points)
+    bands = _merged_bands([band for one, end in zip(each, over, strict=True) for band in _tiers(one, end)])
     return {
         "now": instant,
         "from": float(at[0]),
-        "since": since,
+        "since": own.begins,
         "until": until,
         "at": at.tolist(),
-        "salience": np.concatenate([before.salience, _salience(facts, after)]).tolist(),
+        "salience": np.concatenate([_salience(one, when) for one, when in zip(each, points, strict=True)]).tolist(),
         "confidence": _since_confirmed(facts, at, _confidence(facts, at, rules)),
-        "hits": [asdict(hit) for hit in before.hits],
+        "hits": [_hit(before, after) for before, after in pairwise(each)],
         "whole": len(intervals) < MOST,
-        "tiers": [{"tier": tier, "from": begins, "until": over} for tier, begins, over in bands],
+        "tiers": [{"tier": tier, "from": begins, "until": end} for tier, begins, end in bands],
         "changes": [
-            {"at": one.at, "what": one.what, "past": one.at <= instant} for one in _changes(facts, since, until, rules)
+            {"at": when, "what": what, "past": when <= instant}
+            for when, what in _changes(facts, own.begins, until, rules)
         ],
         "ends_at": float(ends_at) if np.isfinite(ends_at) else None,
         "ends_for": REASONS[int(reason)] if np.isfinite(ends_at) else None,
-        "strength": float(_strength(facts)[0]),
+        "strength": own.strength,
         "pinned": bool(facts.pinned_until[0] > instant),
     }
 
 
-def _strength(facts: Anchors) -> Floats:
-    return tiers.strength(facts.base, facts.coactivations)
+def _open_interval(facts: Anchors) -> DecayInterval:
+    """Return the interval since a fact's last use; it fades from then, or from the end of its pin."""
+    strength = float(tiers.strength(facts.base, facts.coactivations)[0])
+    fades_from = float(with_pins(facts).last_seen_at[0])
+    return DecayInterval(float(facts.last_seen_at[0]), fades_from, strength, int(facts.coactivations[0]))
 
 
-def _retention_curve(facts: Anchors) -> tiers.Curve:
-    return tiers.curve(_strength(facts), facts.coactivations)
+def _hit(before: DecayInterval, after: DecayInterval) -> dict[str, float]:
+    """Return a use between two intervals, with the salience just before and just after it."""
+    return {
+        "at": after.begins,
+        "before": float(_salience(before, np.array([after.begins]))[0]),
+        "after": after.strength,
+    }
 
 
-def _seen_at(facts: Anchors) -> float:
-    """Return when a fact's decay starts: its last use, or the end of its pin."""
-    return float(with_pins(facts).last_seen_at[0])
-
-
-def _horizon(facts: Anchors, ends_at: float, now: float) -> float:
+def _horizon(own: DecayInterval, ends_at: float, now: float) -> float:
     """Return the end of the drawn curve: a little past the fact's end, or where retention falls to `FAINT`."""
-    seen = _seen_at(facts)
-    faint = seen + float(tiers.age_at_retention(_retention_curve(facts), FAINT)[0]) * DAY
-    over = ends_at + 0.05 * (ends_at - min(seen, now)) if np.isfinite(ends_at) else faint
+    faint = own.fades_from + float(tiers.age_at_retention(_curve(own), FAINT)[0]) * DAY
+    over = ends_at + 0.05 * (ends_at - min(own.fades_from, now)) if np.isfinite(ends_at) else faint
     return min(max(over if np.isfinite(over) else now, now + SHORTEST), now + LONGEST)
 
 
-def _instants(facts: Anchors, since: float, until: float, now: float) -> Floats:
-    """Return the points of the future curve: evenly spaced, at the present, and where the rate changes."""
-    bends, seen = _retention_curve(facts), _seen_at(facts)
-    marks = np.array([now, seen, seen + float(bends.hot_until[0]) * DAY, seen + float(bends.cold_from[0]) * DAY])
-    inside = marks[np.isfinite(marks) & (marks > since) & (marks < until)]
-    return np.unique(np.concatenate([np.linspace(since, until, POINTS), inside]))
+def _past_instants(interval: DecayInterval, over: float, whole: float) -> Floats:
+    """Return the points of a past interval, as many as its share of the whole past; none if it is too short."""
+    last = over - BEFORE
+    if last <= interval.begins:
+        return np.empty(0)
+    return _instants(interval, last, max(FEWEST, round(INTERVAL_POINTS * (over - interval.begins) / whole)))
 
 
-def _salience(facts: Anchors, at: Floats) -> Floats:
+def _instants(interval: DecayInterval, until: float, count: int, *more: float) -> Floats:
+    """Return points of the curve: evenly spaced, where the rate changes, and `more` within the interval."""
+    marks = np.array([interval.fades_from, *_changes_of_tier(interval), *more])
+    inside = marks[(marks > interval.begins) & (marks < until)]
+    return np.unique(np.concatenate([np.linspace(interval.begins, until, count), inside]))
+
+
+def _salience(interval: DecayInterval, at: Floats) -> Floats:
     """Return the salience of a fact at each instant."""
-    age_days = (at - _seen_at(facts)) / DAY
-    salience: Floats = _strength(facts)[0] * tiers.retention(_retention_curve(facts), age_days)
+    salience: Floats = interval.strength * tiers.retention(_curve(interval), (at - interval.fades_from) / DAY)
     return salience
+
+
+def _tiers(interval: DecayInterval, until: float) -> Iterator[tuple[str, float, float]]:
+    """Yield (tier, begin, end) within an interval."""
+    breaks = [interval.begins, *_changes_of_tier(interval), until]
+    for tier in Tier:
+        begins, over = max(breaks[tier], interval.begins), min(breaks[tier + 1], until)
+        if over > begins:
+            yield tier.name.lower(), begins, over
+
+
+def _changes_of_tier(interval: DecayInterval) -> tuple[float, float]:
+    """Return when a fact leaves the hot tier, at once if it is not in it, and when it enters the cold tier."""
+    bends = _curve(interval)
+    hot_days, cold_days = float(bends.hot_until[0]), float(bends.cold_from[0])
+    hot_until = interval.fades_from + hot_days * DAY if hot_days else interval.begins
+    return hot_until, interval.fades_from + cold_days * DAY
+
+
+def _curve(interval: DecayInterval) -> tiers.Curve:
+    return tiers.curve(np.array([interval.strength]), np.array([interval.coactivations]))
+
+
+def _merged_bands(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Return the bands with adjacent ones of the same tier merged."""
+    whole: list[tuple[str, float, float]] = []
+    for name, begins, over in bands:
+        if whole and whole[-1][0] == name and whole[-1][2] == begins:
+            begins = whole.pop()[1]  # noqa: PLW2901  merged with the previous band
+        whole.append((name, begins, over))
+    return whole
 
 
 def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
@@ -243,8 +180,8 @@ def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float
     return [value if is_known else None for value, is_known in zip(believed.tolist(), known.tolist(), strict=True)]
 
 
-def _changes(facts: Anchors, since: float, until: float, rules: FadingRules) -> Iterator[Change]:
-    """Yield the changes that passes would make after the last use, at which the fact had its full vector."""
+def _changes(facts: Anchors, since: float, until: float, rules: FadingRules) -> Iterator[tuple[float, str]]:
+    """Yield (instant, change) of passes after the last use, at which the fact had its full vector."""
     vector = np.where(facts.fidelity == PENDING, PENDING, FULL)
     known = replace(facts, fidelity=vector, halvings=np.zeros_like(facts.halvings), stale=np.zeros_like(facts.stale))
     before, at = fade(known, since, rules), since
@@ -255,15 +192,15 @@ def _changes(facts: Anchors, since: float, until: float, rules: FadingRules) -> 
         known = replace(known, fidelity=before.fidelity, halvings=before.halvings, stale=before.stale)
         after = fade(known, at, rules)
         if after.ends_at[0] <= at:
-            yield Change(at, REASONS[int(after.end_reason[0])])
+            yield (at, REASONS[int(after.end_reason[0])])
             return
         if after.tier[0] != before.tier[0]:
-            yield Change(at, Tier(int(after.tier[0])).name.lower())
+            yield (at, Tier(int(after.tier[0])).name.lower())
         if after.fidelity[0] != before.fidelity[0]:
             code = int(after.fidelity[0])
-            yield Change(at, "fingerprinted" if code == FINGERPRINT else f"pooled to 1/{code}")
+            yield (at, "fingerprinted" if code == FINGERPRINT else f"pooled to 1/{code}")
         if after.halvings[0] != before.halvings[0]:
-            yield Change(at, "confidence halved")
+            yield (at, "confidence halved")
         if after.stale[0] and not before.stale[0]:
-            yield Change(at, "stale")
+            yield (at, "stale")
         before = after
