@@ -40,7 +40,8 @@ FACTS_PER_QUESTION = 12
 FEW_ANSWERS = 2
 RIDGE_OF_LITTLE = 1e-2
 
-UNKNOWN = np.array([one.name == "unknown" for one in fields(relevance.Weights)])
+OF_RELEVANCE = tuple(one.name for one in fields(relevance.Weights))
+UNKNOWN = np.array([name == "unknown" for name in OF_RELEVANCE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _salience(sets: Mapping[str, Sequence[Conversation]]) -> None:
         group: np.concatenate([one.features @ learnt for one in examples if one.group == group]) for group in groups
     }
     learnt[0] -= np.mean([np.median(own) for own in odds.values()])
-    _print(salience.Weights, learnt)
+    _print(tuple(salience.WEIGHTS), learnt)
 
 
 def _turns(conversation: Conversation, *, roles: bool) -> Floats:
@@ -117,14 +118,14 @@ def _relevance(sets: Mapping[str, Sequence[Conversation]], embedder: Embedder) -
     known = _Known(embedder)
     whole = [one for name, every in sets.items() for one in _answers(name, every, known)]
     much = _fit([one.examples for one in whole], balanced=True)
-    _print(relevance.Weights, much)
+    _print(OF_RELEVANCE, much)
     parts = [
         one
         for name, every in sets.items()
         for size in PARTS
         for one in _answers(f"{name} {size}", list(_parts(every, size)), known)
     ]
-    _print(relevance.Weights, _fit_little(parts, much))
+    _print(OF_RELEVANCE, _fit_little(parts, much))
 
 
 def _parts(every: Sequence[Conversation], size: int) -> Iterator[Conversation]:
@@ -277,12 +278,9 @@ def _weights(answers: Floats, names: "np.ndarray[tuple[int], np.dtype[np.str_]]"
     return weights
 
 
-def _print(of: type[salience.Weights | relevance.Weights], learnt: Floats) -> None:
-    names = [one.name for one in fields(of)]
-    print(f"{of.__name__}(")  # noqa: T201 - what the script is for
+def _print(names: Sequence[str], learnt: Floats) -> None:
     for name, weight in zip(names, learnt.tolist(), strict=True):
-        print(f"    {name}={weight:.3f},")  # noqa: T201
-    print(")")  # noqa: T201
+        print(f"{name}: {weight:.3f}")  # noqa: T201 - what the script is for
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_in_a_small_namespace_the_rarity_of_words_hardly_counts() -> None:
 
 def test_features_are_in_the_order_of_the_weights() -> None:
     row = features([Statement("I bought 3 lamps in Braga on Monday.", "user")], {}, 0, set())[0]
-    by_name = dict(zip(WEIGHTS.__dataclass_fields__, row.tolist(), strict=True))
+    by_name = dict(zip(WEIGHTS, row.tolist(), strict=True))
     assert by_name["start"] == by_name["figure"] == by_name["change"] == by_name["time"] == by_name["user"] == 1
     assert by_name["new_words"] == pytest.approx(np.log(5))
     assert by_name["assistant"] == by_name["markdown"] == by_name["code"] == by_name["second_person"] == 0
@@ -62,7 +62,7 @@ def test_what_answers_a_question_is_worth_more_and_what_asks_one_less() -> None:
 def test_words_that_no_older_statement_has_are_new() -> None:
     seen: set[str] = set()
     rows = features([Statement("The oboe needs a reed."), Statement("A reed for the oboe.")], {}, 0, seen)
-    new = list(WEIGHTS.__dataclass_fields__).index("new_words")
+    new = list(WEIGHTS).index("new_words")
     assert rows[:, new].tolist() == [pytest.approx(np.log(4)), 0.0]
     assert seen == {"oboe", "needs", "reed"}
 

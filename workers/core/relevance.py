@@ -32,42 +32,6 @@ class Weights:
     fact_words: float
 
 
-HASHING_MUCH = Weights(
-    start=-3.596,
-    held=4.175,
-    similarity=4.537,
-    unknown=-3.975,
-    names_unknown=-2.960,
-    question_words=0.833,
-    fact_words=-0.126,
-)
-"""Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora with the hashing embedder."""
-
-
-STATIC_MUCH = Weights(
-    start=-3.764,
-    held=3.244,
-    similarity=4.402,
-    unknown=-3.033,
-    names_unknown=-2.895,
-    question_words=0.549,
-    fact_words=-0.027,
-)
-"""The same for static vectors; also the closest for models that have no weights of their own."""
-
-
-ONNX_MUCH = Weights(
-    start=-4.859,
-    held=2.335,
-    similarity=6.435,
-    unknown=-3.198,
-    names_unknown=-2.710,
-    question_words=0.491,
-    fact_words=0.103,
-)
-"""The same for MiniLM by onnxruntime."""
-
-
 FEW_WORDS, ENOUGH_WORDS = 20, 10_000
 """Words in a namespace at which the absence of a word begins to count, and at which it counts fully.
 
@@ -147,43 +111,49 @@ is asked. Evidence recall@10 stays the same on LoCoMo 1-5, BEAM-100K and -500K 1
 LIFT = 1e-6
 """Distance by which it stands above them."""
 
-HASHING_LITTLE = Weights(
-    start=-2.635,
-    held=5.366,
-    similarity=2.521,
-    unknown=0.0,
-    names_unknown=-8.335,
-    question_words=0.554,
-    fact_words=0.350,
-)
-HASHING = Model(HASHING_MUCH, HASHING_LITTLE, (0.1, 0.2))
-STATIC_LITTLE = Weights(
-    start=-3.382,
-    held=3.650,
-    similarity=8.441,
-    unknown=0.0,
-    names_unknown=-7.056,
-    question_words=0.072,
-    fact_words=0.193,
-)
-STATIC = Model(STATIC_MUCH, STATIC_LITTLE, (0.15, 0.26))
-ONNX_LITTLE = Weights(
-    start=-3.609,
-    held=1.987,
-    similarity=8.288,
-    unknown=0.0,
-    names_unknown=-6.650,
-    question_words=-0.098,
-    fact_words=0.519,
-)
-ONNX = Model(ONNX_MUCH, ONNX_LITTLE, (0.1, 0.1))
-MODELS = {"hashing": HASHING, "onnx": ONNX}
-"""Models that have no weights of their own use those of static vectors, which are the closest."""
+HASHING = Model(
+    much=Weights(
+        start=-3.596, held=4.175, similarity=4.537, unknown=-3.975, names_unknown=-2.960,
+        question_words=0.833, fact_words=-0.126,
+    ),
+    little=Weights(
+        start=-2.635, held=5.366, similarity=2.521, unknown=0.0, names_unknown=-8.335,
+        question_words=0.554, fact_words=0.350,
+    ),
+    floors=(0.1, 0.2),
+)  # fmt: skip
+"""Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora with the hashing embedder."""
+
+STATIC = Model(
+    much=Weights(
+        start=-3.764, held=3.244, similarity=4.402, unknown=-3.033, names_unknown=-2.895,
+        question_words=0.549, fact_words=-0.027,
+    ),
+    little=Weights(
+        start=-3.382, held=3.650, similarity=8.441, unknown=0.0, names_unknown=-7.056,
+        question_words=0.072, fact_words=0.193,
+    ),
+    floors=(0.15, 0.26),
+)  # fmt: skip
+"""The same for static vectors; also the closest for models that have no weights of their own."""
+
+ONNX = Model(
+    much=Weights(
+        start=-4.859, held=2.335, similarity=6.435, unknown=-3.198, names_unknown=-2.710,
+        question_words=0.491, fact_words=0.103,
+    ),
+    little=Weights(
+        start=-3.609, held=1.987, similarity=8.288, unknown=0.0, names_unknown=-6.650,
+        question_words=-0.098, fact_words=0.519,
+    ),
+    floors=(0.1, 0.1),
+)  # fmt: skip
+"""The same for MiniLM by onnxruntime."""
 
 
 def of_embedder(name: str) -> Model:
     """Return what belongs to an embedder by its name, which starts with its provider."""
-    return MODELS.get(name.split(":", maxsplit=1)[0], STATIC)
+    return {"hashing": HASHING, "onnx": ONNX}.get(name.split(":", maxsplit=1)[0], STATIC)
 
 
 DATE = re.compile(

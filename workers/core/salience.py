@@ -9,7 +9,7 @@ highest salience holds 0.9 to 1.0 of the evidence; a random half holds 0.5.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -81,57 +81,33 @@ class Statement:
     words: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Weight of each feature in the log odds; `start` is the intercept."""
+WEIGHTS = {
+    "start": -1.021,
+    "words_squared": -0.075,
+    "information": 1.492,
+    "figure": 0.572,
+    "figures": -0.094,
+    "first_person": 0.378,
+    "second_person": 0.653,
+    "second_person_share": -18.240,
+    "preference": 0.413,
+    "change": 0.345,
+    "time": 0.647,
+    "markdown": -0.600,
+    "opening": -0.618,
+    "code": 0.355,
+    "new_words": 0.425,
+    "different_words": 0.203,
+    "asks": -0.319,
+    "answers": 0.738,
+    "opens": 0.656,
+    "user": 0.773,
+    "assistant": -0.756,
+}
+"""Weight of each feature in the log odds; `start` is the intercept.
 
-    start: float
-    words_squared: float
-    information: float
-    figure: float
-    figures: float
-    first_person: float
-    second_person: float
-    second_person_share: float
-    preference: float
-    change: float
-    time: float
-    markdown: float
-    opening: float
-    code: float
-    new_words: float
-    different_words: float
-    asks: float
-    answers: float
-    opens: float
-    user: float
-    assistant: float
-
-
-WEIGHTS = Weights(
-    start=-1.021,
-    words_squared=-0.075,
-    information=1.492,
-    figure=0.572,
-    figures=-0.094,
-    first_person=0.378,
-    second_person=0.653,
-    second_person_share=-18.240,
-    preference=0.413,
-    change=0.345,
-    time=0.647,
-    markdown=-0.600,
-    opening=-0.618,
-    code=0.355,
-    new_words=0.425,
-    different_words=0.203,
-    asks=-0.319,
-    answers=0.738,
-    opens=0.656,
-    user=0.773,
-    assistant=-0.756,
-)
-"""Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora, shifted so that an ordinary turn has 0.5."""
+Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora, shifted so that an ordinary turn has 0.5.
+"""
 
 
 def salience(statements: Sequence[Statement], facts_by_word: Mapping[str, int], facts: int, seen: set[str]) -> Floats:
@@ -143,7 +119,7 @@ def salience(statements: Sequence[Statement], facts_by_word: Mapping[str, int], 
         facts: number of facts in the namespace.
         seen: words of older facts; the words of these statements are added.
     """
-    odds = features(statements, facts_by_word, facts, seen) @ np.array(astuple(WEIGHTS))
+    odds = features(statements, facts_by_word, facts, seen) @ np.array(list(WEIGHTS.values()))
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 
@@ -154,14 +130,14 @@ def words(text: str) -> list[str]:
 
 
 def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], facts: int, seen: set[str]) -> Floats:
-    """Return (n, 21) features, in the order of `Weights`; the statements' words are added to `seen`."""
+    """Return (n, 21) features, in the order of `WEIGHTS`; the statements' words are added to `seen`."""
     rows: list[tuple[float, ...]] = []
     for one in statements:
         said = words(one.text) if one.words is None else one.words
         new = len(said) - len(seen.intersection(said))
         seen.update(said)
         rows.append(_features(one, _information(said, facts_by_word, facts), new))
-    return np.array(rows, np.float64).reshape(len(rows), len(Weights.__dataclass_fields__))
+    return np.array(rows, np.float64).reshape(len(rows), len(WEIGHTS))
 
 
 def _information(said: Sequence[str], facts_by_word: Mapping[str, int], facts: int) -> float:
