@@ -1,7 +1,7 @@
 """Run a function in a thread, with a time limit."""
 
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future
 from threading import Thread
 from typing import TypeVar
 
@@ -17,21 +17,13 @@ def within(seconds: float, function: Callable[[], Answer]) -> Answer:
     Raises:
         TimeoutError: the function has not returned yet.
     """
-    done: SimpleQueue[Answer | BaseException] = SimpleQueue()
-    failed: list[BaseException] = []
+    done = Future[Answer]()
 
     def run() -> None:
         try:
-            done.put(function())
+            done.set_result(function())
         except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
-            failed.append(error)
-            done.put(error)
+            done.set_exception(error)
 
     Thread(target=run, name="ebb-deadline", daemon=True).start()
-    try:
-        answer = done.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError from None
-    if failed:
-        raise failed[0]
-    return answer  # type: ignore[return-value]  # an exception was raised above
+    return done.result(timeout=seconds)

@@ -5,6 +5,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 from redis import Redis
 
@@ -51,7 +52,7 @@ def read(redis: Redis) -> dict[str, Histogram]:
             sums[what] = float(value)
         else:
             counts.setdefault(what, [0] * len(BUCKETS))[int(place)] = int(value)
-    return {what: (_cumulated(each), sums.get(what, 0.0)) for what, each in counts.items()}
+    return {what: (list(accumulate(each)), sums.get(what, 0.0)) for what, each in counts.items()}
 
 
 def quantile(counts: list[int], share: float) -> float | None:
@@ -67,14 +68,6 @@ def quantile(counts: list[int], share: float) -> float | None:
             return begins if math.isinf(bound) else begins + (bound - begins) * (wanted - below) / (count - below)
         below, begins = count, bound
     return begins
-
-
-def _cumulated(counts: list[int]) -> list[int]:
-    total, upto = 0, []
-    for count in counts:
-        total += count
-        upto.append(total)
-    return upto
 
 
 _laps: list[tuple[str, float]] = []

@@ -3,6 +3,7 @@
 Sources: Unicode's categories Cc and Cf, and UTR 36 on bidirectional text; the tag block U+E0000 carries hidden text.
 """
 
+import json
 import re
 import unicodedata
 
@@ -13,7 +14,6 @@ JOINERS = "\u200c\u200d"
 """These form letters in some scripts and join emoji."""
 
 HIDDEN = ("Cc", "Cf", "Cs")
-LARGEST_SHORT = 0xFFFF
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
@@ -23,7 +23,7 @@ def escaped(text: str, *, lines: bool = False) -> str:
 
 def escaped_json(text: str) -> str:
     """Return equivalent JSON without control characters; those below U+0020 never occur in its texts."""
-    return HARMFUL_BUT_LINES.sub(lambda found: _json_escape(ord(found[0])), text)
+    return HARMFUL_BUT_LINES.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def visible(text: str) -> str:
@@ -44,10 +44,3 @@ def _joins(text: str, place: int) -> bool:
         and len(around) == len(JOINERS)
         and all(not letter.isascii() and unicodedata.category(letter) not in HIDDEN for letter in around)
     )
-
-
-def _json_escape(code: int) -> str:
-    if code <= LARGEST_SHORT:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
