@@ -119,11 +119,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _relations_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return the schedule in `EBB_TIMEZONE`; readers compute weights themselves and do not depend on it."""
-    entry = {
-        "task": "relations.decay",
-        "kwargs": {"everywhere": True, "scheduled": True},
-        "options": {"expires": MISSED_SECONDS},
-    }
+    entry = {"task": "relations.decay", "kwargs": SCHEDULED, "options": {"expires": MISSED_SECONDS}}
     names = ("relations.decay", "relations.decay by weekday")
     schedules = crontabs(settings.relation_schedule)
     return {name: entry | {"schedule": when} for name, when in zip(names, schedules, strict=False)}

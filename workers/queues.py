@@ -20,35 +20,16 @@ SENT_AT = "ebb_sent_at"
 LSN = "ebb_lsn"
 """The header, and the field of a write's answer, that says up to where a replica must have replayed to show it."""
 
-INTERNAL = {
-    "memory.publish_keys": RECALL,
-    "memory.add_key": RECALL,
-    "memory.change_key": RECALL,
-    "memory.health": RECALL,
-    "memory.measure": MAINTENANCE,
-    "memory.autolink": MAINTENANCE,
-    "memory.extract": MAINTENANCE,
-    "memory.embed_pending": MAINTENANCE,
-    "memory.prune_by_llm": MAINTENANCE,
-    "memory.lexemes": MAINTENANCE,
-    "memory.notify_endings": MAINTENANCE,
-    "memory.estimate_again": MAINTENANCE,
-    "memory.analyze": MAINTENANCE,
-    "memory.settle_tallies": MAINTENANCE,
-    "memory.thin_course": MAINTENANCE,
-    "memory.consolidate_all": MAINTENANCE,
-    "memory.ann": MAINTENANCE,
-    "memory.rebuild_indexes": MAINTENANCE,
-    "memory.clean": MAINTENANCE,
-    "memory.read_folders": MAINTENANCE,
-    "memory.read_folder": MAINTENANCE,
-    "memory.sweep_outbox": MAINTENANCE,
-    "memory.slice": STORE,
-    "memory.touch": STORE,
-    "memory.record_touches": STORE,
-    "memory.regenerate": STORE,
-    "decay.apply": MAINTENANCE,
-}
+INTERNAL: dict[str, str] = (
+    dict.fromkeys(("memory.publish_keys", "memory.add_key", "memory.change_key", "memory.health"), RECALL)
+    | dict.fromkeys(("memory.slice", "memory.touch", "memory.record_touches", "memory.regenerate"), STORE)
+    | dict.fromkeys((
+        "memory.measure", "memory.autolink", "memory.extract", "memory.embed_pending", "memory.prune_by_llm",
+        "memory.lexemes", "memory.notify_endings", "memory.estimate_again", "memory.analyze", "memory.settle_tallies",
+        "memory.thin_course", "memory.consolidate_all", "memory.ann", "memory.rebuild_indexes", "memory.clean",
+        "memory.read_folders", "memory.read_folder", "memory.sweep_outbox", "decay.apply",
+    ), MAINTENANCE)
+)  # fmt: skip
 """Queues of tasks that are not operations of the contract."""
 
 

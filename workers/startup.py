@@ -48,11 +48,14 @@ def check_worker(**__: Any) -> None:
     """
     try:
         schema.verify_at(context.database_url, context.settings.shards)
-        _check_replicas()
-        _check_llm()
+        if context.replicas:
+            replicas.verify(context.replicas)
+        if context.settings.asks_llm:
+            _ = context.chat  # refuses unusable settings; the LLM is not called yet
         for _ in context.each_shard():
             check_language(context)
-            _publish_limits()
+            with transaction(context.database_url) as db:  # readers apply the limits before the first pass
+                forget_limit.publish(context, db)
         for _ in context.each_shard():
             check_embedder(context)
     except EmbeddingError as error:
@@ -160,21 +163,3 @@ def close_connections(**_: Any) -> None:
     """Close the connections of a worker's child."""
     close_pools()
     tracing.stop()
-
-
-def _publish_limits() -> None:
-    """Write the forget limits to the table that readers use, so that they apply before the first pass."""
-    with transaction(context.database_url) as db:
-        forget_limit.publish(context, db)
-
-
-def _check_replicas() -> None:
-    """Raise `SettingsError` if a configured replica is a copy of another database."""
-    if context.replicas:
-        replicas.verify(context.replicas)
-
-
-def _check_llm() -> None:
-    """Raise `SettingsError` if an LLM is configured but cannot be used; it is not called yet."""
-    if context.settings.asks_llm:
-        _ = context.chat

@@ -237,19 +237,9 @@ class ArchivedNamespace(Strict):
     settings: Document = {}
 
 
-Beside = (
-    ArchivedLink
-    | ArchivedContradiction
-    | ArchivedLikeness
-    | ArchivedOccurrence
-    | ArchivedDocument
-    | ArchivedRelation
-    | ArchivedWish
-    | ArchivedNamespace
-)
-Record = ArchivedFact | Beside
+Record = ArchivedFact | Strict
 
-KINDS: dict[str, type[Beside]] = {
+KINDS: dict[str, type[Strict]] = {
     "link": ArchivedLink,
     "contradiction": ArchivedContradiction,
     "likeness": ArchivedLikeness,
