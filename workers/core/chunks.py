@@ -26,6 +26,9 @@ WORD = re.compile(r"\n+|[^\S\n]*\S+|[^\S\n]+")
 SENTENCE_END = re.compile(r"[.!?。！？][\"')\]]*$")  # noqa: RUF001 - full-width marks end sentences too
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
+Size = Callable[[int, int], int]
+"""The number of tokens between two bounds of a section."""
+
 # Inline content is parsed for headings only.
 BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
 INLINE = MarkdownIt("commonmark")
@@ -128,15 +131,19 @@ def _with_bare_headings(found: Sequence[Section], text: str) -> list[Section]:
 def chunk_bounds(text: str, section: Section, count: Count) -> Iterator[tuple[int, int]]:
     """Yield start and end of the chunks of a section."""
     bounds = _bounds(text, section, count)
+
+    def size(start: int, end: int) -> int:
+        return count(text[bounds[start] : bounds[end]].strip())
+
     first, last = 0, len(bounds) - 1
     while first < last:
-        end = _fitting(text, bounds, first, count)
+        end = _fitting(first, last, size)
         if end < last:
-            end = _well_cut(text, section, bounds, first, end, count)
+            end = _well_cut(text, section, bounds, first, end, size)
         yield bounds[first], bounds[end]
         if end == last:
             return
-        first = _overlapping(text, bounds, first, end, count)
+        first = _overlapping(first, end, size)
 
 
 def _bounds(text: str, section: Section, count: Count) -> list[int]:
@@ -144,47 +151,31 @@ def _bounds(text: str, section: Section, count: Count) -> list[int]:
     places = [section.start]
     for word in WORD.finditer(text, section.start, section.end):
         while count(text[places[-1] : word.end()].strip()) > OVERLAP_TOKENS:
-            places.append(
-                places[-1] + _largest(word.end() - places[-1], OVERLAP_TOKENS, _slice(text, places[-1], count))
-            )
+            places.append(_within_word(text, places[-1], word.end(), count))
         if places[-1] < word.end():
             places.append(word.end())
     return places
 
 
-def _slice(text: str, start: int, count: Count) -> Callable[[int], int]:
-    return lambda length: count(text[start : start + length].strip())
+def _within_word(text: str, start: int, end: int, count: Count) -> int:
+    """Return where the longest part from `start` ends that is no longer than an overlap, of a character or more."""
+    ends = range(start + 1, end + 1)
+    return start + max(bisect_right(ends, OVERLAP_TOKENS, key=lambda place: count(text[start:place].strip())), 1)
 
 
-def _largest(most: int, tokens: int, size: Callable[[int], int]) -> int:
-    """Return the largest length up to `most` whose `size` is at most `tokens`; at least 1."""
-    return max(bisect_right(range(1, most + 1), tokens, key=size), 1)
-
-
-def _fitting(text: str, bounds: Sequence[int], first: int, count: Count) -> int:
+def _fitting(first: int, last: int, size: Size) -> int:
     """Return the last bound up to which a chunk from bound `first` fits; at least the next."""
-
-    def size(bound: int) -> int:
-        return count(text[bounds[first] : bounds[bound]].strip())
-
-    reach = min(first + CHUNK_TOKENS, len(bounds) - 1)
-    while reach < len(bounds) - 1 and size(reach) <= CHUNK_TOKENS:
-        reach = min(first + 2 * (reach - first), len(bounds) - 1)
-    end = bisect_right(range(first + 1, reach + 1), CHUNK_TOKENS, key=size) + first
-    return max(end, first + 1)
+    reach = min(first + CHUNK_TOKENS, last)
+    while reach < last and size(first, reach) <= CHUNK_TOKENS:
+        reach = min(first + 2 * (reach - first), last)
+    ends = range(first + 1, reach + 1)
+    return first + max(bisect_right(ends, CHUNK_TOKENS, key=lambda bound: size(first, bound)), 1)
 
 
-def _well_cut(text: str, section: Section, bounds: Sequence[int], first: int, end: int, count: Count) -> int:
+def _well_cut(text: str, section: Section, bounds: Sequence[int], first: int, end: int, size: Size) -> int:
     """Return the last bound at the end of a block, else a line, else a sentence, if the chunk is half full there."""
-    half = (
-        bisect_left(
-            range(first + 1, end),
-            CHUNK_TOKENS // 2,
-            key=lambda bound: count(text[bounds[first] : bounds[bound]].strip()),
-        )
-        + first
-        + 1
-    )
+    ends = range(first + 1, end)
+    half = first + 1 + bisect_left(ends, CHUNK_TOKENS // 2, key=lambda bound: size(first, bound))
     for well in (
         lambda at: at in section.blocks,
         lambda at: text[at - 1] == "\n",
@@ -196,12 +187,6 @@ def _well_cut(text: str, section: Section, bounds: Sequence[int], first: int, en
     return end
 
 
-def _overlapping(text: str, bounds: Sequence[int], first: int, end: int, count: Count) -> int:
+def _overlapping(first: int, end: int, size: Size) -> int:
     """Return the bound at which the next chunk starts: as early as the overlap allows."""
-    return (
-        first
-        + 1
-        + bisect_left(
-            range(first + 1, end), -OVERLAP_TOKENS, key=lambda bound: -count(text[bounds[bound] : bounds[end]].strip())
-        )
-    )
+    return first + 1 + bisect_left(range(first + 1, end), -OVERLAP_TOKENS, key=lambda bound: -size(bound, end))

@@ -22,8 +22,7 @@ MOST_HALVINGS = 4
 
 def effective_confidence(confidence: Floats, days: Floats, half_life: Each) -> Floats:
     """Return confidence after `days` without confirmation; negative days and an infinite half-life change nothing."""
-    kept: Floats = confidence * HALF ** (np.maximum(days, 0.0) / half_life)
-    return kept
+    return confidence * HALF ** (np.maximum(days, 0.0) / half_life)
 
 
 def reinforced(confidence: Floats, times: Ints) -> Floats:
@@ -41,8 +40,7 @@ def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | F
     past = now - soft_decay_starts(confirmed_at, expires_at)
     nears_its_end = (past > 0) & (now < expires_at)
     steps = np.where(nears_its_end, np.floor(np.maximum(past, 0.0) / SOFT_DECAY_STEP) + 1, 0)
-    halvings: Ints = steps.astype(np.int64)
-    return halvings
+    return steps.astype(np.int64)
 
 
 def halvings_applied(confidence: Floats, due: Ints) -> Ints:
@@ -56,8 +54,7 @@ def halvings_applied(confidence: Floats, due: Ints) -> Ints:
 def softened(confidence: Floats, confirmed_at: Floats, expires_at: Floats, now: float) -> Floats:
     """Return confidence after soft decay at `now`; all instants are in epoch seconds."""
     due = soft_decay_halvings(confirmed_at, expires_at, now)
-    left: Floats = confidence * HALF ** halvings_applied(confidence, due)
-    return left
+    return confidence * HALF ** halvings_applied(confidence, due)
 
 
 def next_halving_at(confidence: Floats, confirmed_at: Floats, expires_at: Floats, made: Ints) -> Floats:

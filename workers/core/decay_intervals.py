@@ -5,7 +5,6 @@ which the fact faded (later if it was pinned), strength and coactivations.
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +55,11 @@ def over(before: Anchors, after: Anchors) -> list[bytes]:
 
 def read(packed: bytes) -> list[DecayInterval]:
     """Return the intervals of a fact, oldest first."""
-    return sorted(_each(packed), key=lambda interval: interval.begins)
+    found = (
+        DecayInterval(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)
+        for begins, fades_from, parts, coactivations in PACKED.iter_unpack(packed)
+    )
+    return sorted(found, key=lambda interval: interval.begins)
 
 
 def older(packed: bytes, seconds: float) -> bytes:
@@ -66,11 +69,6 @@ def older(packed: bytes, seconds: float) -> bytes:
         for begins, from_, *rest in PACKED.iter_unpack(packed)
     )
     return b"".join(PACKED.pack(*one) for one in moved)
-
-
-def _each(packed: bytes) -> Iterator[DecayInterval]:
-    for begins, fades_from, parts, coactivations in PACKED.iter_unpack(packed):
-        yield DecayInterval(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)
 
 
 def _seconds(instants: Floats) -> Ints:

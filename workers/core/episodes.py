@@ -36,8 +36,7 @@ def durability(code: int) -> str | None:
 
 def past_turn_limit(occurred: Ints, turns: Ints, limit: Each) -> Bools:
     """Return which episodes lie more than `limit` turns before turn `turns`."""
-    passed: Bools = np.maximum(turns - occurred, 0) > limit
-    return passed
+    return np.maximum(turns - occurred, 0) > limit
 
 
 def aged_out_at(encoded_at: Floats, outrun_at: Floats, days: Each, both: Bools | bool) -> Floats:
@@ -52,5 +51,4 @@ def aged_out_at(encoded_at: Floats, outrun_at: Floats, days: Each, both: Bools |
 
 def stale_at(silent_since: Floats, days: Each) -> Floats:
     """Return when permanent episodes become stale that were neither stated nor recalled since."""
-    stale: Floats = silent_since + days * DAY + MOMENT
-    return stale
+    return silent_since + days * DAY + MOMENT

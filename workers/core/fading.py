@@ -129,8 +129,7 @@ def fade(facts: Anchors, now: Each, rules: FadingRules) -> Faded:
 
 def have_ended(faded: Faded, now: float) -> Bools:
     """Return which facts have ended by `now`; a lifetime includes the instant at which it expires."""
-    ended: Bools = (faded.ends_at < now) | ((faded.ends_at == now) & (faded.end_reason != REASONS.index("expired")))
-    return ended
+    return (faded.ends_at < now) | ((faded.ends_at == now) & (faded.end_reason != REASONS.index("expired")))
 
 
 def as_written(facts: Anchors, now: Each, rules: FadingRules) -> Faded:
@@ -191,8 +190,7 @@ def is_over(ends_at: Floats, held: Bools, instant: float) -> Bools:
 
     Readers use the SQL function `is_over` with the same result.
     """
-    over: Bools = (ends_at <= instant) & ~held
-    return over
+    return (ends_at <= instant) & ~held
 
 
 def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:

@@ -51,5 +51,4 @@ def pool(vectors: Vectors, bucket: int) -> Vectors:
 def normalise(vectors: Vectors) -> Vectors:
     """Return the rows scaled to length 1; rows of zeros stay zeros."""
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
-    unit: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return unit
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

@@ -29,15 +29,12 @@ def remaining(limit: Limit, live: int, spent: Sequence[Ending], now: float) -> i
     """
     if limit.a_day >= 1:
         return None
-    left = _left(limit.a_day, live, [one for one in spent if one[0] > now - DAY])
-    return (
-        left
-        if limit.a_week >= 1
-        else min(left, _left(limit.a_week, live, [one for one in spent if one[0] > now - WEEK]))
-    )
+    left = _left(limit.a_day, live, spent, now - DAY)
+    return left if limit.a_week >= 1 else min(left, _left(limit.a_week, live, spent, now - WEEK))
 
 
-def _left(share: float, live: int, spent: Sequence[Ending]) -> int:
+def _left(share: float, live: int, endings: Sequence[Ending], since: float) -> int:
+    spent = [one for one in endings if one[0] > since]
     ended, asked = sum(facts for _, facts, _ in spent), sum(asked for _, _, asked in spent)
     return 0 if share <= 0 else max(max(int(share * (live + ended + asked)), LEAST) - ended, 0)
 

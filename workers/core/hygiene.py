@@ -77,8 +77,7 @@ def _section(defaults: Defaults, given: Document, name: str) -> Document | Liter
     own = given.get(name)
     if own is False or (own is None and name in defaults.off):
         return False
-    complete: Document = defaults.fields[name] | (own or {})
-    return complete
+    return defaults.fields[name] | (own or {})
 
 
 def parameters(whole: Document | Literal[False]) -> Hygiene:

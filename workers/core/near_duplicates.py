@@ -6,7 +6,7 @@ those are never near-duplicates, however similar.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -85,8 +85,7 @@ def cosines(ones: Vectors, twos: Vectors) -> Floats:
     ones = pool(ones, ones.shape[1] // twos.shape[1])
     lengths = np.linalg.norm(ones, axis=1) * np.linalg.norm(twos, axis=1)
     products = np.einsum("ij,ij->i", ones, twos)
-    found: Floats = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).astype(np.float64)
-    return found
+    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0).astype(np.float64)
 
 
 def estimated_cosines(ones: Bytes, twos: Bytes) -> Floats:
@@ -107,12 +106,7 @@ def groups(
         neighbours[one].add(two)
         neighbours[two].add(one)
     rank = {fact: place for place, fact in enumerate(best_first)}
-    return list(_taken(best_first, neighbours, rank, stay))
-
-
-def _taken(
-    best_first: Sequence[UUID], neighbours: Mapping[UUID, set[UUID]], rank: Mapping[UUID, int], stay: frozenset[UUID]
-) -> Iterable[tuple[UUID, list[UUID]]]:
+    found: list[tuple[UUID, list[UUID]]] = []
     gone: set[UUID] = set()
     for fact in best_first:
         if fact in gone:
@@ -120,4 +114,5 @@ def _taken(
         later = [one for one in neighbours[fact] if one not in gone and one not in stay and rank[one] > rank[fact]]
         gone.update(later)
         if later:
-            yield fact, sorted(later, key=rank.__getitem__)
+            found.append((fact, sorted(later, key=rank.__getitem__)))
+    return found

@@ -80,8 +80,7 @@ def term_counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], 
     size = int(steps.max(initial=1)) + 1
     flat = np.bincount((texts * (size + 1) + steps) * shape[1] + terms, minlength=shape[0] * (size + 1) * shape[1])
     by_step = flat.reshape(shape[0], size + 1, shape[1])
-    passages: Ints = by_step[:, 1:-1] + by_step[:, 2:] + by_step[:, :1]
-    return passages
+    return by_step[:, 1:-1] + by_step[:, 2:] + by_step[:, :1]
 
 
 def best_begin(scores: Floats, cut: Cut = CUT) -> Ints:
@@ -92,8 +91,7 @@ def best_begin(scores: Floats, cut: Cut = CUT) -> Ints:
     best = scores.argmax(axis=1)
     rows, following = np.arange(len(scores)), np.minimum(best + 1, scores.shape[1] - 1)
     both = (following > best) & (scores[rows, following] == scores[rows, best])
-    begins: Ints = best * cut.step + both * (cut.step // 2)
-    return begins
+    return best * cut.step + both * (cut.step // 2)
 
 
 def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:

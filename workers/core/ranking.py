@@ -27,8 +27,7 @@ B = 0.4
 def inverse_document_frequency(document_frequencies: Ints, documents: int) -> Floats:
     """Return each term's weight: higher for rarer terms, never negative."""
     held = np.minimum(document_frequencies, documents)
-    weights: Floats = np.log1p((documents - held + 0.5) / (held + 0.5))
-    return weights
+    return np.log1p((documents - held + 0.5) / (held + 0.5))
 
 
 def scores(term_frequencies: Ints, lengths: Ints, weights: Floats, mean_length: float) -> Floats:
@@ -137,8 +136,7 @@ def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Fl
     if by_meaning:
         high = float(similarities.max())
         similar = 1 - (high - similarities) / max(high - float(similarities.min()), LEAST_SPREAD)
-    fit: Floats = (1 - share) * text + share * similar
-    return fit
+    return (1 - share) * text + share * similar
 
 
 def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
@@ -179,8 +177,7 @@ def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -
     """
     least = np.zeros(len(relevance))
     np.maximum.at(least, reached, factors * relevance[seeds])
-    gain: Floats = np.maximum(least - relevance, 0.0)
-    return gain
+    return np.maximum(least - relevance, 0.0)
 
 
 def begins_with_name(first: Sequence[str], names: Collection[str]) -> Floats:
@@ -190,8 +187,7 @@ def begins_with_name(first: Sequence[str], names: Collection[str]) -> Floats:
 
 def hop_factors(hops: Ints, strengths: Floats) -> Floats:
     """Return the share of relevance that counts at the end of walks of that many hops and link strengths."""
-    shares: Floats = np.array(HOPS)[hops] * strengths
-    return shares
+    return np.array(HOPS)[hops] * strengths
 
 
 def prior(vitality: Vitality) -> Floats:
@@ -221,8 +217,7 @@ def importance_recency(importance: Floats, confirmed_days: Floats) -> Floats:
     Recent means confirmed within 90 days, or used where use confirms.
     """
     recency = np.clip(1 - confirmed_days / RECENT_DAYS, 0.0, 1.0)
-    factor: Floats = (0.7 + 0.3 * importance) * (0.8 + 0.2 * recency)
-    return factor
+    return (0.7 + 0.3 * importance) * (0.8 + 0.2 * recency)
 
 
 def documented_score(
@@ -246,12 +241,10 @@ def _among_hits(text_scores: Floats) -> Floats:
 def dynamic_salience(recalls: Ints, idle_days: Floats) -> Floats:
     """Return the source's factor: higher for frequent recalls, lower after long disuse."""
     boost = 1 + ACCESS_BOOST * np.log1p(recalls)
-    fading: Floats = boost / (1 + np.maximum(idle_days, 0.0) / HALF_POINT_DAYS)
-    return fading
+    return boost / (1 + np.maximum(idle_days, 0.0) / HALF_POINT_DAYS)
 
 
 def vector_score(similarities: Floats) -> Floats:
     """Return the source's vector score 1 / (1 + d), where d is the squared Euclidean distance of unit vectors."""
     distances = 2 * (1 - similarities)
-    scored: Floats = 1 / (1 + distances)
-    return scored
+    return 1 / (1 + distances)

@@ -60,8 +60,7 @@ class Model:
     def weights(self, trust: float) -> Floats:
         """Return the (7,) weights in a namespace with so much `Question.trust`."""
         much, little = _vector(self.much), _vector(self.little)
-        weights: Floats = little + trust * (much - little)
-        return weights
+        return little + trust * (much - little)
 
     def floor(self, question: "Question") -> float:
         """Return the default floor: by the mean length of facts, less where there are few, unless only some sentences.

@@ -28,8 +28,7 @@ def projection(dims: int, seed: int = SEED) -> Vectors:
     """
     # The legacy generator: NumPy guarantees that its numbers never change.
     normal = np.random.RandomState(seed).normal(scale=1 / np.sqrt(BITS), size=(BITS, dims))
-    matrix: Vectors = (_orthonormal(normal) * np.sqrt(max(BITS, dims))).astype(np.float32, order="C")
-    return matrix
+    return (_orthonormal(normal) * np.sqrt(max(BITS, dims))).astype(np.float32, order="C")
 
 
 def _orthonormal(matrix: Floats) -> Floats:
@@ -37,21 +36,20 @@ def _orthonormal(matrix: Floats) -> Floats:
     if matrix.shape[0] < matrix.shape[1]:
         return _orthonormal(matrix.T).T
     # Gram-Schmidt as one triangular system: several times faster than a QR decomposition
-    columns: Floats = np.linalg.solve(np.linalg.cholesky(matrix.T @ matrix), matrix.T).T
-    return columns
+    return np.linalg.solve(np.linalg.cholesky(matrix.T @ matrix), matrix.T).T
 
 
 NEAR_ZERO = 1e-4
 """Projections of unit vectors below this are computed again: the error of single precision is below 1e-5."""
 
 
-def encode(vectors: Vectors, seed: int = SEED) -> Bytes:
+def encode(vectors: Vectors) -> Bytes:
     """Return the (n, 128) signatures of (n, dims) unit vectors.
 
     A vector has the same signature alone as among others. In single precision the sum of a product depends on the size
     of the batch, which would decide the sign of one projection in a hundred million.
     """
-    matrix = projection(vectors.shape[1], seed)
+    matrix = projection(vectors.shape[1])
     projected = vectors @ matrix.T
     near = np.abs(projected) < NEAR_ZERO
     if near.any():
@@ -60,9 +58,9 @@ def encode(vectors: Vectors, seed: int = SEED) -> Bytes:
     return np.packbits(projected > 0, axis=1)
 
 
-def estimate(query: Vectors, signatures: Bytes, seed: int = SEED) -> Floats:
+def estimate(query: Vectors, signatures: Bytes) -> Floats:
     """Return the estimated cosine of a (dims,) unit query with each of (n, 128) signatures, in [-1, 1]."""
-    projected = projection(query.shape[0], seed) @ query
+    projected = projection(query.shape[0]) @ query
     signs = np.unpackbits(signatures, axis=1).astype(np.float32) * 2 - 1
     cosines: Floats = (signs @ projected).astype(np.float64) * (np.sqrt(np.pi / 2) / BITS)
     return np.clip(cosines, -1.0, 1.0)
@@ -70,5 +68,4 @@ def estimate(query: Vectors, signatures: Bytes, seed: int = SEED) -> Floats:
 
 def cosines(differing_bits: Floats) -> Floats:
     """Return the estimated cosines of vectors whose signatures differ in that many of the 1,024 bits."""
-    estimated: Floats = np.cos(np.pi * differing_bits / BITS)
-    return estimated
+    return np.cos(np.pi * differing_bits / BITS)

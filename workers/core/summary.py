@@ -79,5 +79,4 @@ def top_keywords(text: str, count: int) -> list[str]:
 
 def _stems(text: str) -> list[str]:
     words = [word for word in WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
-    stems: list[str] = snowballstemmer.stemmer("english").stemWords(words)
-    return stems
+    return snowballstemmer.stemmer("english").stemWords(words)

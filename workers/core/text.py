@@ -137,17 +137,15 @@ def item_digest(path: str | None, key: str | None) -> bytes:
     return hashlib.sha256("\0".join(["item", path or "", key or ""]).encode()).digest()
 
 
-def chunk_digest(path: str | None, section: str | None, text: str) -> bytes:
-    """Return the SHA-256 of a chunk: its place in its document and its exact text."""
-    return hashlib.sha256("\0".join([path or "", section or "", text]).encode()).digest()
-
-
 def identity(kind: str, text: str, about: tuple[str | None, str | None, str | None], source: str | None) -> bytes:
-    """Return the identity of a fact about (entity, key, value): its statement, or for documents its place."""
+    """Return the identity of a fact about (entity, key, value): its statement, or for documents its place.
+
+    Of a chunk it is the SHA-256 of its place in its document, with the section as key, and of its exact text.
+    """
     entity, key, value = about
     match kind:
         case "chunk":
-            return chunk_digest(source, key, text)
+            return hashlib.sha256("\0".join([source or "", key or "", text]).encode()).digest()
         case "item":
             return item_digest(entity, key)
     return statement_digest(text, entity, key, value)

@@ -45,40 +45,37 @@ class Curve:
     scale: Floats
     hot_until: Floats
     cold_from: Floats
-    rules: TierRules
 
     @property
     def hot_loss(self) -> Floats:
         """Return the exponent that the hot phase consumes, times `scale`."""
-        return self.rules.hot_rate * self.hot_until
+        return RULES.hot_rate * self.hot_until
 
     @property
     def warm_loss(self) -> Floats:
         """Return the exponent that the hot and the warm phase consume together, times `scale`."""
-        return self.hot_loss + self.rules.warm_rate * (self.cold_from - self.hot_until)
+        return self.hot_loss + RULES.warm_rate * (self.cold_from - self.hot_until)
 
 
 def strength(base: Floats, coactivations: Ints) -> Floats:
     """Return salience at the last access, in [0, 1]: `clamp(base * (1 + ln(1 + coactivations)))`."""
-    boosted: Floats = np.clip(base * (1 + np.log1p(np.maximum(coactivations, 0))), 0.0, 1.0)
-    return boosted
+    return np.clip(base * (1 + np.log1p(np.maximum(coactivations, 0))), 0.0, 1.0)
 
 
 def base_for(wanted: Floats, coactivations: Ints) -> Floats:
     """Return the base whose strength is `wanted` at that many coactivations: the inverse of `strength`."""
-    base: Floats = np.clip(wanted, 0.0, 1.0) / (1 + np.log1p(np.maximum(coactivations, 0)))
-    return base
+    return np.clip(wanted, 0.0, 1.0) / (1 + np.log1p(np.maximum(coactivations, 0)))
 
 
-def curve(strength: Floats, coactivations: Ints, rules: TierRules = RULES) -> Curve:
+def curve(strength: Floats, coactivations: Ints) -> Curve:
     """Return the forgetting curves of facts with that strength and number of coactivations."""
-    scale = strength + rules.slack
-    hot_days = _log_ratio(strength, rules.hot_above_salience) * scale / rules.hot_rate
-    hot_days = np.where(coactivations > rules.hot_above_coactivations, np.inf, hot_days)
-    hot_until = np.clip(hot_days, 0.0, rules.recent_days)
-    warm_loss = _log_ratio(strength, rules.warm_above_salience) * scale - rules.hot_rate * hot_until
-    cold_from = np.maximum(rules.recent_days, hot_until + warm_loss / rules.warm_rate)
-    return Curve(scale, hot_until, cold_from, rules)
+    scale = strength + RULES.slack
+    hot_days = _log_ratio(strength, RULES.hot_above_salience) * scale / RULES.hot_rate
+    hot_days = np.where(coactivations > RULES.hot_above_coactivations, np.inf, hot_days)
+    hot_until = np.clip(hot_days, 0.0, RULES.recent_days)
+    warm_loss = _log_ratio(strength, RULES.warm_above_salience) * scale - RULES.hot_rate * hot_until
+    cold_from = np.maximum(RULES.recent_days, hot_until + warm_loss / RULES.warm_rate)
+    return Curve(scale, hot_until, cold_from)
 
 
 def _log_ratio(strength: Floats, level: float) -> Floats:
@@ -90,27 +87,24 @@ def _log_ratio(strength: Floats, level: float) -> Floats:
 def retention(curve: Curve, age_days: Floats) -> Floats:
     """Return the fraction of strength left after `age_days` without access, in [0, 1]; negative ages count as 0."""
     age = np.maximum(age_days, 0.0)
-    rules = curve.rules
-    hot = rules.hot_rate * np.minimum(age, curve.hot_until)
-    warm = rules.warm_rate * np.clip(age - curve.hot_until, 0.0, curve.cold_from - curve.hot_until)
-    cold = rules.cold_rate * np.maximum(age - curve.cold_from, 0.0)
-    kept: Floats = np.exp(-(hot + warm + cold) / curve.scale)
-    return kept
+    hot = RULES.hot_rate * np.minimum(age, curve.hot_until)
+    warm = RULES.warm_rate * np.clip(age - curve.hot_until, 0.0, curve.cold_from - curve.hot_until)
+    cold = RULES.cold_rate * np.maximum(age - curve.cold_from, 0.0)
+    return np.exp(-(hot + warm + cold) / curve.scale)
 
 
 def tier(curve: Curve, age_days: Floats) -> Ints:
     """Return each fact's `Tier` after `age_days` without access."""
     age = np.maximum(age_days, 0.0)
-    codes: Ints = (age >= curve.hot_until).astype(np.int64) + (age >= curve.cold_from)
-    return codes
+    return (age >= curve.hot_until).astype(np.int64) + (age >= curve.cold_from)
 
 
 def age_at_retention(curve: Curve, fraction: Floats | float) -> Floats:
     """Return the age in days at which retention has fallen to `fraction`: 0 for 1 and above, infinite for 0."""
     with np.errstate(divide="ignore"):
         loss = -np.log(np.minimum(fraction, 1.0)) * curve.scale
-    rules, hot, warm = curve.rules, curve.hot_loss, curve.warm_loss
-    in_hot = loss / rules.hot_rate
-    in_warm = curve.hot_until + (loss - hot) / rules.warm_rate
-    in_cold = curve.cold_from + (loss - warm) / rules.cold_rate
+    hot, warm = curve.hot_loss, curve.warm_loss
+    in_hot = loss / RULES.hot_rate
+    in_warm = curve.hot_until + (loss - hot) / RULES.warm_rate
+    in_cold = curve.cold_from + (loss - warm) / RULES.cold_rate
     return np.where(loss <= hot, in_hot, np.where(loss <= warm, in_warm, in_cold))

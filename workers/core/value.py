@@ -62,7 +62,7 @@ the evidence that is kept; four times as much costs up to five."""
 def rank(facts: Standing, weights: Weights = WEIGHTS) -> Floats:
     """Return n numbers in the order of the facts' values at any instant: their log odds at the epoch."""
     content = np.clip(facts.content, LEAST_DOUBT, 1 - LEAST_DOUBT)
-    odds: Floats = (
+    return (
         weights.content * np.log(content / (1 - content))
         + weights.importance * (facts.importance - UNKNOWN)
         + weights.strength * facts.strength
@@ -71,7 +71,6 @@ def rank(facts: Standing, weights: Weights = WEIGHTS) -> Floats:
         + weights.links * np.log1p(facts.links)
         + weights.a_day * facts.seen_at / DAY
     )
-    return odds
 
 
 def value(ranks: Floats, now: float, weights: Weights = WEIGHTS) -> Floats:
