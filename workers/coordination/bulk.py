@@ -200,8 +200,7 @@ def runs_first(redis: Redis, batch: str) -> bool:
 def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
     """Return up to `count` next slices of a batch; None if they are done already."""
     parts = [f"slice:{one}" for one in range(place, place + count)]
-    named = (*FIELDS, "next", *parts)
-    found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
+    found = _fields(redis, batch, "next", *parts)
     contents = [json.loads(found[part]) for part in parts if found[part] is not None]
     if found["next"] is None or int(found["next"]) != place or not contents:
         return None
@@ -211,9 +210,13 @@ def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
 
 def find_unsliced(redis: Redis, batch: str) -> Slice | None:
     """Return a batch that has no slices and runs as a whole; None if it has slices or is done."""
-    named = (*FIELDS, PARTS)
-    found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
+    found = _fields(redis, batch, PARTS)
     return Slice(_batch(batch, found), 0, [], int(found["tries"])) if found[PARTS] == b"0" else None
+
+
+def _fields(redis: Redis, batch: str, *more: str) -> dict[str, Any]:
+    named = (*FIELDS, *more)
+    return dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
 
 
 def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
@@ -248,8 +251,7 @@ def advance(redis: Redis, done: Slice, answers: Sequence[Any], seconds: float = 
 
 def finished(redis: Redis, batch: str) -> tuple[Batch, list[Any]] | None:
     """Return a batch whose slices are all done with their answers; None if it was dropped or is not done."""
-    named = (*FIELDS, PARTS, "next")
-    found: dict[str, Any] = dict(zip(named, redis.hmget(BATCH + batch, named), strict=True))
+    found = _fields(redis, batch, PARTS, "next")
     parts = int(found[PARTS] or 0)
     return (_batch(batch, found), _answers(redis, batch, parts)) if 0 < parts <= int(found["next"] or 0) else None
 

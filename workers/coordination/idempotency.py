@@ -78,9 +78,14 @@ def drop_quotes(redis: Redis) -> None:
 
 def kept_answer(redis: Redis, task_id: str) -> dict[str, Any] | None:
     """Return the answer to an earlier request, if any."""
-    found = redis.get(f"{ANSWER}:{task_id}")
-    answer: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
-    return answer
+    return read_json(redis, f"{ANSWER}:{task_id}")
+
+
+def read_json(redis: Redis, key: str) -> dict[str, Any] | None:
+    """Return the object kept under a key, if any."""
+    found = redis.get(key)
+    kept: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
+    return kept
 
 
 KEY = "ebb:verdict"

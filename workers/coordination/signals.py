@@ -107,9 +107,7 @@ def note_done(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:
 
 def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
     """Return the answer of a task that finished recently, if it did."""
-    found = redis.get(f"{DONE}:{task_id}")
-    answer: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
-    return answer
+    return idempotency.read_json(redis, f"{DONE}:{task_id}")
 
 
 def try_write(redis: Redis) -> None:
@@ -140,11 +138,6 @@ def note_noticed(redis: Redis, namespace: str, ends: Mapping[UUID, datetime], no
         *_, last = pipeline.execute()
     for _, at in last:  # of earlier notices, too
         redis.expire(key, timedelta(seconds=at - now.timestamp(), days=1))
-
-
-def starts_first(redis: Redis, task_id: str) -> bool:
-    """Return whether this task is the first of those sent by starting workers; its redelivery is so again."""
-    return first_of(redis, "start", task_id, STARTED_SECONDS)
 
 
 @contextmanager
@@ -228,9 +221,7 @@ def note_measured(redis: Redis, figures: dict[str, Any]) -> None:
 
 def measured(redis: Redis) -> dict[str, Any] | None:
     """Return the cached figures of the database, if any."""
-    found = redis.get(MEASURED)
-    figures: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
-    return figures
+    return idempotency.read_json(redis, MEASURED)
 
 
 UNLINKED = "ebb:unlinked"

@@ -1,8 +1,8 @@
 """Tasks of the bulk lane: a large batch is processed in slices, and the last slice answers."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid5
@@ -23,7 +23,7 @@ from workers.errors import TaskFailedError, UnavailableError
 from workers.queues import LSN, SENT_AT
 from workers.tasks.decay import leave_answer_to_others
 from workers.tasks.operation import internal
-from workers.tasks.task import EbbTask, context, uuid_of, with_lsn
+from workers.tasks.task import EbbTask, context, redis_needed, uuid_of, with_lsn
 
 SLICE = 200
 """Facts in a slice, which takes some tenths of a second."""
@@ -100,7 +100,7 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
     answer = _finished(task, batch.id) if part is None else _perform(task, part)
     if answer is None:
         leave_answer_to_others(task, f"{len(slices)} slices")
-    with _redis_needed(task):
+    with redis_needed(task):
         bulk.drop(context.redis, batch)
         send_slices()
     return answer
@@ -137,7 +137,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
 @internal("memory.slice", OneSlice, base=SliceTask, ignore_result=True)
 def slice_of_batch(self: Task, asked: OneSlice) -> None:
     """Process one slice of a batch; the last one answers the caller."""
-    with _redis_needed(self):
+    with redis_needed(self):
         part = bulk.find(context.redis, asked.batch, asked.place, asked.slices)
         finished = bulk.finished(context.redis, asked.batch) if part is None else None
     if finished is not None:
@@ -161,14 +161,14 @@ def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
         outbox.remove(context.redis, batch.outbox or batch.namespace, batch.id)
         if batch.sent_at is not None:
             timings.observe(context.redis, [(timings.WRITE, context.seconds() - batch.sent_at)])
-    with _redis_needed(task):
+    with redis_needed(task):
         bulk.drop(context.redis, batch)
         send_slices()
 
 
 def _finished(task: Task, batch: str) -> dict[str, Any] | None:
     """Return the answer of a batch that an earlier delivery finished without answering."""
-    with _redis_needed(task):
+    with redis_needed(task):
         finished = bulk.finished(context.redis, batch)
     return None if finished is None else {"results": finished[1]}
 
@@ -177,7 +177,7 @@ def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
     """Process a slice and send the next ones; return the answer of the batch after its last slice."""
     began = time.monotonic()
     done = SLICED[part.batch.task].act(task, part)
-    with _redis_needed(task):
+    with redis_needed(task):
         every = bulk.advance(context.redis, part, done, time.monotonic() - began)
         if every is None:
             send_slices()
@@ -234,12 +234,3 @@ def _is_abandoned(part: Slice) -> bool:
     bulk.drop(context.redis, batch)
     send_slices()
     return True
-
-
-@contextmanager
-def _redis_needed(task: Task) -> Iterator[None]:
-    """Retry the task if Redis does not answer."""
-    try:
-        yield
-    except RedisError as error:
-        raise task.retry(exc=UnavailableError(explain(error)), countdown=1) from None

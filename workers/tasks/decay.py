@@ -83,7 +83,7 @@ def plan(self: Task, asked: Plan) -> dict[str, Any]:
 def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
     """Forget expired facts (hard), and halve or forget those near their expiry (soft); return the counts."""
     at = _instant(self, asked)
-    if asked.startup and not signals.starts_first(context.redis, self.request.id or ""):
+    if asked.startup and not signals.first_of(context.redis, "start", self.request.id or "", signals.STARTED_SECONDS):
         return {"skipped": "another worker has just started, and prunes"}
     if not asked.hard and not asked.soft:
         raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")

@@ -98,10 +98,8 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
 
     def _accepted(self, namespace: str, task_id: str) -> outbox.Entry:
         """Return the outbox entry of a message; if there is none, the write has been done before."""
-        try:
+        with redis_needed(self):
             entry = outbox.find(context.redis, namespace, task_id)
-        except RedisError as error:
-            raise self.retry(exc=UnavailableError(explain(error)), countdown=1) from None
         if entry is None:
             self.send_event("task-succeeded", result="done before", runtime=0.0)
             raise Ignore
@@ -131,6 +129,15 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         if laps:
             with suppress(RedisError):  # metrics are optional
                 timings.observe(context.redis, laps)
+
+
+@contextmanager
+def redis_needed(task: Task) -> Iterator[None]:
+    """Retry the task if Redis does not answer."""
+    try:
+        yield
+    except RedisError as error:
+        raise task.retry(exc=UnavailableError(explain(error)), countdown=1) from None
 
 
 def with_lsn(answer: dict[str, Any]) -> dict[str, Any]:
