@@ -17,9 +17,9 @@ from workers.core.fading import Anchors
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.lifetime import endings_at
+from workers.memory.lifetime import endings_at, instant_at
 from workers.memory.namespace_settings import hygiene, rules_of_each
-from workers.storage import exports, lenient, tombstones, visible
+from workers.storage import exports, tombstones, visible
 from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
 from workers.storage.candidates import Scope
@@ -30,8 +30,6 @@ from workers.storage.tombstones import Selection, Tombstone
 from workers.storage.visible import Place
 from workers.validation import cursors
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-EARLIEST, LATEST = lenient.FIRST.timestamp(), lenient.LAST.timestamp()
 AS_STORED = (
     "id", "namespace", "kind", "text", "summary", "session", "turn", "role", "source_date", "created_at", "category",
     "entity", "key", "value", "tags", "importance", "source", "metadata", "decay_class", "decay_class_source",
@@ -180,8 +178,7 @@ def _summary(row: dict[str, Any], retention: float, layers: int) -> str | None:
 
 
 def _instant(seconds: float) -> datetime | None:
-    """Return an instant, clamped to the range of `datetime`; None if it is infinite."""
-    return EPOCH + timedelta(seconds=min(max(seconds, EARLIEST), LATEST)) if np.isfinite(seconds) else None
+    return instant_at(seconds) if np.isfinite(seconds) else None
 
 
 def forgotten(

@@ -38,12 +38,15 @@ def endings(ids: Sequence[UUID], anchors: Anchors, rules: FadingRules) -> dict[U
     return dict(zip(ids, endings_at(*ends(anchors, rules)), strict=True))
 
 
+def instant_at(seconds: float) -> datetime:
+    """Return an instant from epoch seconds, clamped to what PostgreSQL's clients can show."""
+    return EPOCH + timedelta(seconds=min(max(seconds, FIRST_SECOND), LAST_SECOND))
+
+
 def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:
     """Return endings from instants (epoch seconds, infinite if never) and indexes into `REASONS`."""
     return [
-        Ending(EPOCH + timedelta(seconds=min(max(at, FIRST_SECOND), LAST_SECOND)), REASONS[reason])
-        if math.isfinite(at)
-        else NEVER
+        Ending(instant_at(at), REASONS[reason]) if math.isfinite(at) else NEVER
         for at, reason in zip(ends_at.tolist(), reasons.tolist(), strict=True)
     ]
 
