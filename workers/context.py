@@ -1,7 +1,7 @@
 """The context of all verbs: settings, embedder and servers; one per process."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -16,8 +16,8 @@ from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, effective, for_passes, parameters
 from workers.errors import UnavailableError
 from workers.settings import Settings, split_addresses
-from workers.storage import replicas, routing, server, vectors
-from workers.storage.connection import close_pools, transaction
+from workers.storage import namespaces, replicas, routing, server, vectors
+from workers.storage.connection import Connection, close_pools, transaction
 from workers.storage.replicas import Replicas
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ class Context:
     def at(self, place: routing.Place) -> AbstractContextManager[None]:
         """Work on a shard, by its number or by a namespace on it, until the end of the block."""
         return routing.at(place, self.settings.shards)
+
+    @contextmanager
+    def namespace(self, name: str) -> Iterator[tuple[Connection, int]]:
+        """Yield a connection in a transaction, and the id of a namespace, 0 if there is none of this name."""
+        with transaction(self.database_url) as db:
+            yield db, namespaces.id_of(db, name)
 
     def each_shard(self, *, own: bool = False) -> Iterator[int]:
         """Yield the number of each shard, or of those of the `own` group, and work on that shard meanwhile."""

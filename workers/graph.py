@@ -75,8 +75,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
     ends = {"source": asked.source, "target": asked.target}
     if asked.source == asked.target:
         raise InvalidInputError(f"target: {asked.target} is the source itself; give two different facts.")
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         there = links.linkable(db, tenant, list(ends.values()))
         for name, id_ in ends.items():
             if id_ not in there:
@@ -88,8 +87,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
 
 def unlink(context: Context, asked: Unlink) -> Removed:
     """Remove the link of a type between two facts, or all of them; return their number."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         removed = links.remove(db, tenant, asked.source, asked.target, asked.type)
         activity.update_worth(db, tenant, [asked.source, asked.target])
     return Removed(removed=removed)
@@ -101,8 +99,7 @@ def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int
     The score is 1 / (1 + d), as in OpenMemory, and becomes the link's strength. A fact never gets more than three such
     links, so a repeat adds nothing; a fact without vector gets none. Return the number of new links.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         own = _vector(db, tenant, fact)
         if own is None:
             return 0
@@ -190,8 +187,7 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
 
 def unrelate(context: Context, asked: Unrelate) -> Removed:
     """Remove a relation on request; return the number removed, 0 or 1."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         removed = table.remove(db, tenant, asked.source, asked.target, asked.type)
     return Removed(removed=int(removed))
 

@@ -106,8 +106,7 @@ def counts_over_time(context: Context, namespace: str, days: int, now: datetime)
     `at` are instants of changes in epoch seconds, the last one `now`; the other lists, for each tier, fidelity, decay
     class and reason, and for due facts, have the same length.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         noted = time_series.tallies_since(db, tenant, now - timedelta(days=days), now)
         counted = tallies.read(db, tenant)
         due, _ = tallies.due(db, tenant, now)

@@ -124,8 +124,7 @@ def merge(
     context: Context, namespace: str, run: UUID, groups: Sequence[Group], now: datetime, *, force: bool = False
 ) -> Merged:
     """Merge groups in one transaction, without facts that changed meanwhile; `run` has one forget limit. Idempotent."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         if not tenant or not groups:
             return Merged()
         runs.record(db, run, now, "consolidation", None, force=force)
@@ -275,8 +274,7 @@ Number = TypeVar("Number", np.float32, np.uint8)
 
 def compare(context: Context, namespace: str, now: datetime) -> int:
     """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         waiting = duplicate_pairs.uncompared(db, tenant, COMPARED)
         if not waiting:
             return 0

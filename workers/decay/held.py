@@ -14,9 +14,9 @@ from workers.core.fading import REASONS, as_written, ends
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_for
 from workers.memory.restore import as_recalled
-from workers.storage import activity, events, limits, namespaces, turns
+from workers.storage import activity, events, limits, turns
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection
 from workers.storage.limits import HeldCursor
 from workers.validation import cursors
 
@@ -35,8 +35,7 @@ class Decided:
 def listed(context: Context, asked: ListHeld) -> HeldFacts:
     """Return a page of a namespace's held facts, by the time when they ended."""
     behind = cursors.place(asked.cursor, HeldCursor)
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         found = limits.held_page(db, tenant, asked.limit + 1, behind)
         shown, following = cursors.page(found, asked.limit, lambda one: HeldCursor(one.ended_at, one.id))
         reasons = _reasons(context, db, activity.read(db, tenant, [one.id for one in shown]))
@@ -60,8 +59,7 @@ def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: date
     """
     if ids is None:
         return _decide(context, namespace, None, until, lambda db, rows: _keep(context, db, rows, now))
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         activity.lock(db, tenant, ids)
         rows = activity.read_live(db, tenant, ids)
         rows = rows.among(set(rows.ids) - activity.ended(db, tenant, rows.ids, now))
@@ -81,8 +79,7 @@ def _decide(
     done: list[UUID] = []
     left = 0
     while True:
-        with transaction(context.database_url) as db:
-            tenant = namespaces.id_of(db, namespace)
+        with context.namespace(namespace) as (db, tenant):
             rows = activity.lock(db, tenant, limits.held_among(db, tenant, ids, BATCH))
             rows = rows.only(rows.held)
             if rows.ids:

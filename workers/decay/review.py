@@ -20,7 +20,7 @@ from workers.decay.forget_limit import take_allowance
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement, StrictAnswer
 from workers.memory.forget import forget_within
-from workers.storage import activity, events, limits, namespaces, runs, signatures, visible
+from workers.storage import activity, events, limits, runs, signatures, visible
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import Connection, transaction
 from workers.storage.visible import VisibleFact
@@ -162,8 +162,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
     threshold = context.settings.prune_threshold
     if not context.settings.prune_by_llm or threshold == 0 or idempotency.is_llm_paused(context.redis):
         return None
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         if visible.count(db, tenant, KIND, now) < threshold or not _left_today(context, db, tenant, now):
             return None
         runs.record(db, run, now, "review", tenant)

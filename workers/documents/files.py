@@ -71,8 +71,7 @@ def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
 
 def remove(context: Context, asked: Unindex) -> Unindexed:
     """Erase all chunks of files that no longer exist; return their number."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         gone = documents.chunks(db, tenant, asked.paths)
         activity.lock(db, tenant, gone)
         return Unindexed(removed=documents.drop(db, tenant, gone, asked.paths))

@@ -216,8 +216,7 @@ def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
 def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     """Forget the item under a path and key; return whether there was one."""
     digest = item_digest(item_path(asked.path), asked.key)
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         item = documents.item_at(db, tenant, digest)
     if item is not None:
         forgetting.forget(context, asked.namespace, [item.id], now)
@@ -226,8 +225,7 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
 
 def _standing(context: Context, namespace: str, path: str, key: str, id_: UUID) -> tuple[Row | None, bool]:
     """Return the item currently at the place, and whether this document was stored there before."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         before = documents.item_at(db, tenant, item_digest(path, key))
         return before, bool(facts.known_by_id(db, tenant, [id_]))
 

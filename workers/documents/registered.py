@@ -74,8 +74,7 @@ def register(context: Context, asked: RegisterFolder) -> RegisteredFolder:
 
 def unregister(context: Context, asked: UnregisterFolder) -> UnregisteredFolder:
     """Stop keeping a folder indexed; what was indexed stays."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         return UnregisteredFolder(removed=documents.unregister(db, tenant, asked.name))
 
 
@@ -103,8 +102,7 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
     Raises:
         UnavailableError: the database does not answer, or another caller is indexing one of its files; try again.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         found = documents.registered(db, tenant, name)
     if not found:
         return True

@@ -19,8 +19,7 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity, namespaces
-from workers.storage.connection import transaction
+from workers.storage import activity
 
 INTERVAL_POINTS, FEWEST = 240, 6
 """Number of points of all past decay intervals together, and the minimum of each."""
@@ -48,8 +47,7 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
     Raises:
         NotFoundError: the namespace has no such fact, or it was purged.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         rows = activity.read(db, tenant, [id_])
         if not len(rows):
             raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")

@@ -54,8 +54,7 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     """
     if not context.settings.regeneration_enabled:
         return []
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         texts = facts.texts(db, tenant, _less_than_full(db, tenant, ids))
     if not texts:
         return []

@@ -8,7 +8,7 @@ from uuid import UUID
 from workers.context import Context
 from workers.core import salience
 from workers.core.salience import Statement
-from workers.storage import activity, facts, namespaces, words
+from workers.storage import activity, facts, words
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import TextInSession
 
@@ -106,8 +106,7 @@ def estimate_again(context: Context, namespace: str, now: datetime) -> int:
 
     Each batch is one transaction. It is recorded as done at the start, so that it is not started twice.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         words.record_estimated(db, tenant)
     after: UUID | None = None
     count, seen = 0, set[str]()

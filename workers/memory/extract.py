@@ -22,7 +22,7 @@ from workers.llm import StrictAnswer
 from workers.memory.add import Stored
 from workers.memory.forget import forget
 from workers.memory.store import store_many
-from workers.storage import activity, links, namespaces, tombstones, turns
+from workers.storage import activity, links, tombstones, turns
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import REQUESTED
 from workers.storage.turns import Turn, Value
@@ -126,8 +126,7 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     Idempotent: the LLM's answer is kept for a day and used again.
     """
     own = uuid5(ids[0], "\n".join(map(str, ids)))
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         shown = turns.read_turns(db, tenant, ids, BEFORE)
     wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
     if not wanted:
@@ -226,8 +225,7 @@ def _sources(planned: dict[str, Any]) -> dict[UUID, set[UUID]]:
 
 def _lost(context: Context, namespace: str, sources: Mapping[UUID, set[UUID]], now: datetime) -> set[UUID]:
     """Return the facts whose turns have all been forgotten meanwhile, before there were links to them."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         kept = _wanted_among(db, tenant, sorted(set().union(*sources.values())), now)
     return {fact for fact, own in sources.items() if own.isdisjoint(kept)}
 
@@ -240,8 +238,7 @@ def _wanted_among(db: Connection, tenant: int, ids: Sequence[UUID], now: datetim
 
 def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], now: datetime) -> None:
     ids = sorted({id_ for pair in pairs for id_ in pair})
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         there = links.linkable(db, tenant, ids)
         kept = sorted({(one, two) for one, two in pairs if one != two and {one, two} <= there})
         if kept:

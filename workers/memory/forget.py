@@ -20,7 +20,6 @@ from workers.storage import (
     deep,
     events,
     facts,
-    namespaces,
     occurrences,
     signatures,
     statements,
@@ -50,8 +49,7 @@ def forget(
     with it. `purge` erases them at once. Facts restored after `now` are refused, so that a late redelivery cannot undo
     a restore.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
         going = [*ids, *turns.drawn_from(db, tenant, ids)]
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
@@ -208,8 +206,7 @@ def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[
     """
     if asked.session is None:
         return set()
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
         activity.lock(db, tenant, ids)
         staying = occurrences.staying(db, tenant, ids, asked.session)
@@ -223,8 +220,7 @@ def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
     """Yield batches of matching facts as texts by id, each fact once."""
     about = {name: one for name, one in asked.subject.items() if name != "query"}
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         wanted = None if asked.query is None else subjects.stems(db, asked.query)
     if wanted == []:
         raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")

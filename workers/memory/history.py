@@ -18,7 +18,7 @@ from workers.memory.namespace_settings import rules_for
 from workers.memory.recall.deep import promote_matching
 from workers.memory.recall.question import Question
 from workers.storage import activity, deep, entities, events, links, namespaces, occurrences, supersession, words
-from workers.storage.connection import reading, transaction
+from workers.storage.connection import reading
 from workers.storage.events import Account
 from workers.storage.links import Link
 from workers.validation import cursors
@@ -39,8 +39,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         InvalidInputError: the namespace has no such fact, or it was purged; or the cursor belongs to another listing.
     """
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         deep.ask_promote(db, tenant, [id_])()  # a reader does not wait for locks
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)

@@ -15,9 +15,9 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import Reached, reach
-from workers.storage import activity, events, namespaces, turns
+from workers.storage import activity, events, turns
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection
 
 
 def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now: datetime) -> tuple[Pinned, bool]:
@@ -46,8 +46,7 @@ def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
 
 def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:
     """Pin a fact until an instant (epoch seconds); return whether it changed, and whether its vector is reduced."""
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+    with context.namespace(namespace) as (db, tenant):
         found = _reached(db, tenant, id_, now)
         changed = found is not None and until != max(float(found.rows.anchors.pinned_until[0]), now.timestamp())
         if found is None or not (changed or found.live.ids):
