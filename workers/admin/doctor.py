@@ -98,7 +98,8 @@ def examine(
         if not batch:
             diagnosis += Diagnosis(counts={"miscounted": tallies.audit(db, own, mend=mend)})
             if mend:
-                _count_words(context, [namespace] if namespace else namespaces.all_names(db))
+                for name in [namespace] if namespace else namespaces.all_names(db):
+                    signals.mark_grown(context.redis, name)
     return batch[-1] if batch else None, diagnosis
 
 
@@ -120,12 +121,6 @@ def ranges(own: int | None, after: Position, batch: Sequence[Position], empty: S
         (tenant, after[1] if tenant == after[0] else FIRST, LAST if upto is None or tenant != upto[0] else upto[1])
         for tenant in tenants
     ]
-
-
-def _count_words(context: Context, names: Sequence[str]) -> None:
-    """Have the words of namespaces counted again by the next counting task."""
-    for name in names:
-        signals.mark_grown(context.redis, name)
 
 
 def _faults(

@@ -193,21 +193,18 @@ def _write(
     """Write the other rows of facts just added; return those that have a vector or, if they ended, a signature."""
     if not those:
         return ()
-    having = _usable(context, db, having)
+    if having and not vectors.is_embedder(db, context.embedder.name):
+        having = {}
     states = [_activity(one, now, context.settings.segments, embedded=one.id in having) for one in those]
     imports.add(db, imports.ADD_ACTIVITY, tenant, states)
     imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one in those))
-    imports.add(db, imports.ADD_EVENTS, tenant, _events(those))
+    events = [{"fact": str(one.id), **event.model_dump(mode="json")} for one in those for event in one.past.events]
+    imports.add(db, imports.ADD_EVENTS, tenant, events)
     _write_vectors(db, tenant, [one for one in those if one.id in having], having)
     rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
     faded = as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     due.write_faded(db, rows, faded, rows.held)
     return having
-
-
-def _usable(context: Context, db: Connection, found: Mapping[UUID, Vectors]) -> Mapping[UUID, Vectors]:
-    """Return the vectors, or none if the database has those of another embedder."""
-    return found if found and vectors.is_embedder(db, context.embedder.name) else {}
 
 
 def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], having: Mapping[UUID, Vectors]) -> None:
@@ -234,10 +231,6 @@ def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool
         "held": one.past.state.held and not ended,
         "due_at": "infinity" if ended else now.isoformat(),
     }
-
-
-def _events(those: Sequence[ArchivedFact]) -> list[dict[str, Any]]:
-    return [{"fact": str(one.id), **event.model_dump(mode="json")} for one in those for event in one.past.events]
 
 
 def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:

@@ -42,12 +42,19 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
     with transaction(context.database_url) as db:
         own = namespaces.id_within(db, namespace)
         claimed = tombstones.claim_old(
-            db, requested_before(context, now), BATCH, own, in_gaps=in_gaps, simulated=context.settings.time_travel
+            db,
+            days_before(now, context.settings.retention_days),
+            BATCH,
+            own,
+            in_gaps=in_gaps,
+            simulated=context.settings.time_travel,
         )
-        claimed += tombstones.claim_superseded(db, history_before(context, now), BATCH, own, in_gaps=in_gaps)
+        claimed += tombstones.claim_superseded(
+            db, days_before(now, context.settings.history_days), BATCH, own, in_gaps=in_gaps
+        )
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
         erased = tombstones.erase(db, tenants, ids) if claimed else 0
-        tenants += deep.erase(db, deep_before(context, now), BATCH, own, in_gaps=in_gaps)
+        tenants += deep.erase(db, days_before(now, context.settings.deep_days), BATCH, own, in_gaps=in_gaps)
         return Purged(len(tenants) - len(ids) + erased, namespaces.names(db, sorted(set(tenants))))
 
 
@@ -62,7 +69,7 @@ def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_g
     with transaction(context.database_url) as db:
         own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
         claimed = deep.claim(
-            db, _earlier(now, SINKS_AFTER_DAYS), BATCH, own, REQUESTED, in_gaps=in_gaps, simulated=simulated
+            db, days_before(now, SINKS_AFTER_DAYS), BATCH, own, REQUESTED, in_gaps=in_gaps, simulated=simulated
         )
         return deep.demote(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
 
@@ -71,27 +78,13 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
     """Return how many facts of one namespace, or all, a purge at `now` would erase."""
     with transaction(context.database_url) as db:
         own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
-        asked = tombstones.count_old(db, requested_before(context, now), own, simulated=simulated)
-        superseded = tombstones.count_superseded(db, history_before(context, now), own)
-        return asked + superseded + deep.count_old(db, deep_before(context, now), own)
+        asked = tombstones.count_old(db, days_before(now, context.settings.retention_days), own, simulated=simulated)
+        superseded = tombstones.count_superseded(db, days_before(now, context.settings.history_days), own)
+        return asked + superseded + deep.count_old(db, days_before(now, context.settings.deep_days), own)
 
 
-def requested_before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which facts must have been forgotten on request to be purged at `now`."""
-    return _earlier(now, context.settings.retention_days)
-
-
-def history_before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which facts must have been superseded to be purged at `now`; by default never."""
-    return _earlier(now, context.settings.history_days)
-
-
-def deep_before(context: Context, now: datetime) -> datetime:
-    """Return the instant before which decay must have forgotten facts to be purged at `now`; by default never."""
-    return _earlier(now, context.settings.deep_days)
-
-
-def _earlier(now: datetime, days: float | None) -> datetime:
+def days_before(now: datetime, days: float | None) -> datetime:
+    """Return the instant so many days before `now`; None goes back to the beginning of time, so nothing is older."""
     beginning = datetime.min.replace(tzinfo=UTC)
     return beginning if days is None else now - min(timedelta(days=days), now - beginning)
 

@@ -65,19 +65,11 @@ def schedule(context: Context, namespace: str) -> str | None:
     return str(whole["schedule"]) if whole else None
 
 
-def due(context: Context, now: datetime, *, own: bool = False) -> list[str]:
-    """Return the namespaces with due facts, on all shards or those of the `own` group."""
-    found = []
+def due(context: Context, now: datetime, *, own: bool = False, uncompared: bool = False) -> list[str]:
+    """Return the namespaces with due, or also `uncompared` facts, on all shards or those of the `own` group."""
+    found: set[str] = set()
     for _ in context.each_shard(own=own):
         with transaction(context.database_url) as db:
-            found += janitors.due_namespaces(db, now)
-    return sorted(found)
-
-
-def needing_maintenance(context: Context, now: datetime, *, own: bool = False) -> list[str]:
-    """Return the namespaces with due or uncompared facts, on all shards or those of the `own` group."""
-    found = {*due(context, now, own=own)}
-    for _ in context.each_shard(own=own):
-        with transaction(context.database_url) as db:
-            found.update(duplicate_pairs.uncompared_namespaces(db))
+            found.update(janitors.due_namespaces(db, now))
+            found.update(duplicate_pairs.uncompared_namespaces(db) if uncompared else ())
     return sorted(found)

@@ -96,7 +96,7 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
     """Process the due facts of a namespace; return what was culled or became stale since the previous run."""
     at = write_instant(self, asked.now)
     if asked.everywhere:
-        return _janitors_for_all(at)
+        return _send(janitor, tidying.due(context, at), {"now": at.isoformat()})
     task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
         skipped = plain(tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
@@ -134,16 +134,13 @@ def prune_by_llm(self: Task, asked: ReviewPart) -> dict[str, Any]:
 
 
 def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
-    names = tidying.needing_maintenance(context, at, own=bool(given.get("scheduled")))
-    for name in names:
-        consolidate.apply_async(kwargs=given | {"namespace": name})
-    return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
+    return _send(consolidate, tidying.due(context, at, own=bool(given.get("scheduled")), uncompared=True), given)
 
 
-def _janitors_for_all(at: datetime) -> dict[str, Any]:
-    names = tidying.due(context, at)
+def _send(task: Task, names: list[str], given: dict[str, Any]) -> dict[str, Any]:
+    """Send a task for each namespace; return how many, and the first ones."""
     for name in names:
-        janitor.apply_async(kwargs={"namespace": name, "now": at.isoformat()})
+        task.apply_async(kwargs=given | {"namespace": name})
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 

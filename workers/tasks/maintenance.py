@@ -209,9 +209,9 @@ def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) 
     return {
         "purged": erased,
         "left": purging.waiting(context, at, asked.scope),
-        "forgotten_before": shown(purging.requested_before(context, at)),
-        "superseded_before": None if given.history_days is None else shown(purging.history_before(context, at)),
-        "ended_before": None if given.deep_days is None else shown(purging.deep_before(context, at)),
+        "forgotten_before": shown(purging.days_before(at, given.retention_days)),
+        "superseded_before": None if given.history_days is None else shown(purging.days_before(at, given.history_days)),
+        "ended_before": None if given.deep_days is None else shown(purging.days_before(at, given.deep_days)),
         "sunk": sunk,
     }
 
