@@ -13,7 +13,7 @@ from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
-from workers.core.hygiene import Hygiene, effective, for_passes, parameters
+from workers.core.hygiene import Hygiene, effective, fading, for_passes, parameters
 from workers.errors import UnavailableError
 from workers.settings import Settings, split_addresses
 from workers.storage import namespaces, replicas, routing, server, vectors
@@ -110,15 +110,15 @@ class Context:
         from workers.embedding import make_embedder  # noqa: PLC0415 - loaded only when vectors are needed
         from workers.embedding.wrappers import PausingEmbedder  # noqa: PLC0415
 
-        embedder = make_embedder(self.settings, None if self.settings.embedder else self._stored_embedder())
+        stored = None if self.settings.embedder else self._stored_embedder()
+        embedder = make_embedder(self.settings, stored.name if stored else None)
         if self.settings.embedder != "openai" or not self.settings.redis_url:
             return embedder
         return PausingEmbedder(embedder, EmbedderPause(self.redis))
 
-    def _stored_embedder(self) -> str | None:
+    def _stored_embedder(self) -> vectors.StoredEmbedder | None:
         with transaction(self.read_url) as db:
-            stored = vectors.embedder(db)
-        return stored.name if stored else None
+            return vectors.embedder(db)
 
     @cached_property
     def queries(self) -> "QueryCache":
@@ -150,19 +150,10 @@ class Context:
 
         The dimensions come from the database, so a process that only decays loads no embedder.
         """
-        with transaction(self.read_url) as db:
-            stored = vectors.embedder(db)
+        stored = self._stored_embedder()
         dims = self.embedder.dims if stored is None else stored.dims
-        hygiene = for_passes(self.hygiene)
-        return FadingRules(
-            widest_bucket=largest_bucket(dims, self.settings.min_vector_dim),
-            cold_threshold=self.settings.cold_threshold,
-            half_life=hygiene.half_life,
-            cull_floor=hygiene.cull_floor,
-            persistent_days=hygiene.persistent_days,
-            both_limits=hygiene.both_limits,
-            stale_days=hygiene.stale_days,
-        )
+        widest = largest_bucket(dims, self.settings.min_vector_dim)
+        return FadingRules(widest, self.settings.cold_threshold, **fading(for_passes(self.hygiene)))
 
     def close(self) -> None:
         """Close what a fork must not inherit: connections to the database and to model endpoints."""

@@ -14,6 +14,7 @@ Document: TypeAlias = dict[str, Any]
 """Settings as nested objects; false switches a section off."""
 
 SECTIONS = ("confidenceDecay", "episodicTTL")
+FADING = ("half_life", "cull_floor", "persistent_days", "both_limits", "stale_days")
 MOST_TURNS = 10**9
 MOST_HELD = 10**15
 
@@ -102,6 +103,11 @@ def for_passes(own: Hygiene) -> Hygiene:
     The schedule `onCapture` only calls the janitor more often; passes run in between.
     """
     return replace(own, cull_floor=0.0, persistent_days=math.inf, both_limits=True) if own.by_hand else own
+
+
+def fading(own: Hygiene) -> dict[str, Any]:
+    """Return the parameters that are decay rules, which a namespace can override."""
+    return {name: getattr(own, name) for name in FADING}
 
 
 Rule = Callable[[Any], str | None]

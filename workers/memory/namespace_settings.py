@@ -11,13 +11,10 @@ from ebb.contract.admin import ChangeSettings, NamespaceSettings
 from workers.context import Context
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import FadingRules
-from workers.core.hygiene import Document, Hygiene, changed, effective, for_passes, parameters
+from workers.core.hygiene import FADING, Document, Hygiene, changed, effective, fading, for_passes, parameters
 from workers.errors import InvalidInputError
 from workers.storage import namespaces
 from workers.storage.connection import Connection, transaction
-
-BY_NAMESPACE = ("half_life", "cull_floor", "persistent_days", "both_limits", "stale_days")
-"""The decay rules that a namespace can override."""
 
 NOT_FADING = {"capacity": None, "notice_updates": None}
 """Settings that do not affect decay."""
@@ -50,8 +47,7 @@ def notices_updates(context: Context, own: Document) -> bool:
 
 def rules_of(context: Context, own: Hygiene) -> FadingRules:
     """Return the decay rules of one namespace."""
-    rules = for_passes(own)
-    return replace(context.rules, **{name: getattr(rules, name) for name in BY_NAMESPACE})
+    return replace(context.rules, **fading(for_passes(own)))
 
 
 def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: bool = False) -> NamespaceRules:
@@ -73,7 +69,7 @@ def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
 def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRules:
     if all(one == for_passes(context.hygiene) for one in own):
         return context.rules
-    columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in own])[places] for name in BY_NAMESPACE}
+    columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in own])[places] for name in FADING}
     return replace(context.rules, **columns)
 
 
