@@ -1,7 +1,7 @@
 """Errors of the domain. Each message says what is wrong, what was given, and what to do."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from ebb.errors import (
     BusyError,
@@ -24,10 +24,12 @@ __all__ = [
     "TaskFailedError",
     "UnavailableError",
     "apply_to_valid",
+    "or_error",
     "require_all",
 ]
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -40,6 +42,14 @@ def require_all(outcomes: Iterable[T | InvalidInputError]) -> list[T]:
             raise one
         good.append(one)
     return good
+
+
+def or_error(check: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | InvalidInputError:
+    """Return what a check returns, or the error that it raises."""
+    try:
+        return check(*args, **named)
+    except InvalidInputError as error:
+        return error
 
 
 def apply_to_valid(

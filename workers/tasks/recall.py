@@ -75,8 +75,8 @@ class RecallTask(LaneTask):
         noted: list[Any] = self.request.__dict__.setdefault(name, [])
         return noted
 
-    def check_cost(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
-        """Check the cost of questions; expensive ones take a slot of the bulk lane, or wait for one.
+    def admit(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
+        """Check the cost of questions, and have passes yield; expensive ones take a slot of the bulk lane, or wait.
 
         Raises:
             InvalidInputError: the total cost exceeds EBB_MAX_RECALL_COST.
@@ -90,6 +90,7 @@ class RecallTask(LaneTask):
             )
         if own > cost.LIGHT:
             take_slot(self, asked, asked.namespace)
+        self.let_passes_yield()
 
     def let_passes_yield(self) -> None:
         """Have passes see that a user waits; noted twice as often as the note expires, not for each recall."""
@@ -150,8 +151,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
     Questions about the past, and those with `why`, touch nothing.
     """
     at, question = asked.now or context.now(), _question(asked)
-    self.check_cost(asked, [asked])
-    self.let_passes_yield()
+    self.admit(asked, [asked])
     with timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
     _touch_found(self, asked, found, at)
@@ -165,8 +165,7 @@ def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
 
     def find(good: list[tuple[contract.Recall, Question]]) -> list[dict[str, Any] | InvalidInputError]:
         each = [one for one, _ in good]
-        self.check_cost(asked, each)
-        self.let_passes_yield()
+        self.admit(asked, each)
         with timed("recall all"):
             found = finding.recall_many(context, asked.namespace, [question for _, question in good], at)
         return [_answer(self, *one, at) for one in zip(each, found, strict=True)]
@@ -345,8 +344,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
         deep=asked.deep,
         namespaces=tuple(asked.namespaces or ()),
     )
-    self.check_cost(asked, [asked])
-    self.let_passes_yield()
+    self.admit(asked, [asked])
     done = injecting.inject(context, asked.namespace, question, _shape(asked), at)
     if asked.touch:
         shown = [line.fact for line in done.lines]

@@ -22,7 +22,7 @@ from workers.celery import app, settings
 from workers.coordination import idempotency, outbox, signals
 from workers.coordination.bulk import Slice
 from workers.decay import janitor as tidying
-from workers.errors import InvalidInputError, apply_to_valid, require_all
+from workers.errors import InvalidInputError, apply_to_valid, or_error, require_all
 from workers.memory import extract as extracting
 from workers.memory import store as storing
 from workers.memory.add import Stored
@@ -35,7 +35,7 @@ from workers.tasks.maintenance import analyze_new
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.recall import regenerate_used
 from workers.tasks.task import WORK_SECONDS, EbbTask, OnceTask, context, note, use_of, uuid_of, write_instant
-from workers.validation.archived import Record, archived
+from workers.validation.archived import archived
 from workers.validation.facts import new_fact
 
 MOST_LOOKED_AT = 10_000
@@ -144,7 +144,7 @@ def import_records(self: Task, asked: ImportRecords) -> dict[str, Any]:
 def _import_slice(_: Task, part: Slice) -> list[Any]:
     asked = ImportRecords.model_validate(part.batch.arguments | {"records": part.content})
     write = partial(archives.import_records, context, asked.namespace, now=asked.now or context.now())
-    outcomes = apply_to_valid([_archived(record) for record in asked.records], write)
+    outcomes = apply_to_valid([or_error(archived, record, settings.max_text) for record in asked.records], write)
     signals.mark_grown(context.redis, asked.namespace)
     analyze_new(asked.namespace)
     _regenerate_used(asked.namespace, outcomes)
@@ -228,15 +228,5 @@ def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetim
 
 
 def _check(given: Any, id_: UUID) -> contract.NewFact | InvalidInputError:
-    try:
-        fact = new_fact(given, settings.max_text)
-    except InvalidInputError as error:
-        return error
-    return fact if fact.id else fact.model_copy(update={"id": id_})
-
-
-def _archived(given: Any) -> Record | InvalidInputError:
-    try:
-        return archived(given, settings.max_text)
-    except InvalidInputError as error:
-        return error
+    fact = or_error(new_fact, given, settings.max_text)
+    return fact if isinstance(fact, InvalidInputError) or fact.id else fact.model_copy(update={"id": id_})
