@@ -35,9 +35,6 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
     """Erase the next facts of one namespace, or all, whose retention is over at `now`.
 
     `in_gaps` includes namespaces with an unconfirmed gap between passes.
-
-    Raises:
-        UnavailableError: the database does not answer.
     """
     with transaction(context.database_url) as db:
         own = namespaces.id_within(db, namespace)
@@ -62,9 +59,6 @@ def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_g
     """Move the next facts that decay forgot a day before `now` into deep memory; return how many.
 
     `in_gaps` includes namespaces with an unconfirmed gap between passes.
-
-    Raises:
-        UnavailableError: the database does not answer.
     """
     with transaction(context.database_url) as db:
         own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel

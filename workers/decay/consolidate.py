@@ -35,14 +35,13 @@ from workers.storage import (
     events,
     facts,
     links,
-    namespaces,
     occurrences,
     runs,
     signatures,
     vectors,
 )
 from workers.storage.activity import PERMANENT, Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection
 from workers.storage.duplicate_pairs import Member, Pair
 
 log = logging.getLogger(__name__)
@@ -116,8 +115,16 @@ def _merge_all(
 
 def near_duplicates(context: Context, namespace: str, now: datetime) -> list[Group]:
     """Return the groups of near-duplicates among compared facts."""
-    with transaction(context.database_url) as db:
-        return _groups(db, namespaces.id_of(db, namespace), now)
+    with context.namespace(namespace) as (db, tenant):
+        pairs = duplicate_pairs.unsettled(db, tenant, now, MOST_PAIRS)
+        there = duplicate_pairs.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
+    cosines = {pair: cosine for pair, cosine in pairs.items() if there.keys() >= set(pair)}
+    best_first = [member.id for member in sorted(there.values(), key=_keep_order)]
+    staying = frozenset(member.id for member in there.values() if _is_exempt(member))
+    return [
+        Group(there[kept], [(there[id_], cosines[min(id_, kept), max(id_, kept)]) for id_ in gone])
+        for kept, gone in alike.groups(best_first, cosines, staying)
+    ]
 
 
 def merge(
@@ -137,18 +144,6 @@ def merge(
     if granted < total:
         log.warning("FORGET LIMIT MET: %d near-duplicates are kept that would be merged", total - granted)
     return Merged(going, total - granted, faded)
-
-
-def _groups(db: Connection, tenant: int, now: datetime) -> list[Group]:
-    pairs = duplicate_pairs.unsettled(db, tenant, now, MOST_PAIRS)
-    there = duplicate_pairs.members(db, tenant, list({id_ for pair in pairs for id_ in pair}), now)
-    cosines = {pair: cosine for pair, cosine in pairs.items() if there.keys() >= set(pair)}
-    best_first = [member.id for member in sorted(there.values(), key=_keep_order)]
-    staying = frozenset(member.id for member in there.values() if _is_exempt(member))
-    return [
-        Group(there[kept], [(there[id_], cosines[min(id_, kept), max(id_, kept)]) for id_ in gone])
-        for kept, gone in alike.groups(best_first, cosines, staying)
-    ]
 
 
 def _keep_order(member: Member) -> tuple[bool, float, int, datetime, UUID]:

@@ -229,7 +229,10 @@ def _exempt(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozen
 
 def _ask(context: Context, question: Question) -> dict[UUID, Because]:
     """Return the redundant facts with the reason of each; none if the LLM fails."""
-    shown = [_reviewed(fact, keep=id_ in question.kept) for id_, fact in question.facts.items()]
+    shown = [
+        Reviewed(Statement(id_, fact.text, fact.entity, fact.key, fact.value, fact.created_at), id_ in question.kept)
+        for id_, fact in question.facts.items()
+    ]
     if all(fact.keep for fact in shown):
         return {}
     try:
@@ -238,10 +241,6 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
         log.warning("%d facts are kept without being reviewed: %s", len(shown), error)
         idempotency.pause_llm(context.redis, error)
         return {}
-
-
-def _reviewed(fact: VisibleFact, *, keep: bool) -> Reviewed:
-    return Reviewed(Statement(fact.id, fact.text, fact.entity, fact.key, fact.value, fact.created_at), keep)
 
 
 def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Because], now: datetime) -> tuple[int, bool]:

@@ -6,8 +6,7 @@ again changes nothing, and of a changed file only the changed chunks are embedde
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
@@ -50,7 +49,9 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
         UnavailableError: the database does not answer, or another caller is indexing the file; try again.
     """
     chunks = _own_chunks(asked, context.settings.max_text)
-    with _alone(context, asked.namespace, asked.path):
+    with signals.try_lock(context.redis, f"document:{asked.namespace}:{asked.path}", ALONE_SECONDS) as alone:
+        if not alone:
+            raise UnavailableError(f"{asked.path} is being indexed by another task: try again.")
         with transaction(context.database_url) as db:
             tenant = namespaces.find_or_add(db, asked.namespace).id
             before = documents.read_at(db, tenant, asked.path)
@@ -113,11 +114,3 @@ def _indexed(path: str, done: Sequence[Stored] = (), removed: int = 0, *, outdat
         without_vector=sum(not answer.embedded for answer in done if answer.action != "forgotten"),
         outdated=outdated,
     )
-
-
-@contextmanager
-def _alone(context: Context, namespace: str, path: str) -> Iterator[None]:
-    with signals.try_lock(context.redis, f"document:{namespace}:{path}", ALONE_SECONDS) as alone:
-        if not alone:
-            raise UnavailableError(f"{path} is being indexed by another task: try again.")
-        yield

@@ -133,18 +133,15 @@ def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequenc
 
 def _put(context: Context, namespace: str, given: Mapping[UUID, NewItem], now: datetime) -> dict[UUID, NewItem]:
     """Store documents by id; return those in whose place others were stored meanwhile."""
-    facts = {id_: _new(context, namespace, one, id_, now) for id_, one in given.items()}
-    new = {id_: fact for id_, fact in facts.items() if fact is not None}
+    new = dict[UUID, NewFact]()
+    for id_, one in given.items():
+        path = item_path(one.path)
+        before, is_stored = _standing(context, namespace, path, one.key, id_)
+        if not is_stored:
+            new[id_] = _fact(context, one, path, id_, before, now)
     done = store_many(context, namespace, list(new.values()), now, touch=False, classify=False) if new else []
     stored = {one.id for one in done if not isinstance(one, InvalidInputError)}
     return {id_: given[id_] for id_ in new if id_ not in stored}
-
-
-def _new(context: Context, namespace: str, given: NewItem, id_: UUID, now: datetime) -> NewFact | None:
-    """Return the fact for an item, None if it is stored already."""
-    path = item_path(given.path)
-    before, stored = _standing(context, namespace, path, given.key, id_)
-    return None if stored else _fact(context, given, path, id_, before, now)
 
 
 def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> tuple[Items, list[UUID]]:

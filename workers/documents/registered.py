@@ -107,7 +107,9 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
     if not found:
         return True
     try:
-        done = _sync(context, namespace, found[0], until)
+        place = Folder(_allowed(context.settings, found[0].path), name)
+        indexer = Indexer(_Here(context, namespace, until), place, context.settings.tokenizer)
+        done = indexer.sync(lambda _, __: None)
     except _TimeOverError:
         return False
     except (InvalidInputError, OSError, RuntimeError) as error:
@@ -118,11 +120,6 @@ def read(context: Context, namespace: str, name: str, until: float) -> bool:
     with transaction(context.database_url) as db:
         documents.note_reading(db, tenant, name, context.now(), _error(done), whole=whole)
     return True
-
-
-def _sync(context: Context, namespace: str, registered: RegisteredFolder, until: float) -> Sync:
-    place = Folder(_allowed(context.settings, registered.path), registered.name)
-    return Indexer(_Here(context, namespace, until), place, context.settings.tokenizer).sync(lambda _, __: None)
 
 
 def _allowed(settings: Settings, path: str) -> Path:

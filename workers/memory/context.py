@@ -48,9 +48,6 @@ def inject(context: Context, namespace: str, question: Question, shape: Shape, n
 
     Facts are taken best first until one exceeds the budget. A stable shape orders them by the time of storing, so the
     text stays the same while the facts do, and newer facts come last.
-
-    Raises:
-        UnavailableError: the database does not answer.
     """
     count = tokens.counter(context.settings.tokenizer)
     found = recall(context, namespace, question, now)

@@ -165,7 +165,7 @@ def _classed(
 
 
 def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, strict: bool) -> list[Change]:
-    """Return the changes without those that would make a fact equal to another.
+    """Return the changes, of those that would make a fact equal to another without the fields that identify it.
 
     Raises:
         InvalidInputError: there is such a change, and `strict` is true.
@@ -177,14 +177,10 @@ def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, 
         is_double = one.hash != one.before.hash and other != one.before.id
         if is_double and strict:
             raise InvalidInputError(f"id: {one.before.id} would say the same as fact {other}; forget that one first.")
-        kept.append(_without_identity(one) if is_double else one)
+        others = {name: new for name, new in one.new.items() if name not in IDENTIFYING}
+        kept.append(replace(one, new=others) if is_double else one)
         taken[kept[-1].hash] = one.before.id
     return [one for one in kept if one.new]
-
-
-def _without_identity(change: Change) -> Change:
-    """Return a change without the fields that identify the fact."""
-    return replace(change, new={name: new for name, new in change.new.items() if name not in IDENTIFYING})
 
 
 def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None:

@@ -55,7 +55,8 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     if not context.settings.regeneration_enabled:
         return []
     with context.namespace(namespace) as (db, tenant):
-        texts = facts.texts(db, tenant, _less_than_full(db, tenant, ids))
+        rows = activity.lock(db, tenant, ids)
+        texts = facts.texts(db, tenant, rows.only(rows.anchors.fidelity != FULL).ids)
     if not texts:
         return []
     embedded = context.embedder.embed(list(texts.values()), retry=False)
@@ -64,11 +65,6 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     for id_ in restored:
         log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
     return restored
-
-
-def _less_than_full(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[UUID]:
-    rows = activity.lock(db, tenant, ids)
-    return rows.only(rows.anchors.fidelity != FULL).ids
 
 
 def restore_vectors(
@@ -174,7 +170,8 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
     with transaction(context.database_url) as db:
         for tenant, group in groupby(enumerate(waiting), key=lambda numbered: numbered[1][0]):
             places = [place for place, _ in group]
-            restore_vectors(context, db, tenant, _ids(waiting, places), embedded[places], now)
+            ids = [waiting[place][1] for place in places]
+            restore_vectors(context, db, tenant, ids, embedded[places], now)
     return waiting[-1][0], waiting[-1][1]
 
 
@@ -188,10 +185,6 @@ def _mismatch(stored: StoredEmbedder, own: StoredEmbedder) -> str:
         f"configured is {own.name} ({own.dims} dims). "
         f"Set EBB_EMBEDDER and EBB_EMBEDDING_MODEL back, or compute all vectors with the configured one: {commands}"
     )
-
-
-def _ids(waiting: Sequence[tuple[int, UUID, str]], places: Sequence[int]) -> list[UUID]:
-    return [waiting[place][1] for place in places]
 
 
 def _own(context: Context) -> StoredEmbedder:
