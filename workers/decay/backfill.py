@@ -11,7 +11,7 @@ from ebb.contract.values import DecayClass
 from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.fading import as_written
-from workers.core.lifetime import classify_decay, expiry
+from workers.core.lifetime import classify_decay, expiries
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import careful, rules_for
 from workers.storage import edits, namespaces
@@ -84,12 +84,11 @@ def _classify(
 
 def _with_classes(rows: Activity, chosen: Sequence[DecayClass]) -> Activity:
     """Return facts with new decay classes and the resulting lifetimes."""
-    confirmed = np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until).tolist()
     was_permanent = np.array([name == PERMANENT for name in rows.decay_classes], dtype=np.bool_)
     is_permanent = np.array([name == PERMANENT for name in chosen], dtype=np.bool_)
     anchors = replace(
         rows.anchors,
-        expires_at=np.array([expiry(*one) for one in zip(chosen, confirmed, strict=True)], dtype=np.float64),
+        expires_at=expiries(chosen, np.maximum(rows.anchors.confirmed_at, rows.anchors.pinned_until)),
         permanent=is_permanent | (rows.anchors.permanent & ~was_permanent),
         halvings=np.zeros(len(rows), dtype=np.int64),
     )

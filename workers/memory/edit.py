@@ -213,14 +213,13 @@ def _write_decay_state(
 
 def _confirmed(rows: Activity, changed: Sequence[Change], classes: Sequence[str | None], instant: float) -> Activity:
     """Return facts with their decay classes and confidence after an edit, and their lifetimes restarted."""
-    begins = np.maximum(rows.anchors.pinned_until, instant).tolist()
     permanent = np.array([name == PERMANENT for name in classes], dtype=np.bool_)
     branch = _branches(rows, permanent)
     anchors = replace(
         rows.anchors,
         confidence=np.array([one.now("confidence") for one in changed], dtype=np.float64),
         confirmed_at=np.maximum(rows.anchors.confirmed_at, instant),
-        expires_at=np.array([lifetime.expiry(*one) for one in zip(classes, begins, strict=True)], dtype=np.float64),
+        expires_at=lifetime.expiries(classes, np.maximum(rows.anchors.pinned_until, instant)),
         halvings=np.zeros_like(rows.anchors.halvings),
         permanent=permanent | (branch == Branch.PERMANENT),
         branch=branch,

@@ -88,9 +88,7 @@ def _is_episode(rows: Activity) -> Bools:
 def _restated(rows: Activity, instant: float) -> Anchors:
     """Return anchors confirmed at an instant or later; the lifetime of a pinned fact starts at the end of its pin."""
     own = rows.anchors
-    begins = np.maximum(own.pinned_until, instant).tolist()
-    named = zip(rows.decay_classes, begins, strict=True)
-    expires = np.array([lifetime.expiry(name or None, begin) for name, begin in named], dtype=np.float64)
+    expires = lifetime.expiries(rows.decay_classes, np.maximum(own.pinned_until, instant))
     confirmed = own.confirmed_at < instant
     encoded = _is_episode(rows) & (own.encoded_at < instant)
     return replace(

@@ -265,13 +265,11 @@ def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
     """
     instant = now.timestamp()
     anchors = strengthened(rows.anchors, instant, QUERY_BOOST, coactivations=0)
-    begins = np.maximum(anchors.pinned_until, instant).tolist()
-    expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
     anchors = replace(
         anchors,
         confirmed_at=np.maximum(anchors.confirmed_at, instant),
         halvings=np.zeros_like(anchors.halvings),
-        expires_at=np.array(expires, dtype=np.float64),
+        expires_at=lifetime.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, instant)),
         encoded_at=np.full_like(anchors.encoded_at, instant),
         outrun_at=np.full_like(anchors.outrun_at, NOT_YET),
         silent_since=np.full_like(anchors.silent_since, instant),

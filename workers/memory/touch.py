@@ -289,13 +289,12 @@ def confirmed(anchors: Anchors, rows: Activity, at: Each, *, always: bool) -> An
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < at)
     renewed = refreshed | (always & (anchors.confirmed_at < at))
-    begins = np.maximum(anchors.pinned_until, at).tolist()
-    expires = [lifetime.expiry(name or None, begin) for name, begin in zip(rows.decay_classes, begins, strict=True)]
+    expires = lifetime.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, at))
     return replace(
         anchors,
         confirmed_at=np.where(renewed, at, anchors.confirmed_at),
         halvings=np.where(renewed, 0, anchors.halvings),
-        expires_at=np.where(refreshed, np.array(expires, dtype=np.float64), anchors.expires_at),
+        expires_at=np.where(refreshed, expires, anchors.expires_at),
     )
 
 
