@@ -35,7 +35,7 @@ def soft_decay_starts(confirmed_at: Floats, expires_at: Floats) -> Floats:
     return confirmed_at + (expires_at - confirmed_at) * SOFT_DECAY_FROM
 
 
-def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: float | Floats) -> Ints:
+def soft_decay_halvings(confirmed_at: Floats, expires_at: Floats, now: Each) -> Ints:
     """Return the number of halvings due by `now`: one per hour after 75 % of the lifetime, 0 once it has expired."""
     past = now - soft_decay_starts(confirmed_at, expires_at)
     nears_its_end = (past > 0) & (now < expires_at)
@@ -51,7 +51,7 @@ def halvings_applied(confidence: Floats, due: Ints) -> Ints:
     return wanted
 
 
-def softened(confidence: Floats, confirmed_at: Floats, expires_at: Floats, now: float) -> Floats:
+def softened(confidence: Floats, confirmed_at: Floats, expires_at: Floats, now: Each) -> Floats:
     """Return confidence after soft decay at `now`; all instants are in epoch seconds."""
     due = soft_decay_halvings(confirmed_at, expires_at, now)
     return confidence * HALF ** halvings_applied(confidence, due)

@@ -163,13 +163,11 @@ def _merged_bands(bands: Sequence[tuple[str, float, float]]) -> list[tuple[str, 
 def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
     """Return the effective confidence of a fact at each instant, as in an export."""
     kept = with_pins(facts)
-    confirmed_at = np.minimum(np.broadcast_to(kept.confirmed_at, at.shape), at)
-    believed = np.broadcast_to(facts.confidence, at.shape)
+    since, believed = np.broadcast_to(kept.confirmed_at, at.shape), np.broadcast_to(facts.confidence, at.shape)
     expires_at = np.broadcast_to(np.where(kept.permanent, np.inf, facts.expires_at), at.shape)
-    due = confidence.soft_decay_halvings(np.broadcast_to(kept.confirmed_at, at.shape), expires_at, at)
-    halved = believed * confidence.HALF ** confidence.halvings_applied(believed, due)
+    softened = confidence.softened(believed, since, expires_at, at)
     half_life = np.where(facts.branch[0] == 0, rules.half_life, np.inf)
-    return confidence.effective_confidence(halved, (at - confirmed_at) / DAY, half_life)
+    return confidence.effective_confidence(softened, (at - np.minimum(since, at)) / DAY, half_life)
 
 
 def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float | None]:

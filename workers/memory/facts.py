@@ -165,9 +165,8 @@ def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Seque
     pinned_until = np.array([row["pinned_until"] for row in rows])
     confirmed_at = np.maximum([row["confirmed_at"] for row in rows], np.minimum(pinned_until, instant))
     expires_at = np.array([row["expires_at"] for row in rows])
-    halvings = confidence.soft_decay_halvings(confirmed_at, expires_at, instant)
-    halved = believed * confidence.HALF ** confidence.halvings_applied(believed, halvings)
-    return confidence.effective_confidence(halved, (instant - confirmed_at) / confidence.DAY, half_life)
+    softened = confidence.softened(believed, confirmed_at, expires_at, instant)
+    return confidence.effective_confidence(softened, (instant - confirmed_at) / confidence.DAY, half_life)
 
 
 def _summary(row: dict[str, Any], retention: float, layers: int) -> str | None:
