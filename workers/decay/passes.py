@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import add
@@ -209,20 +209,12 @@ def _log(report: Report) -> None:
 
 def _log_decay(done: Counters) -> None:
     log.info(
-        "[decay-2.0] %d/%d | tiers: hot=%d warm=%d cold=%d | compressed=%d fingerprinted=%d | "
-        "%.1fms across %d segments",
-        done.changed,
-        done.processed,
-        done.hot,
-        done.warm,
-        done.cold,
-        done.compressed,
-        done.fingerprinted,
-        done.duration_ms,
-        done.segments,
+        "[decay-2.0] %(changed)d/%(processed)d | tiers: hot=%(hot)d warm=%(warm)d cold=%(cold)d | "
+        "compressed=%(compressed)d fingerprinted=%(fingerprinted)d | %(duration_ms).1fms across %(segments)d segments",
+        asdict(done),
     )
     if done.forgotten:
-        log.info("forgotten: expired=%d faded=%d culled=%d aged=%d", done.expired, done.faded, done.culled, done.aged)
+        log.info("forgotten: expired=%(expired)d faded=%(faded)d culled=%(culled)d aged=%(aged)d", asdict(done))
     if done.crowded:
         log.info("crowded out: %d", done.crowded)
 
@@ -338,7 +330,7 @@ def newly_stale(facts: Anchors, faded: Faded) -> Bools:
 
 def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> Counters:
     expired = rows.anchors.expires_at <= now.timestamp()
-    by_reason = [int((forgotten & (faded.end_reason == code)).sum()) for code in range(len(REASONS))]
+    by_reason = {name: int((forgotten & (faded.end_reason == code)).sum()) for code, name in enumerate(REASONS)}
     decayed = ~expired & (faded.halvings > rows.anchors.halvings)
     falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
     stale = ~forgotten & newly_stale(rows.anchors, faded)
@@ -352,10 +344,7 @@ def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: dat
         cold=cold,
         compressed=int((falls & (faded.fidelity < FINGERPRINT)).sum()),
         fingerprinted=int((falls & (faded.fidelity == FINGERPRINT)).sum()),
-        expired=by_reason[0],
-        faded=by_reason[1],
-        culled=by_reason[2],
-        aged=by_reason[3],
+        **by_reason,
         stale=int(stale.sum()),
         decayed=int(decayed.sum()),
         held=int(held.sum()),
