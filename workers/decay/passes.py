@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import add
@@ -33,7 +33,7 @@ from workers.storage import capacity, due, events, limits, namespaces, runs, vec
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.due import Work
-from workers.storage.runs import Counters, NewPart, Part
+from workers.storage.runs import Counters, NewPart, Part, State
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +45,10 @@ PartOf = tuple[UUID, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The result of a run."""
+class Report(State):
+    """The state of a run and its counts."""
 
-    counters: Counters
-    finished: bool
-    asked_by: str
-    work: Work = "decay"
-    dry_run: bool = False
-    begun: bool = True
+    counters: Counters = field(default_factory=Counters)
 
 
 def plan(
@@ -181,8 +176,7 @@ def finish(context: Context, run: UUID) -> Report:
 def _finish(context: Context, run: UUID) -> Report:
     with transaction(context.database_url) as db:
         just_finished = runs.finish(db, run)
-        state = runs.state(db, run)
-        report = Report(runs.totals(db, run), state.finished, state.asked_by, state.work, state.dry_run, state.begun)
+        report = Report(**asdict(runs.state(db, run)), counters=runs.totals(db, run))
     if just_finished:
         _log(report)
     return report
