@@ -294,7 +294,7 @@ def move(
     with output.spinner("rows are copied …"):
         done = shard_moves.move(_context(home), namespace_name(namespace), shard)
     if as_json:
-        output.print_json(asdict(done))
+        output.print_json(done.model_dump(mode="json"))
     elif done.old == done.new:
         output.console().print(f"{done.namespace} is on shard {done.new} already", markup=False)
     else:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
+from ebb.contract.admin import NamespaceMoved
 
 from workers.admin import branches as branching
 from workers.admin import keys
@@ -33,17 +34,6 @@ TRIES = 200
 PAUSE_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """The result of a move: the shards, the number of copied rows, and for how long writes were held."""
-
-    namespace: str
-    old: int
-    new: int
-    rows: int = 0
-    held_ms: float = 0.0
-
-
 class _TooLongError(Exception):
     """Writes were held for as long as they may be."""
 
@@ -56,7 +46,9 @@ class OtherMoveError(_RefusedError):
     """A move while another one, or the deletion of what one left, is at work."""
 
 
-def move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None] = lambda _: None) -> Moved:
+def move(
+    context: Context, namespace: str, new: int, meanwhile: Callable[[str], None] = lambda _: None
+) -> NamespaceMoved:
     """Move a namespace to another shard; reads go on, and writes wait while the last changes are copied.
 
     An interrupted move has moved everything or nothing. In one database all of it is one transaction but for the
@@ -150,7 +142,7 @@ def _delete_left(context: Context, db: Connection) -> int:
     return left
 
 
-def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None]) -> Moved:
+def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str], None]) -> NamespaceMoved:
     url = context.direct_database_url
     with connect(url) as db:
         with db.transaction():
@@ -162,7 +154,7 @@ def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str],
             way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))
             moving = _find(db, way, namespace)
             if old == new:
-                return Moved(namespace, old, new)
+                return NamespaceMoved(namespace=namespace, old=old, new=new, rows=0, held_ms=0.0)
             _check(db, way, moving, new)
             move = Move(way, moving, shard_moves.tables(db, way), namespaces.is_on_citus(db))
             with _written(url, db, apart=move.on_citus) as target:
@@ -174,7 +166,7 @@ def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str],
             with db.transaction():
                 shard_moves.hide(db, namespace, way.source)
         meanwhile("left")
-    return Moved(namespace, old, new, rows, held_ms)
+    return NamespaceMoved(namespace=namespace, old=old, new=new, rows=rows, held_ms=held_ms)
 
 
 @contextmanager

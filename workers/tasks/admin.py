@@ -105,10 +105,10 @@ def list_shards(_: Task, __: contract.ListShards) -> dict[str, Any]:
 
 
 @task_of(contract.MOVE, contract.MoveNamespace, base=OnceTask, **HOURS)
-def move_namespace(self: Task, asked: contract.MoveNamespace) -> dict[str, Any]:
+def move_namespace(self: Task, asked: contract.MoveNamespace) -> contract.NamespaceMoved:
     """Move a namespace to another shard; wait while another move is at work, such as an earlier delivery's."""
     try:
-        return asdict(shard_moves.move(context, asked.namespace, asked.shard))
+        return shard_moves.move(context, asked.namespace, asked.shard)
     except shard_moves.OtherMoveError as busy:
         raise self.retry(exc=busy, countdown=RETRY_SECONDS, max_retries=BUSY_TRIES) from None
 
