@@ -176,7 +176,7 @@ class Memory:
         """Restore facts and their vectors."""
         done = restore.restore(self.context, namespace, ids, day(at))
         self.regenerate(*done.faded, at=at, namespace=namespace)
-        return done.outcomes
+        return [done.outcomes[id_] for id_ in ids]
 
     def forgotten(self, *, namespace: str = "default", limit: int = 100, **selection: Any) -> list[UUID]:
         """Return the ids of the selected tombstones, newest first, read page by page."""

@@ -54,24 +54,16 @@ AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """The outcomes of a restore, and the facts that have less than the full vector."""
-
-    outcomes: list[Outcome | InvalidInputError]
-    faded: list[UUID] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """The outcomes of a batch, the facts with less than the full vector, and the position to continue from, if any."""
+    """The outcomes of a restore, the facts with less than the full vector, and where to continue, if anywhere."""
 
     outcomes: dict[UUID, Outcome | InvalidInputError] = field(default_factory=dict)
     faded: list[UUID] = field(default_factory=list)
     behind: Cursor | None = None
 
 
-def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> Restored:
-    """Restore forgotten facts and reopen superseded ones; return the outcomes in order. Idempotent.
+def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> Batch:
+    """Restore forgotten facts and reopen superseded ones. Idempotent.
 
     A restored fact is as after a recall: used and confirmed now, strengthened, with its full lifetime; only the
     signature of its vector is left until it is regenerated. Facts that decay forgot are restored whatever the date of
@@ -85,9 +77,8 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return Restored([_not_there(id_, namespace) for id_ in ids])
-        outcomes, faded = restore_within(context, db, tenant, ids, now)
-    return Restored([outcomes[id_] for id_ in ids], faded)
+            return Batch({id_: _not_there(id_, namespace) for id_ in ids})
+        return Batch(*restore_within(context, db, tenant, ids, now))
 
 
 def restore_next(

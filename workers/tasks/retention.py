@@ -27,7 +27,7 @@ from workers.memory import touch as touching
 from workers.memory.restore import BY_DECAY, Batch
 from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor, Selection
-from workers.tasks.decay import answered, leave_answer_to_others, yield_to_users
+from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.operation import plain, task_of, verb_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, use_of, uuid_of, write_instant
@@ -149,24 +149,18 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
     done, rest = _restore_selected(asked, selection, at)
     answer = done.model_dump(mode="json")
     if rest is not None:
-        _go_on(asked, {"now": at.isoformat(), "after": cursors.following(rest), "so_far": answer}, self.request.id)
-        leave_answer_to_others(self, f"{done.restored} facts so far")
+        going = {"now": at.isoformat(), "after": cursors.following(rest), "so_far": answer}
+        hand_over(self, asked, going, f"{done.restored} facts so far")
     if asked.asked_by:
         outbox.remove(context.redis, asked.namespace, asked.asked_by)
     return answered(asked.asked_by, answer)
-
-
-def _go_on(asked: Restore, rest: dict[str, Any], task_id: str | None) -> None:
-    """Send the successor, which continues after the restored facts."""
-    selection = asked.model_dump(mode="json", include={"namespace", "since", "until", "reason", "run"})
-    restore.apply_async(kwargs=selection | rest | {"asked_by": asked.asked_by or task_id})
 
 
 def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
     done = restoring.restore(context, name, ids, at)
     signals.mark_grown(context.redis, name)
     regenerate_soon(name, done.faded)
-    return _results(ids, done.outcomes)
+    return _results(ids, [done.outcomes[id_] for id_ in ids])
 
 
 def _restore_selected(asked: Restore, selection: Selection, at: datetime) -> tuple[SoFar, Cursor | None]:
