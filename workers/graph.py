@@ -1,6 +1,6 @@
 """The two graphs: links between facts, and relations between entities."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from math import inf
 from time import monotonic
@@ -50,15 +50,6 @@ BATCH = 5_000
 
 MOST_PREVIEWED = 1_000
 """Relations listed by a dry run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A pass: its id, whether beat sent it, and its working time."""
-
-    id: UUID
-    scheduled: bool
-    spent_ms: float
 
 
 NOTHING = RelationsDecayed(processed=0, decayed=0, below_minimum=0, newly_below=0, pinned=0, edges=[])
@@ -243,19 +234,22 @@ def decay(
     return rest, done if asked.dry_run else RelationsDecayed(**done.model_dump(exclude={"edges"}))
 
 
-def note(context: Context, asked: DecayRelations, done: RelationsDecayed, run: Run, now: datetime) -> None:
+def note(
+    context: Context, asked: DecayRelations, done: RelationsDecayed, run: UUID, now: datetime, spent_ms: float,
+    *, scheduled: bool,
+) -> None:  # fmt: skip
     """Record a finished pass among the runs, once; scheduled passes of the same minute count as one."""
-    slot = now.replace(second=0, microsecond=0) if run.scheduled else None
-    counters = Counters(processed=done.processed, changed=done.decayed, duration_ms=run.spent_ms)
+    slot = now.replace(second=0, microsecond=0) if scheduled else None
+    counters = Counters(processed=done.processed, changed=done.decayed, duration_ms=spent_ms)
     with transaction(context.database_url) as db:
         tenant, dry_run = namespaces.id_within(db, asked.scope), asked.dry_run
         if tenant == namespaces.UNKNOWN:
             return
-        if runs.begin(db, run.id, now, slot, "", work="relations", dry_run=dry_run, force=False, namespace=tenant):
-            runs.add_parts(db, run.id, [runs.NewPart(0, 0, done.processed)])
-            runs.count(db, run.id, 0, 0, counters)
-            runs.finish_part(db, run.id, 0, 0)
-            runs.finish(db, run.id)
+        if runs.begin(db, run, now, slot, "", work="relations", dry_run=dry_run, force=False, namespace=tenant):
+            runs.add_parts(db, run, [runs.NewPart(0, 0, done.processed)])
+            runs.count(db, run, 0, 0, counters)
+            runs.finish_part(db, run, 0, 0)
+            runs.finish(db, run)
 
 
 def _step(

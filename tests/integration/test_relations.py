@@ -132,9 +132,8 @@ def test_a_pass_over_relations_is_noted_once_among_the_runs(memory: Memory) -> N
     relate(memory, namespace="b")
     asked = DecayRelations(namespace="a")
     rest, done = graph.decay(memory.context, asked, day(90))
-    run = graph.Run(UUID(int=7), scheduled=False, spent_ms=12.5)
     for _ in range(2):
-        graph.note(memory.context, asked, done, run, day(90))
+        graph.note(memory.context, asked, done, UUID(int=7), day(90), 12.5, scheduled=False)
     (noted,) = latest_runs(memory.context, ListRuns(namespace="a"))
     assert (rest, noted.id, noted.work, noted.namespace) == (None, UUID(int=7), "relations", "a")
     assert (noted.processed, noted.changed, noted.duration_ms, noted.scheduled) == (1, 1, 12.5, False)
@@ -147,7 +146,7 @@ def test_two_schedules_of_one_minute_are_one_run(memory: Memory) -> None:
     asked = DecayRelations(everywhere=True)
     _, done = graph.decay(memory.context, asked, day(90))
     for number in (1, 2):
-        graph.note(memory.context, asked, done, graph.Run(UUID(int=number), scheduled=True, spent_ms=1.0), day(90))
+        graph.note(memory.context, asked, done, UUID(int=number), day(90), 1.0, scheduled=True)
     assert [one.id for one in latest_runs(memory.context, ListRuns(everything=True))] == [UUID(int=1)]
 
 

@@ -1,7 +1,7 @@
 """The forget limit: the share of a namespace that passes may end in a day and a week, also after gaps; capacity."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -75,14 +75,6 @@ ALL: Cutoff = (np.inf, None)
 NONE: Cutoff = (-np.inf, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Which of n facts are forgotten now, and which have ended but are held by the limit."""
-
-    forgotten: Bools
-    held: Bools
-
-
 def configured(context: Context) -> Limit:
     """Return the limit by the operator's settings."""
     return Limit(context.settings.forget_limit, context.settings.forget_limit_week)
@@ -116,10 +108,12 @@ def requested(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
     return asked
 
 
-def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded) -> Decision:
-    """Return which of the claimed facts a run forgets, least valuable first, and count them.
+def decide(
+    context: Context, db: Connection, run: UUID, part: Part, rows: Activity, faded: Faded
+) -> tuple[Bools, Bools]:
+    """Return which of the claimed facts a run forgets, least valuable first, and which it holds, and count them.
 
-    Held facts wait for their owner and are left out, as are facts that ended within a gap.
+    Those held before wait for their owner, as do facts that ended within a gap.
     """
     ended = have_ended(faded, part.planned_for.timestamp())
     forgotten = ended.copy() if part.force else ended & requested(rows, part.passed_at, part.planned_for)
@@ -140,7 +134,7 @@ def decide(context: Context, db: Connection, run: UUID, part: Part, rows: Activi
     if not part.dry_run:
         for tenant in np.unique(rows.namespaces[held]).tolist():
             namespaces.hold(db, tenant, part.planned_for)
-    return Decision(forgotten, held)
+    return forgotten, held
 
 
 def _granted(

@@ -243,12 +243,12 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
         faded = _tidied(context, db, rows, faded, now)
     elif rows.held.any() and not part.force:
         faded = _tidied(context, db, rows, faded, now, held_alone=True)
-    decision = forget_limit.decide(context, db, part_of[0], part, rows, faded)
+    forgotten, held = forget_limit.decide(context, db, part_of[0], part, rows, faded)
     with db.pipeline():
         if not part.dry_run:
             write_turn_limit(db, before, rows)
-            _write(db, part_of[0], rows, faded, decision.forgotten, decision.held, now)
-        counters = _count(rows, faded, decision.forgotten, decision.held & ~rows.held, now)
+            _write(db, part_of[0], rows, faded, forgotten, held, now)
+        counters = _count(rows, faded, forgotten, held & ~rows.held, now)
         spent = (time.perf_counter() - began) * 1000
         runs.count(db, *part_of, replace(counters, duration_ms=spent))
     return len(rows) < part.quota
@@ -270,7 +270,7 @@ def _tidied(
     rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
     ended = have_ended(found, now.timestamp()) & (rows.held | (not held_alone))
-    both = ((field.name, getattr(found, field.name), getattr(faded, field.name)) for field in fields(Faded))
+    both = ((each.name, getattr(found, each.name), getattr(faded, each.name)) for each in fields(Faded))
     return Faded(**{name: np.where(ended, one, other) for name, one, other in both})
 
 

@@ -78,7 +78,7 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
         going = going_on(rest) | {"so_far": answer, "now": at.isoformat(), "spent_ms": spent_ms}
         hand_over(self, asked, going, f"{done.processed} relations so far")
     run = uuid_of(asked.asked_by or self.request.id or "")
-    graph.note(context, asked, done, graph.Run(run, asked.scheduled, spent_ms), at)
+    graph.note(context, asked, done, run, at, spent_ms, scheduled=asked.scheduled)
     if not asked.dry_run:
         log.info(
             "relations: %d/%d decayed, %d below the minimum, %d newly", done.decayed, done.processed,
