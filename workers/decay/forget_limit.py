@@ -117,12 +117,10 @@ def decide(
     """
     ended = have_ended(faded, part.planned_for.timestamp())
     forgotten = ended.copy() if part.force else ended & requested(rows, part.passed_at, part.planned_for)
+    wanted = ended & ~forgotten & ~rows.held
     if ended.any() and not part.force:
-        paused = in_gap(db, rows, faded.ends_at)
-        forgotten &= ~paused
-        wanted = ended & ~forgotten & ~rows.held & ~paused
-    else:
-        wanted = ended & ~forgotten & ~rows.held
+        outside = ~in_gap(db, rows, faded.ends_at)
+        forgotten, wanted = forgotten & outside, wanted & outside
     asked = forgotten.copy()
     for tenant in np.unique(rows.namespaces[asked | wanted]).tolist():
         own = rows.namespaces == tenant

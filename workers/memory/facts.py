@@ -119,8 +119,8 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
             "access_count": row["recall_count"],
-            "last_confirmed_at": _instant(row["confirmed_at"]),
-            "last_seen_at": _instant(row["last_seen_at"]),
+            "last_confirmed_at": instant_at(row["confirmed_at"]),
+            "last_seen_at": instant_at(row["last_seen_at"]),
             "strength": float(strength[i]),
             "tier": Tier(tier[i]).name.lower(),
             "fidelity": fidelity.name(row["fidelity"]),
@@ -129,13 +129,13 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
             "retention": float(retention[i]),
             "effective_confidence": float(believed[i]),
             "decay_summary": _summary(row, float(retention[i]), context.settings.summary_layers),
-            "expires_at": _instant(row["expires_at"]),
+            "expires_at": instant_at(row["expires_at"]),
             "ends_at": None if row["retired"] else ends[i].at,
             "ends_for": None if row["retired"] else ends[i].reason,
-            "due_at": _instant(row["due_at"]),
+            "due_at": instant_at(row["due_at"]),
             "stale": _is_stale(row, own[i], instant),
             "pinned": row["pinned_until"] > instant,
-            "pinned_until": _instant(row["pinned_until"]),
+            "pinned_until": instant_at(row["pinned_until"]),
             "forgotten_at": row["forgotten_at"],
             "forgotten_reason": row["forgotten_reason"],
             "forgotten_by": row["forgotten_by"],
@@ -174,10 +174,6 @@ def _summary(row: dict[str, Any], retention: float, layers: int) -> str | None:
     if row["fidelity"] == fidelity.FINGERPRINT:
         return summary.fingerprint(row["text"])
     return summary.summarise(row["text"], retention, layers) if retention < fidelity.POOL_BELOW else None
-
-
-def _instant(seconds: float) -> datetime | None:
-    return instant_at(seconds) if np.isfinite(seconds) else None
 
 
 def forgotten(

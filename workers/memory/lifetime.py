@@ -38,9 +38,9 @@ def endings(ids: Sequence[UUID], anchors: Anchors, rules: FadingRules) -> dict[U
     return dict(zip(ids, endings_at(*ends(anchors, rules)), strict=True))
 
 
-def instant_at(seconds: float) -> datetime:
-    """Return an instant from epoch seconds, clamped to what PostgreSQL's clients can show."""
-    return EPOCH + timedelta(seconds=min(max(seconds, FIRST_SECOND), LAST_SECOND))
+def instant_at(seconds: float) -> datetime | None:
+    """Return an instant from epoch seconds, clamped to the range of `datetime`; None if it is infinite."""
+    return EPOCH + timedelta(seconds=min(max(seconds, FIRST_SECOND), LAST_SECOND)) if math.isfinite(seconds) else None
 
 
 def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:

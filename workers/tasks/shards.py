@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import UUID
 
 from ebb.contract.operation import Reaching
@@ -11,14 +11,6 @@ from workers.storage.routing import Place
 from workers.tasks.task import context
 
 P = TypeVar("P", bound=tuple[Any, Any])
-
-
-class _Part(Protocol):
-    @property
-    def after(self) -> tuple[Any, Any] | None: ...
-
-    @property
-    def shard(self) -> int: ...
 
 
 def shards_of(asked: Reaching) -> Iterator[Place]:
@@ -33,13 +25,13 @@ def shards_of(asked: Reaching) -> Iterator[Place]:
 
 
 def walk(
-    asked: _Part, step: Callable[[P], P | None], until: float, *, everywhere: bool, start: P, own: bool = False
+    asked: Any, step: Callable[[P], P | None], until: float, *, everywhere: bool, start: P, own: bool = False
 ) -> tuple[int, P] | None:
     """Repeat a step over all rows until the monotonic clock reaches `until`: of a namespace, every or each `own` shard.
 
-    Return the shard and the position to continue from, if any.
+    It begins at the position `after` of the asked `shard`. Return the shard and the position to continue from, if any.
     """
-    place: P | None = cast("P", asked.after) or start
+    place: P | None = asked.after or start
     for shard in context.each_shard(own=own) if everywhere else (0,):
         if shard < asked.shard:
             continue

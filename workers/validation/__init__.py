@@ -1,7 +1,7 @@
 """Validation of single values by the contract's rules: namespaces, ids, instants and names."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from ebb.contract.faults import fault
@@ -9,6 +9,8 @@ from ebb.contract.values import FactId, Instant, Name, Namespace
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from workers.errors import InvalidInputError
+
+Value = TypeVar("Value")
 
 DEFERRED = ConfigDict(defer_build=True)
 NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace, config=DEFERRED)
@@ -23,7 +25,7 @@ def namespace_name(given: Any) -> str:
     Raises:
         InvalidInputError: it has characters that are not allowed, or too many.
     """
-    return str(_read(NAMESPACE, given, "namespace"))
+    return _read(NAMESPACE, given, "namespace")
 
 
 def fact_id(given: Any) -> UUID:
@@ -32,7 +34,7 @@ def fact_id(given: Any) -> UUID:
     Raises:
         InvalidInputError: it is not a UUID.
     """
-    return UUID(str(_read(FACT_ID, given, "id")))
+    return _read(FACT_ID, given, "id")
 
 
 def instant(given: Any, name: str) -> datetime:
@@ -41,8 +43,7 @@ def instant(given: Any, name: str) -> datetime:
     Raises:
         InvalidInputError: it is none of these; `name` is the field for the message.
     """
-    at: datetime = _read(INSTANT, given, name)
-    return at
+    return _read(INSTANT, given, name)
 
 
 def optional_name(given: Any, name: str) -> str | None:
@@ -51,11 +52,10 @@ def optional_name(given: Any, name: str) -> str | None:
     Raises:
         InvalidInputError: it is neither; `name` is the field for the message.
     """
-    text: str | None = _read(NAME, given, name)
-    return text
+    return _read(NAME, given, name)
 
 
-def _read(kind: TypeAdapter[Any], given: Any, name: str) -> Any:
+def _read(kind: TypeAdapter[Value], given: Any, name: str) -> Value:
     try:
         return kind.validate_python(given)
     except ValidationError as error:
