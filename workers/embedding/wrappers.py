@@ -52,21 +52,11 @@ class PausingEmbedder:
         return self._embedder.dims
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
-        """Return (n, dims) vectors of length 1, in the order of the texts; without `retry`, after one attempt.
-
-        Raises:
-            EmbedderPausedError: the embedder is paused.
-            EmbeddingError: there are no usable vectors.
-        """
+        """Return (n, dims) vectors of length 1, or raise `EmbedderPausedError`."""
         return self._asked(BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry))
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return the (n, dims) vectors of queries.
-
-        Raises:
-            EmbedderPausedError: the embedder is paused.
-            EmbeddingError: there are no usable vectors.
-        """
+        """Return the (n, dims) vectors of queries, or raise `EmbedderPausedError`."""
         return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_queries(texts))
 
     def close(self) -> None:
