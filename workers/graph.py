@@ -22,6 +22,7 @@ from ebb.contract.graph import (
     Unlink,
     Unrelate,
 )
+from ebb.contract.reports import ShowNeighbours
 
 from workers.context import Context
 from workers.core import ranking, signature
@@ -122,17 +123,18 @@ def _similar(
     return {UUID(bytes=rows[place]["id"]): min(float(scores[place]), 1.0) for place in best}
 
 
-def neighbours(context: Context, namespace: str, id_: UUID, most: int, now: datetime) -> dict[str, Any]:
-    """Return up to `most` facts that one is linked with, by strongest links, and all links among them.
+def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[str, Any]:
+    """Return up to `asked.most` facts that one is linked with, by strongest links, and all links among them.
 
     The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out.
     """
+    id_ = asked.id
     with reading(context.read_url) as db:
-        tenant = namespaces.id_of(db, namespace)
+        tenant = namespaces.id_of(db, asked.namespace)
         account = events.account(db, tenant, id_, now)
         if account is None:
             return {"facts": [], "links": [], "total": 0}
-        own = links.strongest(db, tenant, id_, most)
+        own = links.strongest(db, tenant, id_, asked.most)
         total = links.count(db, tenant, id_)
         others = {end for one in own for end in (one.source, one.target)} - {id_}
         older, newer = account.supersedes_id, account.superseded_by

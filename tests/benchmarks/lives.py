@@ -7,6 +7,7 @@ from itertools import count
 from uuid import UUID, uuid4
 
 import numpy as np
+from ebb.contract.reports import ShowStats
 
 from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds
@@ -124,7 +125,7 @@ def _forecast(name: str) -> Callable[[Context, int], float]:
 
 
 def _stats(name: str) -> Callable[[Context, int], float]:
-    return lambda context, _: seconds(lambda: stats.stats(context, name, data.AT))
+    return lambda context, _: seconds(lambda: stats.stats(context, ShowStats(namespace=name), data.AT))
 
 
 def _pruning(answers: Answers, contexts: Sequence[Context], size: Size, group: int) -> None:

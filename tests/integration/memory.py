@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from ebb.contract.admin import ChangeSettings
 from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
-from ebb.contract.reports import ListFacts
+from ebb.contract.reports import ListFacts, ShowStats
 from ebb.contract.retention import Outcome, ShowHistory
 from psycopg.rows import dict_row
 
@@ -288,7 +288,7 @@ class Memory:
 
     def stats(self, at: float = 0, namespace: str = "default") -> Stats:
         """Return the statistics of a namespace."""
-        return stats.stats(self.context, namespace, day(at))
+        return stats.stats(self.context, ShowStats(namespace=namespace), day(at))
 
     def row(self, id_: UUID) -> dict[str, Any]:
         """Return the columns of one fact, with instants in days."""

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.reports import ShowCurve, ShowNeighbours
 from memory import Memory, day
 
 from workers import graph
@@ -16,7 +17,7 @@ DAY = 86_400
 
 
 def drawn(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
-    return curve.curve(memory.context, "default", id_, day(at))
+    return curve.curve(memory.context, ShowCurve(id=id_), day(at))
 
 
 def exported(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
@@ -87,13 +88,13 @@ def test_a_forgotten_fact_has_a_curve_and_one_of_another_namespace_has_none(memo
     memory.add("The tide is out.", namespace="other")
     for namespace in ("other", "unknown"):
         with pytest.raises(NotFoundError):
-            curve.curve(memory.context, namespace, id_, day(2))
+            curve.curve(memory.context, ShowCurve(id=id_, namespace=namespace), day(2))
     with pytest.raises(NotFoundError):
         drawn(memory, uuid4(), 2)
 
 
 def around(memory: Memory, id_: UUID, most: int = 20, namespace: str = "default") -> dict[str, Any]:
-    return graph.neighbours(memory.context, namespace, id_, most, day(2))
+    return graph.neighbours(memory.context, ShowNeighbours(id=id_, most=most, namespace=namespace), day(2))
 
 
 def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory: Memory) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from ebb.contract.reports import ListFacts
+from ebb.contract.reports import ListFacts, ShowStats
 from memory import Memory
 
 from workers.admin import purge, stats
@@ -94,11 +94,11 @@ def test_what_ended_while_the_system_was_off_for_a_month_waits_for_confirmation(
     assert memory.rows(live) == [
         ("Tea is at four.", True), ("Tea is at four.", True), ("Tea is green.", False), ("Tea is green.", False),
     ]  # fmt: skip
-    found = stats.stats(memory.context, "a", datetime.now(UTC))
+    found = stats.stats(memory.context, ShowStats(namespace="a"), datetime.now(UTC))
     assert (found.held, found.facts, found.gap is not None) == (1, 2, True)
     assert passed(memory, force=True, namespace="a").counters.forgotten == 1
-    assert stats.stats(memory.context, "a", datetime.now(UTC)).gap is None
-    assert stats.stats(memory.context, "b", datetime.now(UTC)).held == 1
+    assert stats.stats(memory.context, ShowStats(namespace="a"), datetime.now(UTC)).gap is None
+    assert stats.stats(memory.context, ShowStats(namespace="b"), datetime.now(UTC)).held == 1
     assert memory.examine() == {}
 
 
@@ -136,7 +136,7 @@ def test_what_ends_after_a_gap_is_forgotten_as_ever(memory: Memory) -> None:
     memory.rows("update namespaces set gap_until = %s", ended - timedelta(hours=6))
     store(memory, "Tea is at five.", 1.01)
     assert passed(memory).counters.forgotten == 1
-    assert stats.stats(memory.context, "a", datetime.now(UTC)).held == 1
+    assert stats.stats(memory.context, ShowStats(namespace="a"), datetime.now(UTC)).held == 1
 
 
 def test_passes_that_come_regularly_hold_nothing(memory: Memory) -> None:
@@ -159,7 +159,7 @@ def test_a_pass_over_one_namespace_finds_a_gap_but_is_none_that_the_others_had(m
     assert passed(memory, namespace="a").counters.forgotten == 1
     last_pass(memory, 35)
     assert passed(memory, namespace="b").counters.forgotten == 0
-    assert stats.stats(memory.context, "b", datetime.now(UTC)).gap is not None
+    assert stats.stats(memory.context, ShowStats(namespace="b"), datetime.now(UTC)).gap is not None
 
 
 def test_a_dry_run_neither_notes_nor_holds_anything(memory: Memory) -> None:
@@ -168,7 +168,7 @@ def test_a_dry_run_neither_notes_nor_holds_anything(memory: Memory) -> None:
     before = memory.rows("select at from pass_clock")
     passed(memory, dry_run=True)
     assert memory.rows("select at from pass_clock") == before
-    assert stats.stats(memory.context, "a", datetime.now(UTC)).gap is None
+    assert stats.stats(memory.context, ShowStats(namespace="a"), datetime.now(UTC)).gap is None
 
 
 def test_a_scheduled_purge_leaves_alone_what_waits_and_an_asked_for_one_does_not(memory: Memory) -> None:
@@ -214,11 +214,15 @@ def test_a_clock_that_is_set_right_again_leaves_no_trace_of_the_time_ahead(memor
     memory.rows("insert into endings (namespace, at, facts) select id, %s, 5 from namespaces", ahead)
     for part in passes.plan(memory.having(time_travel=True).context, uuid4(), ahead):
         passes.apply(memory.context, part, lambda: None)
-    assert stats.stats(memory.context, "a", ahead).held == 1
+    assert stats.stats(memory.context, ShowStats(namespace="a"), ahead).held == 1
     passed(memory)
     passed(memory)
     assert memory.rows("select fact, tier, ends_at, held from activity order by fact") == before
-    assert stats.stats(memory.context, "a", datetime.now(UTC)).tiers == {"hot": 0, "warm": 2, "cold": 0}
+    assert stats.stats(memory.context, ShowStats(namespace="a"), datetime.now(UTC)).tiers == {
+        "hot": 0,
+        "warm": 2,
+        "cold": 0,
+    }
     assert memory.value("select forget_room(id, now()) from namespaces") == 5
 
 

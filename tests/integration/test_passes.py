@@ -13,7 +13,7 @@ from workers.errors import InvalidInputError
 
 
 def listed(memory: Memory, namespace: str, **options: bool) -> list[Run]:
-    return passes.latest_runs(memory.context, ListRuns(namespace=namespace, limit=10, **options))
+    return passes.latest_runs(memory.context, ListRuns(namespace=namespace, limit=10, **options)).runs
 
 
 def test_a_pass_of_one_namespace_leaves_the_others_as_they_are(memory: Memory) -> None:
@@ -66,8 +66,8 @@ def test_past_passes_are_listed_page_by_page(memory: Memory) -> None:
     memory.add("A meadow.")
     for at in range(3):
         memory.decay(at)
-    first = passes.latest_runs(memory.context, ListRuns(limit=2))
-    rest = passes.latest_runs(memory.context, ListRuns(limit=2, before=first[-1].started_at))
+    first = passes.latest_runs(memory.context, ListRuns(limit=2)).runs
+    rest = passes.latest_runs(memory.context, ListRuns(limit=2, before=first[-1].started_at)).runs
     assert [run.planned_for for run in (*first, *rest)] == [day(2), day(1), day(0)]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from ebb.contract.reports import ShowCurve
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -20,7 +21,7 @@ bounded = examples(15)
 
 
 def drawn(memory: Memory, id_: UUID, at: float) -> dict[str, Any]:
-    return curve.curve(memory.context, "default", id_, day(at))
+    return curve.curve(memory.context, ShowCurve(id=id_), day(at))
 
 
 def salience(memory: Memory, id_: UUID, at: float) -> float:

@@ -134,11 +134,11 @@ def test_a_pass_over_relations_is_noted_once_among_the_runs(memory: Memory) -> N
     rest, done = graph.decay(memory.context, asked, day(90))
     for _ in range(2):
         graph.note(memory.context, asked, done, UUID(int=7), day(90), 12.5, scheduled=False)
-    (noted,) = latest_runs(memory.context, ListRuns(namespace="a"))
+    (noted,) = latest_runs(memory.context, ListRuns(namespace="a")).runs
     assert (rest, noted.id, noted.work, noted.namespace) == (None, UUID(int=7), "relations", "a")
     assert (noted.processed, noted.changed, noted.duration_ms, noted.scheduled) == (1, 1, 12.5, False)
     assert noted.finished_at is not None
-    assert latest_runs(memory.context, ListRuns(namespace="b")) == []
+    assert latest_runs(memory.context, ListRuns(namespace="b")).runs == []
 
 
 def test_two_schedules_of_one_minute_are_one_run(memory: Memory) -> None:
@@ -147,7 +147,7 @@ def test_two_schedules_of_one_minute_are_one_run(memory: Memory) -> None:
     _, done = graph.decay(memory.context, asked, day(90))
     for number in (1, 2):
         graph.note(memory.context, asked, done, UUID(int=number), day(90), 1.0, scheduled=True)
-    assert [one.id for one in latest_runs(memory.context, ListRuns(everything=True))] == [UUID(int=1)]
+    assert [one.id for one in latest_runs(memory.context, ListRuns(everything=True)).runs] == [UUID(int=1)]
 
 
 def test_a_pinned_relation_keeps_its_weight_until_it_is_no_longer_pinned(memory: Memory) -> None:

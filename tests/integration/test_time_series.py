@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from ebb.contract.admin import ShowSystemTimeSeries
+from ebb.contract.reports import ShowTimeSeries
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -16,7 +18,7 @@ MINUTE = 1 / 1440
 
 
 def series(memory: Memory, at: float, *, days: int = 366, namespace: str = "default") -> dict[str, Any]:
-    return stats.counts_over_time(memory.context, namespace, days, day(at))
+    return stats.counts_over_time(memory.context, ShowTimeSeries(namespace=namespace, days=days), day(at))
 
 
 def settled(memory: Memory, at: float) -> None:
@@ -133,7 +135,7 @@ MINUTE = 1 / 1440
 
 
 def system_series(memory: Memory, at: float) -> dict[str, object]:
-    return system.load_over_time(memory.context, 366, day(at))
+    return system.load_over_time(memory.context, ShowSystemTimeSeries(days=366), day(at))
 
 
 def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from ebb.contract.reports import Gap, Stats
+from ebb.contract.reports import Gap, ShowStats, ShowTimeSeries, Stats
 
 from workers.context import Context
 from workers.coordination import signals
@@ -26,13 +26,13 @@ BATCH = 50_000
 """Changes added to the totals in one transaction."""
 
 
-def stats(context: Context, namespace: str, now: datetime) -> Stats:
+def stats(context: Context, asked: ShowStats, now: datetime) -> Stats:
     """Return a namespace's counts as of its last pass; ended and due facts are as of `now`.
 
     Its cost depends on the number of due facts and of distinct counts, not on the size of the namespace.
     """
     with transaction(context.database_url) as db:
-        tenant, own = namespaces.id_of(db, namespace), branches.find(db, namespace)
+        tenant, own = namespaces.id_of(db, asked.namespace), branches.find(db, asked.namespace)
         counted, gap = tallies.read(db, tenant), limits.gaps(db, [tenant]).get(tenant)
         due, ended = tallies.due(db, tenant, now)
         pinned, stored_turns = tallies.pinned(db, tenant, now), turns.count_turns(db, tenant)
@@ -48,7 +48,7 @@ def stats(context: Context, namespace: str, now: datetime) -> Stats:
         pinned=pinned,
         turns=stored_turns,
         deep=sum(one.facts for one in counted if one.deep),
-        regretted=signals.counted(context.redis, signals.REGRETS).get(namespace, 0),
+        regretted=signals.counted(context.redis, signals.REGRETS).get(asked.namespace, 0),
         gap=None if gap is None else Gap(**{"from": gap.began, "until": gap.ended}),
         branch_of=own.original if own else None,
     )
@@ -100,14 +100,14 @@ def settle_tallies(context: Context, now: datetime) -> int:
             return settled
 
 
-def counts_over_time(context: Context, namespace: str, days: int, now: datetime) -> dict[str, Any]:
-    """Return the time series of a namespace's counts over the last `days`.
+def counts_over_time(context: Context, asked: ShowTimeSeries, now: datetime) -> dict[str, Any]:
+    """Return the time series of a namespace's counts over the last days.
 
     `at` are instants of changes in epoch seconds, the last one `now`; the other lists, for each tier, fidelity, decay
     class and reason, and for due facts, have the same length.
     """
-    with context.namespace(namespace) as (db, tenant):
-        noted = time_series.tallies_since(db, tenant, now - timedelta(days=days), now)
+    with context.namespace(asked.namespace) as (db, tenant):
+        noted = time_series.tallies_since(db, tenant, now - timedelta(days=asked.days), now)
         counted = tallies.read(db, tenant)
         due, _ = tallies.due(db, tenant, now)
     if tenant:

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from ebb.contract.admin import ShowSystemTimeSeries
+
 from workers.context import Context
 from workers.coordination import embedder_pause, signals, timings
 from workers.coordination.redis import open_redis
@@ -113,14 +115,14 @@ def record(context: Context, now: datetime) -> None:
         time_series.record_system(db, lengths, writes, now)
 
 
-def load_over_time(context: Context, days: int, now: datetime) -> dict[str, Any]:
-    """Return the time series of queue lengths and write latencies over the last `days`.
+def load_over_time(context: Context, asked: ShowSystemTimeSeries, now: datetime) -> dict[str, Any]:
+    """Return the time series of queue lengths and write latencies over the last days.
 
     `at` are instants in epoch seconds; the other lists have the same length: `waiting` for each queue, the maximum of
     five minutes; `half` and `most`, the median and 95th percentile in seconds, None without writes.
     """
     with transaction(context.database_url) as db:
-        noted = time_series.system_since(db, now - timedelta(days=days), now)
+        noted = time_series.system_since(db, now - timedelta(days=asked.days), now)
     sums = [counts for _, _, counts in noted]
     histograms = [[0] * len(timings.BUCKETS) for _ in sums[:1]] + [_between(*pair) for pair in pairwise(sums)]
     return {

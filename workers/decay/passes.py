@@ -17,7 +17,7 @@ from operator import add
 from uuid import UUID
 
 import numpy as np
-from ebb.contract.decay import ListRuns, Run
+from ebb.contract.decay import ListRuns, Run, Runs
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints, Vectors
@@ -329,13 +329,11 @@ def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: dat
     falls = ~forgotten & (faded.fidelity > rows.anchors.fidelity)
     stale = ~forgotten & newly_stale(rows.anchors, faded)
     changed = forgotten | falls | decayed | stale | (faded.tier != rows.tier)
-    hot, warm, cold = (int((faded.tier == tier).sum()) for tier in Tier)
+    by_tier = {tier.name.lower(): int((faded.tier == tier).sum()) for tier in Tier}
     return Counters(
         processed=len(rows),
         changed=int(changed.sum()),
-        hot=hot,
-        warm=warm,
-        cold=cold,
+        **by_tier,
         compressed=int((falls & (faded.fidelity < FINGERPRINT)).sum()),
         fingerprinted=int((falls & (faded.fidelity == FINGERPRINT)).sum()),
         **by_reason,
@@ -352,13 +350,14 @@ DROPPED = 1_000
 """Runs deleted in one transaction."""
 
 
-def latest_runs(context: Context, asked: ListRuns) -> list[Run]:
-    """Return the latest runs that covered a namespace, or with `everything` all runs."""
+def latest_runs(context: Context, asked: ListRuns) -> Runs:
+    """Return the latest runs that covered a namespace, or with `everything` all runs, newest first."""
     found: list[Run] = []
     for _ in context.each_shard() if asked.everything else [0]:
         with transaction(context.database_url) as db:
             found += runs.latest(db, asked.namespace, asked.limit, asked.before, everything=asked.everything)
-    return sorted(found, key=lambda run: run.started_at, reverse=True)[: asked.limit]
+    latest = sorted(found, key=lambda run: run.started_at, reverse=True)[: asked.limit]
+    return Runs(runs=latest, next=latest[-1].started_at if len(latest) == asked.limit else None)
 
 
 def drop_old_runs(context: Context) -> int:

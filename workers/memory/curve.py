@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
-from uuid import UUID
 
 import numpy as np
+from ebb.contract.reports import ShowCurve
 
 from workers.context import Context
 from workers.core import confidence, tiers
@@ -38,7 +38,7 @@ MOST_CHANGES = 64
 """Safety limit of the loop: a fact changes a dozen times."""
 
 
-def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
+def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
     """Return the forgetting curve of a fact: its past, and its future without further use.
 
     It begins with the oldest stored interval; `hits` are the uses since then, and `since` is the last one. Confidence
@@ -47,12 +47,14 @@ def curve(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[st
     Raises:
         NotFoundError: the namespace has no such fact, or it was purged.
     """
-    with context.namespace(namespace) as (db, tenant):
-        rows = activity.read(db, tenant, [id_])
+    with context.namespace(asked.namespace) as (db, tenant):
+        rows = activity.read(db, tenant, [asked.id])
         if not len(rows):
-            raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
+            raise NotFoundError(
+                f"id: no fact {asked.id} is in namespace {asked.namespace!r}: it never was, or it was purged."
+            )
         rules = rules_for(context, db, rows.namespaces)
-        intervals = activity.decay_intervals_of(db, tenant, id_)
+        intervals = activity.decay_intervals_of(db, tenant, asked.id)
     facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)
     ends_at, reason = (column[0] for column in ends(facts, rules))
     until = _horizon(own, float(ends_at), instant)

@@ -17,7 +17,7 @@ from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
 from workers.tasks.decay import answered, hand_over
-from workers.tasks.operation import Upkeep, internal, task_of
+from workers.tasks.operation import Upkeep, internal, task_of, verb_of
 from workers.tasks.task import HOURS, RETRY_SECONDS, WORK_SECONDS, OnceTask, context, write_instant
 
 BUSY_TRIES = 2_400
@@ -113,10 +113,7 @@ def move_namespace(self: Task, asked: contract.MoveNamespace) -> contract.Namesp
         raise self.retry(exc=busy, countdown=RETRY_SECONDS, max_retries=BUSY_TRIES) from None
 
 
-@task_of(contract.SYSTEM_TIME_SERIES, contract.ShowSystemTimeSeries)
-def system_time_series(_: Task, asked: contract.ShowSystemTimeSeries) -> dict[str, Any]:
-    """Return the time series of queue lengths and write latencies."""
-    return system.load_over_time(context, asked.days, asked.now or context.now())
+system_time_series = verb_of(contract.SYSTEM_TIME_SERIES, system.load_over_time)
 
 
 @internal("memory.measure", Upkeep)

@@ -91,13 +91,6 @@ def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
     return _pass(self, asked, at, work="startup prune" if asked.startup else wanted)
 
 
-@task_of(contract.RUNS, contract.ListRuns)
-def runs(_: Task, asked: contract.ListRuns) -> contract.Runs:
-    """Return the latest passes, newest first."""
-    latest = decay.latest_runs(context, asked)
-    return contract.Runs(runs=latest, next=latest[-1].started_at if len(latest) == asked.limit else None)
-
-
 @internal("decay.apply", PassPart, ignore_result=True)
 def apply(_: Task, part: PassPart) -> None:
     """Process one part of a pass, and finish the run after the last one."""
@@ -129,6 +122,7 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     return answered(asked.asked_by, answer)
 
 
+runs = verb_of(contract.RUNS, decay.latest_runs)
 held = verb_of(contract.HELD, holding.listed)
 
 

@@ -61,11 +61,11 @@ def task_of(
     return _declared(operation.name, params, operation.parameters, run, grows=grows, base=base, **options)
 
 
-def verb_of(operation: Operation, verb: Callable[..., Answer], **options: Any) -> Any:
+def verb_of(operation: Operation, verb: Callable[..., Answer | dict[str, Any]], **options: Any) -> Any:
     """Return the task of an operation whose verb takes its parameters, and its instant if it has one."""
 
     @functools.wraps(verb)
-    def body(task: Task, asked: Any) -> Answer:
+    def body(task: Task, asked: Any) -> Answer | dict[str, Any]:
         if not operation.is_timed:
             return verb(context, asked)
         at = write_instant(task, asked.now) if operation.writes else asked.now or context.now()

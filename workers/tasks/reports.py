@@ -18,17 +18,12 @@ from workers.tasks import answers
 from workers.tasks.operation import task_of, verb_of
 from workers.tasks.task import OnceTask, context, write_instant
 
-
-@task_of(contract.STATS, contract.ShowStats)
-def stats(_: Task, asked: contract.ShowStats) -> contract.Stats:
-    """Return the counts of a namespace by tier, fidelity and decay class, and due facts."""
-    return counting.stats(context, asked.namespace, asked.now or context.now())
-
-
-@task_of(contract.TIME_SERIES, contract.ShowTimeSeries)
-def time_series(_: Task, asked: contract.ShowTimeSeries) -> dict[str, Any]:
-    """Return the time series of a namespace's counts."""
-    return counting.counts_over_time(context, asked.namespace, asked.days, asked.now or context.now())
+stats = verb_of(contract.STATS, counting.stats)
+time_series = verb_of(contract.TIME_SERIES, counting.counts_over_time)
+curve = verb_of(contract.CURVE, curves.curve)
+neighbours = verb_of(contract.NEIGHBOURS, graph.neighbours, from_replica=True)
+timeline = verb_of(contract.TIMELINE, history.timeline)
+contradictions = verb_of(contract.CONTRADICTIONS, supersede.contradicting)
 
 
 @task_of(contract.NAMESPACES, contract.ListNamespaces, from_replica=True)
@@ -50,18 +45,6 @@ def facts(_: Task, asked: contract.ListFacts) -> dict[str, Any]:
     return answers.facts(*showing.page(context, asked, at))
 
 
-@task_of(contract.CURVE, contract.ShowCurve)
-def curve(_: Task, asked: contract.ShowCurve) -> dict[str, Any]:
-    """Return the forgetting curve of a fact."""
-    return curves.curve(context, asked.namespace, asked.id, asked.now or context.now())
-
-
-@task_of(contract.NEIGHBOURS, contract.ShowNeighbours, from_replica=True)
-def neighbours(_: Task, asked: contract.ShowNeighbours) -> dict[str, Any]:
-    """Return the facts with the strongest links to a fact, and the links among them."""
-    return graph.neighbours(context, asked.namespace, asked.id, asked.most, asked.now or context.now())
-
-
 @task_of(contract.FORECAST, contract.ShowForecast)
 def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
     """Return the forecast of the coming days, and on request the facts that end soon."""
@@ -74,10 +57,6 @@ def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
     if asked.ending is not None:
         answer.ending = endings.ending(context, namespace, asked.ending, at, by_value=asked.by == "value", given=given)
     return answer
-
-
-timeline = verb_of(contract.TIMELINE, history.timeline)
-contradictions = verb_of(contract.CONTRADICTIONS, supersede.contradicting)
 
 
 @task_of(contract.RESOLVE, contract.Resolve, base=OnceTask)
