@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
-from ebb.contract.admin import ChangeSettings
+from ebb.contract.admin import ChangeSettings, Examined
 from ebb.contract.graph import Edge, Link, Linked, Relate
 from ebb.contract.recall import Filters
 from ebb.contract.reports import ListFacts, ShowStats
@@ -19,7 +19,6 @@ from psycopg.rows import dict_row
 
 from workers import graph
 from workers.admin import doctor, export, import_archive, purge, stats
-from workers.admin.doctor import Diagnosis
 from workers.admin.stats import Stats
 from workers.context import Context
 from workers.decay import backfill, passes
@@ -251,11 +250,10 @@ class Memory:
     def examine(self, at: float = 0, *, namespace: str | None = None, mend: bool = False) -> dict[str, int]:
         """Return the number of facts with each fault; `mend` repairs them."""
         place: embed.Position | None = embed.START
-        found = Diagnosis()
+        found = Examined(examined=0, faults=[], mended=mend)
         while place is not None:
-            place, more = doctor.examine(self.context, namespace, place, day(at), mend=mend)
-            found += more
-        return found.counts
+            place, found = doctor.examine(self.context, namespace, place, day(at), found)
+        return {one.fault: one.facts for one in found.faults}
 
     def choose(
         self, given: dict[str, Any] | None = None, *unset: str, at: float = 0, namespace: str = "default"

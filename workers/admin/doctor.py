@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.admin import Examined, FactFault
 
 from workers.context import Context
 from workers.coordination import signals
@@ -56,51 +56,39 @@ MOST_BITS = 32
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """The number of examined facts, the number of each fault, and the first facts of each."""
-
-    examined: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    named: dict[str, list[UUID]] = field(default_factory=dict)
-
-    @staticmethod
-    def of(examined: int, wrong: Mapping[str, Sequence[UUID]]) -> "Diagnosis":
-        """Return the diagnosis of examined facts, given those with each fault."""
-        named = {fault: list(ids[:MOST_NAMED]) for fault, ids in wrong.items()}
-        return Diagnosis(examined, {fault: len(ids) for fault, ids in wrong.items()}, named)
-
-    def __add__(self, other: "Diagnosis") -> "Diagnosis":
-        """Return the sum of both."""
-        found = [fault for fault in FAULTS if self.counts.get(fault) or other.counts.get(fault)]
-        return Diagnosis(
-            self.examined + other.examined,
-            {fault: self.counts.get(fault, 0) + other.counts.get(fault, 0) for fault in found},
-            {fault: [*self.named.get(fault, []), *other.named.get(fault, [])][:MOST_NAMED] for fault in found},
-        )
-
-
 def examine(
-    context: Context, namespace: str | None, after: Position, now: datetime, *, mend: bool = False
-) -> tuple[Position | None, Diagnosis]:
-    """Examine the next batch of one namespace, or all; return the position to continue from, if any, and the faults.
+    context: Context, namespace: str | None, after: Position, now: datetime, so_far: Examined
+) -> tuple[Position | None, Examined]:
+    """Examine the next batch of one namespace, or all; return the position to continue from, if any, and all faults.
 
-    `mend` repairs them; missing vectors are computed by `embed_pending`.
+    `so_far.mended` says whether faults are repaired; missing vectors are computed by `embed_pending`.
     """
+    mend = so_far.mended
     with transaction(context.database_url) as db:
         own = namespaces.id_within(db, namespace)
         batch = faults.following(db, own, after, BATCH)
-        diagnosis = Diagnosis()
+        wrong = defaultdict[str, list[UUID]](list)
         for one, those in groupby(batch, key=lambda one: one[0]):
-            ids = [id_ for _, id_ in those]
-            diagnosis += Diagnosis.of(len(ids), _faults(context, db, one, ids, now, mend=mend))
-        diagnosis += Diagnosis.of(0, {"left over": _orphans(db, own, after, batch, mend=mend)})
-        if not batch:
-            diagnosis += Diagnosis(counts={"miscounted": tallies.audit(db, own, mend=mend)})
-            if mend:
-                for name in [namespace] if namespace else namespaces.all_names(db):
-                    signals.mark_grown(context.redis, name)
-    return batch[-1] if batch else None, diagnosis
+            for fault, ids in _faults(context, db, one, [id_ for _, id_ in those], now, mend=mend).items():
+                wrong[fault] += ids
+        wrong["left over"] = _orphans(db, own, after, batch, mend=mend)
+        miscounted = 0 if batch else tallies.audit(db, own, mend=mend)
+        if mend and not batch:
+            for name in [namespace] if namespace else namespaces.all_names(db):
+                signals.mark_grown(context.redis, name)
+    return batch[-1] if batch else None, _sum(so_far, len(batch), wrong, miscounted)
+
+
+def _sum(so_far: Examined, examined: int, wrong: Mapping[str, Sequence[UUID]], miscounted: int) -> Examined:
+    """Return the faults of earlier batches with those of this one, in the order of `FAULTS`."""
+    known, found = {one.fault: one for one in so_far.faults}, list[FactFault]()
+    for fault, meaning in FAULTS.items():
+        before, ids = known.get(fault), wrong.get(fault, ())
+        count = (before.facts if before else 0) + (miscounted if fault == "miscounted" else len(ids))
+        first = [*(before.first if before else ()), *ids][:MOST_NAMED]
+        if count:
+            found.append(FactFault(fault=fault, facts=count, meaning=meaning, first=first))
+    return Examined(examined=so_far.examined + examined, faults=found, mended=so_far.mended)
 
 
 def _orphans(db: Connection, own: int | None, after: Position, batch: Sequence[Position], *, mend: bool) -> list[UUID]:

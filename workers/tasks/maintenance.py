@@ -23,7 +23,7 @@ from workers.memory import touch as touching
 from workers.tasks.answers import shown
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
-from workers.tasks.operation import Place, Upkeep, internal, task_of
+from workers.tasks.operation import Place, Upkeep, internal, plain, task_of
 from workers.tasks.shards import going_on, shards_of, walk
 from workers.tasks.task import HOURS, WORK_SECONDS, context, write_instant
 
@@ -221,45 +221,21 @@ def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
     """Examine facts; return their faults and the condition of Redis; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
     at = write_instant(self, asked.now) if asked.mend else asked.now or context.now()
-    found = _diagnosis(asked.so_far)
+    examined, faults = (asked.so_far.examined, asked.so_far.faults) if asked.so_far else (0, [])
+    found = admin.Examined(examined=examined, faults=faults, mended=asked.mend)
+    if unknown := [one.fault for one in faults if one.fault not in doctor.FAULTS]:
+        raise InvalidInputError(f"so_far: {unknown[0]!r} is no fault; known are {', '.join(doctor.FAULTS)}.")
 
     def step(place: embed.Position) -> embed.Position | None:
         nonlocal found
-        rest, more = doctor.examine(context, asked.scope, place, at, mend=asked.mend)
-        found += more
+        rest, found = doctor.examine(context, asked.scope, place, at, found)
         return rest
 
     rest = walk(asked, step, until, everywhere=asked.everywhere, start=embed.START)
-    answer = {"examined": found.examined, "faults": _faults(found), "mended": asked.mend}
+    answer = plain(found)
     if rest is not None:
         going = going_on(rest) | {"so_far": answer, "now": at.isoformat()}
         hand_over(self, asked, going, f"{found.examined} facts so far")
-    if asked.mend and any(found.counts.get(fault) for fault in doctor.LACKING):
+    if asked.mend and any(one.fault in doctor.LACKING for one in found.faults):
         embed_pending.apply_async()
     return answered(asked.asked_by, answer | {"redis": redis.condition(context.redis).answer()})
-
-
-def _faults(found: doctor.Diagnosis) -> list[dict[str, Any]]:
-    return [
-        {
-            "fault": fault,
-            "facts": count,
-            "meaning": doctor.FAULTS[fault],
-            "first": [str(id_) for id_ in found.named[fault]],
-        }
-        for fault, count in found.counts.items()
-    ]
-
-
-def _diagnosis(so_far: admin.Examined | None) -> doctor.Diagnosis:
-    """Return the findings of earlier parts of an examination.
-
-    Raises:
-        InvalidInputError: it names an unknown fault.
-    """
-    if so_far is None:
-        return doctor.Diagnosis()
-    if unknown := [one.fault for one in so_far.faults if one.fault not in doctor.FAULTS]:
-        raise InvalidInputError(f"so_far: {unknown[0]!r} is no fault; known are {', '.join(doctor.FAULTS)}.")
-    counts = {one.fault: one.facts for one in so_far.faults}
-    return doctor.Diagnosis(so_far.examined, counts, {one.fault: one.first for one in so_far.faults})
