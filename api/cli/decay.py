@@ -122,7 +122,7 @@ def held(call: Call) -> None:
         decided = output.counted(answer["decided"], "fact")
         output.console().print(f"[green]{done}[/green] {decided}; still held: {answer['left']}")
     else:
-        _show_held(answer, call.sender.namespace)
+        _show_held(answer, call.memory.namespace)
 
 
 def _decision(*, ids: list[str] | None, let_go: bool, keep: bool, everything: bool) -> Any:
@@ -137,11 +137,11 @@ def _decision(*, ids: list[str] | None, let_go: bool, keep: bool, everything: bo
 def _decide(call: Call, operation: Any, ids: list[str] | None) -> dict[str, Any]:
     """Decide about held facts, with repeated calls until none is left."""
     if ids:
-        return call.sender.perform(operation, {"ids": ids})
-    answer = call.sender.perform(operation, {"everything": True})
+        return call.memory.perform(operation, {"ids": ids})
+    answer = call.memory.perform(operation, {"everything": True})
     decided = answer["decided"]
     while answer["left"] and answer["decided"]:
-        answer = call.sender.perform(operation, {"everything": True})
+        answer = call.memory.perform(operation, {"everything": True})
         decided += answer["decided"]
     return answer | {"decided": decided}
 
@@ -190,7 +190,7 @@ def consolidate(call: Call) -> None:
     else:
         for group in done["groups"]:
             _show(group, merged=call.given["apply"])
-        _conclude(done, call.sender.namespace)
+        _conclude(done, call.memory.namespace)
 
 
 def _show(group: dict[str, Any], *, merged: bool) -> None:
@@ -227,7 +227,7 @@ def janitor(call: Call) -> None:
     if show and ("now" in call.given or everywhere):
         raise typer.BadParameter("--show is about one namespace's last run; it goes with neither --now nor --all")
     with output.spinner("the janitor is at work …"):
-        done = call.sender.perform(JANITOR_SNAPSHOT, {}) if show else call.perform()
+        done = call.memory.perform(JANITOR_SNAPSHOT, {}) if show else call.perform()
     if call.as_json:
         output.print_json(done)
     elif everywhere:

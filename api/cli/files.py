@@ -25,7 +25,6 @@ from api.cli.operations import (
     configured,
     located,
     on_database,
-    sender,
 )
 from workers.errors import EbbError, InvalidInputError
 
@@ -272,7 +271,7 @@ def _registered(
     folder: Path | None, name: str | None, *, register: bool, namespace: str | None, home: Path | None, as_json: bool
 ) -> None:
     """Register a folder, or stop that, or show those that are registered."""
-    with sender(home, namespace) as memory:
+    with client(home, namespace) as memory:
         if folder is None:
             answer = memory.perform(documents.FOLDERS, {})
         elif register:

@@ -2,11 +2,11 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_origin
 
 import typer
 from ebb.contract.operation import SHARED, Operation, parameters, plain_type
@@ -16,11 +16,8 @@ from api.cli import output
 
 if TYPE_CHECKING:
     from api.client import Client
-    from api.transport import Sender
     from workers.context import Context
     from workers.settings import Settings
-
-S = TypeVar("S", bound="Sender")
 
 NamespaceName = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Whose memory; else EBB_NAMESPACE, else `default`.")
@@ -55,30 +52,14 @@ def on_database(home: Path | None) -> "Context":
     return Context(settings)
 
 
-@contextlib.contextmanager
-def client(home: Path | None, namespace: str | None) -> Iterator["Client"]:
-    """Yield a client of one namespace, closed at the end of the block."""
+def client(home: Path | None, namespace: str | None) -> "Client":
+    """Return a client of one namespace, to be closed."""
     from api.client import Client  # noqa: PLC0415 - Celery is slow to load
-
-    with contextlib.closing(_opened(Client, home, namespace)) as opened:
-        yield opened
-
-
-@contextlib.contextmanager
-def sender(home: Path | None, namespace: str | None) -> Iterator["Sender"]:
-    """Yield a sender of operations for one namespace, closed at the end of the block."""
-    from api.transport import Sender  # noqa: PLC0415 - Celery is slow to load
-
-    with contextlib.closing(_opened(Sender, home, namespace)) as opened:
-        yield opened
-
-
-def _opened(kind: "type[S]", home: Path | None, namespace: str | None) -> "S":
     from workers.validation import namespace_name  # noqa: PLC0415
 
     settings = located(home)
     name = namespace_name(namespace or settings.namespace)
-    return kind(settings.broker_of(name), name)
+    return Client(settings.broker_of(name), name)
 
 
 @dataclass
@@ -98,14 +79,9 @@ class Call:
         """Return the client of the namespace."""
         return self.stack.enter_context(client(self.home, self.namespace))
 
-    @cached_property
-    def sender(self) -> "Sender":
-        """Return a sender, which loads no other operations."""
-        return self.stack.enter_context(sender(self.home, self.namespace))
-
     def perform(self, **more: Any) -> dict[str, Any]:
         """Perform the operation with these additional parameters; return its answer."""
-        return self.sender.perform(self.operation, self.given | more)
+        return self.memory.perform(self.operation, self.given | more)
 
 
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
@@ -140,11 +116,11 @@ def command(
             own = {name: value for name, value in call.own.items() if value is not None}
             given = call.given | own
             said = {name: value for name, value in call.given.items() if value != defaults.get(name)} | own
-            answer = call.sender.perform(operation, said) if act is None else act(call.memory, said)
+            answer = call.memory.perform(operation, said) if act is None else act(call.memory, said)
             if call.as_json:
                 output.print_json(answer)
             else:
-                show(answer, given, call.sender.namespace)
+                show(answer, given, call.memory.namespace)
             if fails is not None and fails(answer):
                 raise typer.Exit(1)
 
