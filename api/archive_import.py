@@ -31,6 +31,10 @@ BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", 
 COUNTED = ("added", "updated", "unchanged", "retracted", "forgotten", "restored", "kept")
 """Actions whose facts are counted under the same name."""
 
+COMPUTED = ("ends_at", "ends_for")
+NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
+"""Fields of an archive that the previous version does not know."""
+
 STATED = {"valid_from", "valid_until"}
 """Validity fields that a new fact may have."""
 
@@ -142,7 +146,12 @@ def import_file(
     on_progress(progress)
     windows = _windows(file, progress, client.namespace, into, again=again)
     for window in _sent(client, windows, classify=classify):
-        progress = _settle(client, window, progress, checkpoint, on_bad, on_progress)
+        progress, bad = _settled(client, window, progress)
+        for one in bad:
+            on_bad(one)
+        if checkpoint:
+            checkpoint.save(progress)
+        on_progress(progress)
     if progress.begun:
         on_bad(BadLine(progress.lines + 1, CUT_OFF))
         progress = replace(progress, rejected=progress.rejected + 1)
@@ -259,35 +268,29 @@ def _sent(client: Client, windows: Iterable[Window], *, classify: bool) -> Itera
 def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for (task, namespace), numbered in window.given.items():
         lines = [line for _, line in numbered]
-        window.sent[task, namespace] = (
-            client.send_many(lines, touch=False, classify=classify, count_turns=False, namespace=namespace)
-            if task == NEW
-            else client.send_archived(lines, namespace=namespace)
-        )
+        if task == NEW:
+            sent = client.send_many(lines, touch=False, classify=classify, count_turns=False, namespace=namespace)
+        else:
+            arguments = {"records": [readable(one) for one in lines], "namespace": namespace, "now": None}
+            sent = client.send("memory.bring_back", arguments, listen=True)
+        window.sent[task, namespace] = sent
     return window
 
 
-def _settle(
-    client: Client,
-    window: Window,
-    progress: Progress,
-    checkpoint: Checkpoint | None,
-    on_bad: Callable[[BadLine], None],
-    on_progress: Callable[[Progress], None],
-) -> Progress:
-    """Wait until a window is stored, and add its results to the progress."""
+def readable(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of an archive without computed and null fields that older workers refuse."""
+    left_out = {*COMPUTED, *(name for name in NULLABLE if record.get(name) is None)}
+    return {name: value for name, value in record.items() if name not in left_out}
+
+
+def _settled(client: Client, window: Window, progress: Progress) -> tuple[Progress, list[BadLine]]:
+    """Wait until a window is stored; return the progress with its results, and its bad lines."""
     results = _results(client, window)
     refused = [BadLine(number, answer["error"]) for number, answer in results if "error" in answer]
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
     counts = _counts([answer for _, answer in results if "error" not in answer]) | {"rejected": len(bad)}
     summed = {name: getattr(progress, name) + count for name, count in counts.items()}
-    progress = replace(progress, offset=window.end, lines=window.lines, begun=window.begun, **summed)
-    for one in bad:
-        on_bad(one)
-    if checkpoint:
-        checkpoint.save(progress)
-    on_progress(progress)
-    return progress
+    return replace(progress, offset=window.end, lines=window.lines, begun=window.begun, **summed), bad
 
 
 def _results(client: Client, window: Window) -> list[tuple[int, dict[str, Any]]]:

@@ -24,7 +24,6 @@ once.
 Listings with a `limit` are paged: pass `next` as `cursor` for the next page; it is null on the last one.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -33,7 +32,7 @@ from ebb.contract.operation import STORE_SECONDS, Operation, operation
 from ebb.methods import JsonOperations
 from uuid_utils.compat import uuid7
 
-from api.transport import Answer, Sender, readable, sealed
+from api.transport import Answer, Sender, sealed
 
 
 class Client(Sender, JsonOperations):
@@ -49,27 +48,16 @@ class Client(Sender, JsonOperations):
         return self.perform(operation, given, wait=wait)
 
     def store(self, text: str, *, wait: bool = True, **fact: Any) -> Answer:
-        """Store one fact; return `{"id", "action", "embedded", "decay_class", "class_reason", "ends_at", "ends_for"}`.
+        """Store one fact with an id of its own, so that sending it again stores nothing twice.
 
-        `action` is `added`; `duplicate` of the fact with that id, which counts as a use unless `touch` is false and
-        restarts its lifetime; `unchanged` for a repeated request; `updated` if it superseded `supersedes`, or changed
-        the fields in `changed` of the known fact (tags are added); `forgotten` if the fact was forgotten on request and
-        `again` is not given, and nothing was stored. `ignored` lists fields that do not apply to a known fact, such as
-        `case` or `session`. With `embedded` false, it is found by words until its vector exists. Without `decay_class`
-        the words decide, or it gets none and no lifetime with `classify=False`; `class_reason` is the words that
-        decided, or `given`. `ends_at` is when the fact ends without use, `ends_for` why: `expired`, `faded` (soft
-        decay), `culled` or `aged`; both are null if it never ends. `ended_at_once` is true if `last_seen_at` is so long
-        ago that it has ended already. With `wait=False` the answer is `{"id", "task"}`.
+        With `wait=False` the answer is `{"id", "task"}`.
         """
         given = {"text": text, "id": str(uuid7()), **fact}
         done = self.perform(operation("memory.store"), given, wait=wait)
         return done if wait else {"id": given["id"], **done}
 
     def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
-        """Store up to 10,000 facts in one task; return `{"results"}`, in order, each as from `store`.
-
-        A fact that cannot be stored has `{"error", "index"}` as its result; the others are stored.
-        """
+        """Store facts in one task, each with an id of its own."""
         return self.perform(operation("memory.store_many"), {"facts": _named(facts), **how}, wait=wait)
 
     def send_many(self, facts: Sequence[Any], *, namespace: str | None = None, **how: bool) -> AsyncResult:
@@ -77,37 +65,10 @@ class Client(Sender, JsonOperations):
         arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
         return self.send("memory.store_many", arguments, listen=True)
 
-    def send_archived(self, records: Sequence[Any], *, namespace: str | None = None) -> AsyncResult:
-        """Send lines of an archive to be imported with their state, without waiting; pass the result to `wait`."""
-        arguments = {
-            "records": [readable(one) for one in records],
-            "namespace": namespace or self.namespace,
-            "now": None,
-        }
-        return self.send("memory.bring_back", arguments, listen=True)
-
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
         """Return the workers that answer within `seconds`, each with its queues."""
         found = self._reach(lambda: self._app.control.inspect(timeout=seconds).active_queues())
         return {name: [queue["name"] for queue in queues] for name, queues in (found or {}).items()}
-
-    def put_item(
-        self,
-        path: Sequence[str],
-        key: str,
-        document: Mapping[str, Any],
-        *,
-        text: str | None = None,
-        ttl: float | None = None,
-        wait: bool = True,
-    ) -> Answer:
-        """Store a document, replacing the one at its place; return `{"id"}`.
-
-        It is returned unchanged, and found by its `text` if given. `ttl` is in minutes since the last use; without it
-        the document stays until it is dropped.
-        """
-        given = {"path": list(path), "key": key, "document": json.dumps(document), "text": text, "ttl": ttl}
-        return self.perform(operation("memory.put_item"), given, wait=wait)
 
     def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
         """Send the chunks of a file, `{"section", "text"}`, without waiting; pass the result to `wait`.
@@ -119,22 +80,9 @@ class Client(Sender, JsonOperations):
         return self.send("memory.index", arguments, listen=True)
 
     def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:
-        """Restore facts by ids, forgotten or superseded ones, or those forgotten in a time, for a reason or by a run.
-
-        By ids, return `{"results"}` in order, each with an `action` or an `error`: `restored`, or `unchanged` for live
-        facts. Purged facts cannot be restored. A fact that ended without request and is restored for the second time is
-        `pinned`, so that it does not end again.
-
-        Otherwise return `{"restored", "pinned", "unchanged", "refused", "errors"}`: counts over the matching facts and
-        the first errors; with `dry_run` only `{"matching"}`. Facts forgotten on request match only with a `reason` for
-        them. A repeated call continues where it was interrupted.
-        """
+        """Restore facts by ids or by a selection; only a selection may take long."""
         seconds = STORE_SECONDS if ids is not None or selection.get("dry_run") else None
         return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
-
-    def resolve(self, *ids: str, keep: str | None = None, both: bool = False, wait: bool = True) -> Answer:
-        """Resolve a contradiction; return `{"kept", "superseded"}`, or with `both` `{"accepted"}`."""
-        return self.perform(operation("memory.resolve"), {"ids": list(ids), "keep": keep, "both": both}, wait=wait)
 
 
 def _named(facts: Sequence[Any]) -> list[Any]:

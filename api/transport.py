@@ -353,10 +353,6 @@ def _forget(result: AsyncResult) -> None:
 FAULT = re.compile(r"(\w+): is no (?:argument of ([\w.]+)|field)")
 """Message with which workers refuse an argument of a task, or a field of a fact."""
 
-COMPUTED = ("ends_at", "ends_for")
-NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
-"""Fields of an archive that the previous version does not know."""
-
 
 def refusal(error: Exception) -> OlderWorkersError | None:
     """Return the error to raise if workers failed only because they are of an older version.
@@ -382,11 +378,3 @@ def _cannot(what: str) -> OlderWorkersError:
     return OlderWorkersError(
         f"The workers are of an older version: {what}. Nothing was done; upgrade the workers, then try again."
     )
-
-
-def readable(record: Any) -> Any:
-    """Return a line of an archive without computed and null fields that older workers refuse."""
-    if not isinstance(record, dict):
-        return record
-    left_out = {*COMPUTED, *(name for name in NULLABLE if record.get(name) is None)}
-    return {name: value for name, value in record.items() if name not in left_out}

@@ -121,9 +121,9 @@ def edit(
 def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUID, Form()], both: Text = "") -> Any:
     """Resolve a contradiction: one fact supersedes the other, or both are accepted."""
     if both:
-        memory.resolve(str(keep), str(other), both=True)
+        memory.resolve([str(keep), str(other)], both=True)
     else:
-        memory.resolve(str(other), keep=str(keep))
+        memory.resolve([str(other)], keep=str(keep))
     return back("/dashboard/contradictions", "both" if both else "resolve", str(other))
 
 
