@@ -12,7 +12,7 @@ from ebb.contract.operation import Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
 from api.http.dispatch import ACCEPTED, Admin, Reader, Session, System, Writer
@@ -48,7 +48,7 @@ def add(
     session: Any = None,
     route: str = "",
     left_out: tuple[str, ...] = (),
-    own: type[BaseModel] | None = None,
+    own: Fields | None = None,
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
@@ -68,7 +68,7 @@ def add(
     session = session or SESSIONS[operation.scope]
     method, url = (route or operation.route).split()
     fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
-    fields |= own.model_fields if own else {}
+    fields |= own or {}
     placed = _placed(method, url, {name: _spelled(operation, name, field) for name, field in fields.items()})
     endpoint = _endpoint(operation, act, placed)
     endpoint.__signature__ = _signature(operation, session, placed)  # type: ignore[attr-defined]  # read by FastAPI
@@ -83,6 +83,11 @@ def add(
         | options.pop("responses", {}),
         **options,
     )
+
+
+def field(kind: Any, *given: Any, **how: Any) -> FieldInfo:
+    """Return a parameter of a type, with the arguments of Pydantic's `Field`."""
+    return FieldInfo.from_annotated_attribute(kind, Field(*given, **how))
 
 
 def is_there(routes: APIRouter, operation: Operation) -> bool:

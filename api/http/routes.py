@@ -1,5 +1,6 @@
 """Routes of operations: each as the contract declares it, with what is particular over HTTP."""
 
+from copy import copy
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -8,12 +9,12 @@ from ebb.contract import admin, decay, facts, graph, reports, retention
 from ebb.contract.graph import RELATIONS, Edge
 from ebb.contract.operation import Operation, TaskState, operations
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
-from ebb.contract.values import MOST_DAYS, MOST_FACTS, MOST_QUESTIONS, MOST_RESULTS, Flag, Limit, Shallow
+from ebb.contract.values import MOST_DAYS, MOST_RESULTS, Flag, Limit, Shallow
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
 
 from api.http.dispatch import Reader, Session
-from api.http.operations import Act, add, is_there
+from api.http.operations import Act, add, field, is_there
 from api.http.problems import RefusedError, responses
 from api.http.route import Route
 from workers.errors import NotFoundError
@@ -34,81 +35,7 @@ OWN_GROUPS = {
 MAY_MISS = (RECALL, CONTEXT, graph.LINK, reports.RESOLVE, reports.TIME_SERIES, admin.BRANCH, admin.DROP_BRANCH)
 """Operations that answer 404 although their path names no fact."""
 
-
-class Paged(BaseModel):
-    """How much of the list one answer over HTTP has."""
-
-    limit: Limit = Field(100, description="how many at most")
-
-
-class PagedEvents(BaseModel):
-    """How much of a history one answer over HTTP has."""
-
-    limit: Limit = Field(MOST_RESULTS, description="how many events at most")
-
-
-class Batch(BaseModel):
-    """Facts over HTTP are objects."""
-
-    facts: list[Annotated[dict[str, Any], Shallow]] = Field(
-        min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them"
-    )
-
-
-class Questions(BaseModel):
-    """Questions over HTTP are objects."""
-
-    queries: list[Annotated[dict[str, Any], Shallow]] = Field(
-        min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"
-    )
-
-
-class One(BaseModel):
-    """The fact of a path."""
-
-    id: retention.Id
-
-
-class Forgetting(One):
-    """The fact of a path, which is erased with a key that may do so."""
-
-    purge: Flag = Field(False, description="erase it at once, for good; needs the scope admin")
-
-
-class ByKey(BaseModel):
-    """What depends on the caller's key."""
-
-    touch: bool | None = Field(None, description="whether this counts as use; if left out: with a key that may write")
-
-
-class DryRun(BaseModel):
-    """A preview of edges."""
-
-    dry_run: Flag = Field(default=False, description="only report which edges would change")
-
-
-class Listed(BaseModel):
-    """Which edges are listed over HTTP."""
-
-    decayed: Flag = Field(default=False, description="relations below the minimum weight, which recall does not use")
-
-
-class Everything(BaseModel):
-    """The scope of a list of passes."""
-
-    everything: bool = Field(False, description="passes over all namespaces, with their counts; needs `system`")
-
-
-class Age(BaseModel):
-    """By how many days the copy of this namespace is older."""
-
-    older: int = Field(ge=1, le=MOST_DAYS, examples=[365], description="by how many days its instants are earlier")
-
-
-class AnyAge(BaseModel):
-    """Which branches are meant."""
-
-    older: int | None = Field(None, ge=1, le=MOST_DAYS, description="only the branch that is this many days older")
+AGE = {"ge": 1, "le": MOST_DAYS}
 
 
 def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
@@ -224,27 +151,38 @@ def _add(
     add(routes, operation, act, route=path, problems=(*missing, *problems), tags=[tag], **how)
 
 
+def _objects(operation: Operation, name: str) -> dict[str, FieldInfo]:
+    """Return the list of a batch; over HTTP its members are objects."""
+    listed = copy(operation.params.model_fields[name])
+    listed.annotation = list[Annotated[dict[str, Any], Shallow]]
+    return {name: listed}
+
+
 _add(
     facts.STORE, store, responses={201: {"model": facts.Stored}},
     description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
 )  # fmt: skip
-_add(facts.STORE_MANY, store_many, own=Batch)
-_add(reports.FACTS, own=Paged)
+_add(facts.STORE_MANY, store_many, own=_objects(facts.STORE_MANY, "facts"))
+_add(reports.FACTS, own={"limit": field(Limit, 100, description="how many at most")})
 _add(
     retention.FORGET, forget_one, path="DELETE /memory/facts/{id}", left_out=("ids", "dry_run", *retention.SUBJECT),
-    own=Forgetting, response_model=retention.Outcome, problems=(409,),
+    own={
+        "id": field(retention.Id),
+        "purge": field(Flag, False, description="erase it at once, for good; needs the scope admin"),
+    },
+    response_model=retention.Outcome, problems=(409,),
     description="Forget a fact; until it is purged, it can be restored.",
 )  # fmt: skip
 _add(
     retention.RESTORE, restore_one, path="POST /memory/facts/{id}/restore", left_out=retention.RESTORE.parameters,
-    own=One, response_model=retention.Outcome, problems=(409,),
+    own={"id": field(retention.Id)}, response_model=retention.Outcome, problems=(409,),
     description="Restore a forgotten fact, whatever the reason.",
 )  # fmt: skip
 _add(
     retention.PIN, unpin, path="DELETE /memory/facts/{id}/pin", left_out=("off", "until"), name="unpin",
     description="End a fact's pin; it fades from now on.",
 )  # fmt: skip
-_add(retention.HISTORY, own=PagedEvents)
+_add(retention.HISTORY, own={"limit": field(Limit, MOST_RESULTS, description="how many events at most")})
 _add(
     retention.FORGOTTEN, forgotten,
     description="Return forgotten facts that can be restored, newest first.\n\n"
@@ -252,19 +190,30 @@ _add(
 )  # fmt: skip
 _add(retention.RESTORE, restore)
 _add(retention.FORGET, forget)
-_add(RECALL_MANY, _ask_many, own=Questions)
+_add(RECALL_MANY, _ask_many, own=_objects(RECALL_MANY, "queries"))
+BY_KEY = "whether this counts as use; if left out: with a key that may write"
 for question in (RECALL, LOOKUP, CONTEXT):
-    _add(question, _ask(question), own=ByKey)
+    _add(question, _ask(question), own={"touch": field(bool | None, None, description=BY_KEY)})
 _add(
-    RELATIONS, _edges, path="GET /memory/graph/edges", own=Listed, response_model=list[Edge],
+    RELATIONS, _edges, path="GET /memory/graph/edges", response_model=list[Edge],
+    own={"decayed": field(Flag, False, description="relations below the minimum weight, which recall does not use")},
     description=f"{RELATIONS.params.__doc__}\n\n"
     "Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288).",
 )  # fmt: skip
-_add(graph.DECAY_RELATIONS, own=DryRun)
+_add(graph.DECAY_RELATIONS, own={"dry_run": field(Flag, False, description="only report which edges would change")})
 _add(decay.DECAY, name="decay")
-_add(decay.RUNS, own=Everything)
-_add(admin.BRANCH, own=Age)
-_add(admin.DROP_BRANCH, own=AnyAge)
+_add(
+    decay.RUNS,
+    own={"everything": field(bool, False, description="passes over all namespaces, with their counts; needs `system`")},
+)
+_add(
+    admin.BRANCH,
+    own={"older": field(int, **AGE, examples=[365], description="by how many days its instants are earlier")},
+)
+_add(
+    admin.DROP_BRANCH,
+    own={"older": field(int | None, None, **AGE, description="only the branch that is this many days older")},
+)
 _add(
     admin.SETTINGS, path="GET /memory/settings", session=Reader, left_out=("set", "unset"),
     description="Return the effective settings of the namespace, and which of them are its own.",
