@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
-from api.http.door import Door, door_of, is_loopback
+from api.http.door import door_of, is_loopback
 from api.http.problems import RefusedError
 from workers.coordination import key_ring
 from workers.coordination.key_ring import Scope
@@ -84,10 +84,8 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
     door = door_of(request)
     if key and _is_token(key) and door.settings.oauth_issuers:
         granted = door.tokens.verify(key)
-        who = _within(
-            Caller(granted.namespace, granted.scopes, f"{OF_TOKENS}{granted.subject}", granted.ends), namespace
-        )
-        request.state.caller = who
+        who = Caller(granted.namespace, granted.scopes, f"{OF_TOKENS}{granted.subject}", granted.ends)
+        request.state.caller = _within(who, namespace)
         return who
     digest = key_ring.digest(key).hex() if key else signed_in if key is None else ""
     found = door.look_up(digest)
@@ -97,7 +95,7 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
         )
     if found.grant is None:
         _check_local(request, any_key=found.any_key or bool(door.settings.oauth_issuers))
-        who = Caller(_named(namespace, door), ALL_SCOPES)
+        who = Caller(namespace_name(door.settings.namespace if namespace is None else namespace), ALL_SCOPES)
     else:
         grant = found.grant
         who = _within(Caller(grant.namespace, frozenset(grant.scopes), grant.id, grant.ends), namespace)
@@ -123,10 +121,6 @@ def allowed(scope: Scope) -> Callable[[Caller], Caller]:
         return who
 
     return checked
-
-
-def _named(namespace: str | None, door: Door) -> str:
-    return namespace_name(door.settings.namespace if namespace is None else namespace)
 
 
 def _check_local(request: Request, *, any_key: bool) -> None:

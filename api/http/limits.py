@@ -84,24 +84,15 @@ BODY_SECONDS = 30.0
 """Time limit for receiving a body."""
 
 
-class TooLongError(HTTPException):
-    """The body is larger than allowed."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body has more than {most} bytes, the most here. Many facts go to {STORE_MANY.route}, which takes up "
-            "to EBB_MAX_BODY bytes: send more than that in pieces. Text beyond EBB_MAX_TEXT must be split.",
-        )
+SLOW = f"The body did not arrive within {BODY_SECONDS:g} s; send it in pieces."
 
 
-class TooSlowError(HTTPException):
-    """A body did not arrive in time."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            HTTPStatus.REQUEST_TIMEOUT, f"The body did not arrive within {BODY_SECONDS:g} s; send it in pieces."
-        )
+def _too_long(most: int) -> HTTPException:
+    return HTTPException(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"The body has more than {most} bytes, the most here. Many facts go to {STORE_MANY.route}, which takes up "
+        "to EBB_MAX_BODY bytes: send more than that in pieces. Text beyond EBB_MAX_TEXT must be split.",
+    )
 
 
 def longest_body(path: str, settings: Settings) -> int:
@@ -126,7 +117,7 @@ class BodyLimit:
         most = longest_body(scope["path"], scope["app"].state.door.settings)
         said = Request(scope).headers.get("content-length", "")
         if said.isdigit() and int(said) > most:
-            late = TooLongError(most)
+            late = _too_long(most)
             await answer(late.status_code, late.detail, Request(scope))(scope, receive, send)
             return
         await self.app(scope, _limited(receive, most), send)
@@ -144,11 +135,11 @@ def _limited(receive: Receive, most: int) -> Receive:
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
-            raise TooSlowError from None
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, SLOW) from None
         seen += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if seen > most:
-            raise TooLongError(most)
+            raise _too_long(most)
         return message
 
     return limited

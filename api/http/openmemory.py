@@ -34,14 +34,6 @@ MOST_UPDATES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The memory of a request: its current fact, and the session for its namespace."""
-
-    memory: Session
-    fact: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Memories:
     """The namespaces that a caller may use."""
 
@@ -72,8 +64,8 @@ class Memories:
         name = memory.namespace.replace("/", MARK)
         return id_ if memory.namespace == self.caller.namespace else f"{id_}{MARK}{name}"
 
-    def find(self, id_: str, user: str | None, scope: Scope) -> Target:
-        """Return the current fact of a memory, following updates.
+    def find(self, id_: str, user: str | None, scope: Scope) -> tuple[Session, dict[str, Any]]:
+        """Return the session for a memory's namespace, and its current fact, following updates.
 
         Raises:
             NotFoundError: it is forgotten, or never existed.
@@ -89,7 +81,7 @@ class Memories:
             if fact["superseded_by"] is None:
                 break
             wanted = fact["superseded_by"]
-        return Target(memory, fact)
+        return memory, fact
 
 
 def memories(request: Request, who: Annotated[Caller, Depends(caller)]) -> Memories:
@@ -135,7 +127,7 @@ def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
     """Remember something; what was said before is strengthened instead."""
     memory = mine.of(wish.user_id, "write")
     done = memory.store(wish.content, classify=False, again=True, **wish.fact())
-    sector = wish.sector() or shapes.classified(wish.content)
+    sector = shapes.named_sector(wish.metadata) or shapes.classified(wish.content)
     known = done["action"] == "duplicate"
     if known:
         sector = shapes.sector(memory.fact(done["id"]))
@@ -147,7 +139,7 @@ def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
 def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
     """Return the memories that fit best, which strengthens them if the caller may write."""
     memory = mine.of(wish.user(), "read")
-    most, narrow, uses = wish.most(), wish.narrow(), touches(memory, None)
+    most, narrow, uses = wish.k or shapes.DEFAULT_K, wish.narrow(), touches(memory, None)
     limit = most * BEYOND if narrow else most
     found = memory.recall(wish.query, limit=limit, touch=uses and not narrow)["results"]
     wanted = [(fact, score) for fact, score in _scored(memory, found) if wish.takes(fact, score)][:most]
@@ -168,8 +160,8 @@ def _scored(memory: Session, found: Sequence[Mapping[str, Any]]) -> list[tuple[d
 @routes.post("/memory/reinforce")
 def reinforce(wish: shapes.StrengthenRequest, mine: Mine) -> dict[str, Any]:
     """Strengthen a memory."""
-    target = mine.find(wish.id, None, "write")
-    target.memory.reinforce(target.fact["id"], shapes.BOOST if wish.boost is None else wish.boost)
+    memory, fact = mine.find(wish.id, None, "write")
+    memory.reinforce(fact["id"], shapes.BOOST if wish.boost is None else wish.boost)
     return {"ok": True}
 
 
@@ -234,26 +226,25 @@ def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
 @routes.get("/memory/{id}")
 def show(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa: A002 - the contract's name
     """Return one memory."""
-    target = mine.find(id, user_id, "read")
-    return shapes.item(target.fact, id) | {"sectors": [shapes.sector(target.fact)]}
+    _, fact = mine.find(id, user_id, "read")
+    return shapes.item(fact, id) | {"sectors": [shapes.sector(fact)]}
 
 
 @routes.patch("/memory/{id}")
 def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:  # noqa: A002
     """Change a memory: what it was is superseded, and its id still leads to what it is."""
-    target = mine.find(id, wish.user_id, "write")
-    changed = wish.changed(target.fact)
+    memory, fact = mine.find(id, wish.user_id, "write")
+    changed = wish.changed(fact)
     if changed is not None:
-        text = changed.pop("text")
-        target.memory.store(text, classify=False, again=True, supersedes=target.fact["id"], **changed)
+        memory.store(classify=False, again=True, supersedes=fact["id"], **changed)
     return {"id": id, "updated": changed is not None}
 
 
 @routes.delete("/memory/{id}")
 def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa: A002
     """Forget a memory; it can be restored until it is purged."""
-    target = mine.find(id, user_id, "write")
-    target.memory.forget([target.fact["id"]])
+    memory, fact = mine.find(id, user_id, "write")
+    memory.forget([fact["id"]])
     return {"ok": True}
 
 

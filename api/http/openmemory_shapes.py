@@ -43,14 +43,15 @@ class AddRequest(BaseModel):
     user_id: str | None = None
     salience: float | None = Field(None, ge=0, le=1)
 
-    def sector(self) -> str | None:
-        """Return the sector in the metadata, if any."""
-        return named_sector(self.metadata)
-
     def fact(self) -> dict[str, Any]:
         """Return the fields of the fact to store, without its text."""
-        fields = {"tags": cleaned_tags(self.tags or []), "metadata": self.metadata or None, "category": self.sector()}
-        return {name: value for name, value in (fields | {"salience": self.salience}).items() if value is not None}
+        fields = {
+            "tags": cleaned_tags(self.tags or []),
+            "metadata": self.metadata or None,
+            "category": named_sector(self.metadata),
+            "salience": self.salience,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class Filters(BaseModel):
@@ -75,10 +76,6 @@ class QueryRequest(BaseModel):
     user_id: str | None = None
     startTime: float | None = None  # noqa: N815 - the contract's name
     endTime: float | None = None  # noqa: N815
-
-    def most(self) -> int:
-        """Return the maximum number of results."""
-        return self.k or DEFAULT_K
 
     def wanted(self) -> Filters:
         """Return the filters, with the request's own fields where the filters have none."""

@@ -1,7 +1,6 @@
 """Pages of facts: the list, the timeline of a property, and one fact with its curve, history and links."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import cos, pi, sin
 from typing import Annotated, Any, NamedTuple, get_args
 from uuid import UUID
@@ -120,8 +119,19 @@ def _live(memory: Session, name: str) -> dict[str, Any] | None:
         return None
 
 
-WIDTH, HEIGHT, RADIUS, MIDDLE = 480.0, 320.0, 17.0, 26.0
+WIDTH, HEIGHT, RADIUS = 480.0, 320.0, 17.0
 ROOM = 6.0
+
+
+class Circle(NamedTuple):
+    """A circle in the drawing."""
+
+    x: float
+    y: float
+    radius: float
+
+
+CENTRE = Circle(WIDTH / 2, HEIGHT / 2, 26.0)
 
 SAID = {
     "SUPERSEDES": ("replaces", "was replaced by"),
@@ -138,130 +148,74 @@ TONES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A neighbour: its number in the list, its position in the drawing, and the beginning of its text."""
+def drawing(id_: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a fact in the middle, its neighbours around it, and its links in words, strongest first.
 
-    number: int
-    id: str
-    text: str
-    x: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A line between two circles; its width shows the strength of the link."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    width: float
-    tone: str
-    type: str
-    own: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One of the fact's own links in words."""
-
-    node: Node
-    said: str
-    strength: float
-    tone: str
-
-
-class Place(NamedTuple):
-    """A position in the drawing."""
-
-    x: float
-    y: float
-
-
-CENTRE = Place(WIDTH / 2, HEIGHT / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A fact in the middle, its neighbours around it, and its links in words, strongest first."""
-
-    nodes: list[Node]
-    edges: list[Edge]
-    lines: list[Line]
-    left_out: int
-    width: float = WIDTH
-    middle: Place = CENTRE
-
-    @property
-    def top(self) -> float:
-        """The upper edge of the drawing."""
-        return round(min([node.y - RADIUS for node in self.nodes] + [self.middle.y - MIDDLE]) - ROOM, 1)
-
-    @property
-    def height(self) -> float:
-        """The height of the drawing."""
-        low = max([node.y + RADIUS for node in self.nodes] + [self.middle.y + MIDDLE]) + ROOM
-        return round(low - self.top, 1)
-
-
-def drawing(id_: str, found: Mapping[str, Any]) -> Drawing:
-    """Return the drawing of a fact's neighbours from the answer of `memory.neighbours`."""
+    `found` is the answer of `memory.neighbours`.
+    """
     links = sorted(found["links"], key=lambda link: -link["strength"])
     own = [link for link in links if id_ in (link["source"], link["target"])]
-    order = list(dict.fromkeys(_other(link, id_) for link in own))
+    others = list(dict.fromkeys(_other(link, id_) for link in own))
     texts = {fact["id"]: fact["text"] for fact in found["facts"]}
+    circles = {one: _circle(index, len(others)) for index, one in enumerate(others)}
     nodes = {
-        one: Node(number, one, texts.get(one, ""), *_place(number - 1, len(order)))
-        for number, one in enumerate(order, start=1)
+        one: {"number": number, "id": one, "text": texts.get(one, ""), "x": circles[one].x, "y": circles[one].y}
+        for number, one in enumerate(others, start=1)
     }
-    lines = [_line(link, id_, nodes) for link in own]
-    return Drawing(list(nodes.values()), _edges(links, id_, nodes), lines, max(found["total"] - len(own), 0))
+    every = [*circles.values(), CENTRE]
+    top = round(min(one.y - one.radius for one in every) - ROOM, 1)
+    return {
+        "nodes": list(nodes.values()),
+        "edges": _edges(links, id_, circles | {id_: CENTRE}),
+        "lines": [_line(link, id_) | {"node": nodes[_other(link, id_)]} for link in own],
+        "left_out": max(found["total"] - len(own), 0),
+        "middle": CENTRE,
+        "width": WIDTH,
+        "top": top,
+        "height": round(max(one.y + one.radius for one in every) + ROOM - top, 1),
+    }
 
 
 def _other(link: Mapping[str, Any], id_: str) -> str:
     return str(link["target"] if link["source"] == id_ else link["source"])
 
 
-def _place(index: int, among: int) -> Place:
-    """Return a position on the ellipse, clockwise from its top; with many neighbours every second one is nearer."""
+def _circle(index: int, among: int) -> Circle:
+    """Return a place on the ellipse, clockwise from its top; with many neighbours every second one is nearer."""
     begin = 0.0 if among <= 2 else -pi / 2  # noqa: PLR2004  two neighbours are drawn in one line, to save height
     angle = 2 * pi * index / among + begin
     reach = 1.0 if among <= 10 or index % 2 == 0 else 0.68  # noqa: PLR2004  more would overlap
-    return Place(
+    return Circle(
         round(WIDTH / 2 + cos(angle) * reach * (WIDTH / 2 - 40), 1),
         round(HEIGHT / 2 + sin(angle) * reach * (HEIGHT / 2 - 30), 1),
+        RADIUS,
     )
 
 
-def _line(link: Mapping[str, Any], id_: str, nodes: Mapping[str, Node]) -> Line:
+def _line(link: Mapping[str, Any], id_: str) -> dict[str, Any]:
     said = SAID[link["type"]][0 if link["source"] == id_ else 1]
-    return Line(nodes[_other(link, id_)], said, link["strength"], TONES[link["type"]])
+    return {"said": said, "strength": link["strength"], "tone": TONES[link["type"]]}
 
 
-def _edges(links: Sequence[Mapping[str, Any]], id_: str, nodes: Mapping[str, Node]) -> list[Edge]:
-    places = {one: (node.x, node.y, RADIUS) for one, node in nodes.items()}
-    places[id_] = (WIDTH / 2, HEIGHT / 2, MIDDLE)
-    edges = []
-    for link in links:
-        begins, over = places.get(link["source"]), places.get(link["target"])
-        if begins and over:
-            own = id_ in (link["source"], link["target"])
-            width = round(1 + 3 * link["strength"], 2)
-            edges.append(Edge(*_between(begins, over), width, TONES[link["type"]], link["type"], own))
-    return edges
+def _edges(links: Sequence[Mapping[str, Any]], id_: str, circles: Mapping[str, Circle]) -> list[dict[str, Any]]:
+    """Return lines between circles; their width shows the strength of a link."""
+    return [
+        _between(circles[link["source"]], circles[link["target"]])
+        | {"width": round(1 + 3 * link["strength"], 2), "tone": TONES[link["type"]]}
+        | {"own": id_ in (link["source"], link["target"])}
+        for link in links
+        if link["source"] in circles and link["target"] in circles
+    ]
 
 
-def _between(begins: tuple[float, float, float], over: tuple[float, float, float]) -> tuple[float, float, float, float]:
+def _between(begins: Circle, over: Circle) -> dict[str, float]:
     """Return a line between two circles, with room for an arrow head."""
-    (x1, y1, r1), (x2, y2, r2) = begins, over
-    length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
-    along, across = (x2 - x1) / length, (y2 - y1) / length
-    room = r2 + 7
-    return (
-        round(x1 + along * r1, 1),
-        round(y1 + across * r1, 1),
-        round(x2 - along * room, 1),
-        round(y2 - across * room, 1),
-    )
+    length = max(((over.x - begins.x) ** 2 + (over.y - begins.y) ** 2) ** 0.5, 1.0)
+    along, across = (over.x - begins.x) / length, (over.y - begins.y) / length
+    room = over.radius + 7
+    return {
+        "x1": round(begins.x + along * begins.radius, 1),
+        "y1": round(begins.y + across * begins.radius, 1),
+        "x2": round(over.x - along * room, 1),
+        "y2": round(over.y - across * room, 1),
+    }

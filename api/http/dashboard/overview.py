@@ -1,7 +1,6 @@
 """Pages of a whole namespace: counts and their time series, with the system's queues and lag; forecast; and passes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ebb.contract.values import Instant
@@ -65,8 +64,8 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         spans=DAYS,
         courses=[_course(name, course) for name in TITLES],
         newest=memory.facts(NEWEST)["facts"],
-        system=figures(door_of(request)) if whole else None,
-        kept_up=kept_up(memory.system_time_series(days)) if whole else [],
+        system=_figures(door_of(request)) if whole else None,
+        kept_up=_kept_up(memory.system_time_series(days)) if whole else [],
     )
 
 
@@ -83,31 +82,17 @@ def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
     return _chart(TITLES[name], "", course["at"], lists, tones) | {"now": now, "tones": tones}
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """Seconds from a write until it can be read, median and 95th percentile; None before the first write."""
-
-    writes: int
-    half: float | None
-    most: float | None
-
-
-def figures(door: Door) -> dict[str, Any]:
-    """Return the measures of queues, workers and writes in Redis.
-
-    Raises:
-        UnavailableError: Redis does not answer.
-    """
+def _figures(door: Door) -> dict[str, Any]:
     with reaching_redis():
         return {
             "queues": door.lanes(),
             "outbox": outbox.size(door.redis),
-            "lag": lag(timings.read(door.redis).get(timings.WRITE)),
+            "lag": _lag(timings.read(door.redis).get(timings.WRITE)),
             "flower_url": door.settings.flower_url,
         }
 
 
-def kept_up(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _kept_up(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the charts and tables of queues and of lag in milliseconds."""
     lags = {"median": found["half"], "95 %": found["most"]}
     milliseconds = {name: [None if one is None else one * 1000 for one in values] for name, values in lags.items()}
@@ -133,10 +118,11 @@ def _chart(
     }
 
 
-def lag(writes: Histogram | None) -> Lag:
-    """Return the lag from a histogram of writes."""
+def _lag(writes: Histogram | None) -> dict[str, float | None]:
+    """Return the number of writes, and the median and 95th percentile of the seconds until they could be read."""
     counts = writes[0] if writes else []
-    return Lag(counts[-1] if counts else 0, timings.quantile(counts, 0.5), timings.quantile(counts, 0.95))
+    quantiles = {"half": timings.quantile(counts, 0.5), "most": timings.quantile(counts, 0.95)}
+    return {"writes": counts[-1] if counts else 0, **quantiles}
 
 
 AHEAD = {7: "A week", 30: "A month", 90: "Three months", 366: "A year"}

@@ -76,11 +76,6 @@ Writing = Annotated[Session, _with("write")]
 Administering = Annotated[Session, _with("admin")]
 
 
-def _keep_namespace(response: Response, namespace: str) -> None:
-    """Store the chosen namespace in a cookie, for use without keys."""
-    response.set_cookie(NAMESPACE, namespace, **COOKIES)  # type: ignore[arg-type]
-
-
 def check_origin(request: Request) -> None:
     """Raise `RefusedError` if a form was sent by a page of another site."""
     origin = request.headers.get("origin")
@@ -173,7 +168,7 @@ def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
     if memory.caller.key is not None and name != memory.namespace:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"Your key opens the namespace {memory.namespace!r} only.")
     response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
-    _keep_namespace(response, name)
+    response.set_cookie(NAMESPACE, name, **COOKIES)  # type: ignore[arg-type]
     return response
 
 
