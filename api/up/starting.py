@@ -5,8 +5,8 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -51,7 +51,8 @@ def start(
     home.prepare()
     with home.locked():
         _refuse(settings, home, port, api_port)
-        _end_leftovers(home, report)
+        if ended := stopping.end_leftovers(home):
+            report(f"Ended what an earlier run had left behind: {', '.join(ended)}")
         own_port = api_port or _port_after(port)
         embedded, database_url, redis_url = _servers(settings, home, report)
         state = State(
@@ -62,9 +63,13 @@ def start(
         system = _supervised(home, state, [*embedded, *own], detached=detached)
         try:
             _start_servers(system, [program.name for program in embedded], settings, report)
+            located = settings.model_copy(update={"database_url": database_url})
             if reindex:
-                report(f"The words of {_reindex(settings, state)} facts are stemmed as {settings.language}")
-            _start_workers(system, settings if reembed else None, report)
+                report(f"The words of {_reindex(located)} facts are stemmed as {settings.language}")
+            if reembed:
+                waiting = _drop_vectors(located)
+                report(f"{waiting} facts wait for new vectors; found by their words meanwhile")
+            _start_workers(system, report, reembed=reembed)
         except BaseException:
             stop(system)
             report("Stopped again what had started")
@@ -74,12 +79,19 @@ def start(
 
 def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> None:
     """Refuse to start if the home is running, its disk is full, or a port is in use."""
-    refuse_running(home)
+    if (running := stopping.supervisor_of(home)) is not None:
+        raise SystemStateError(
+            f"Ebb is running already at {home.folder} (pid {running.pid}): "
+            "see it with `ebb status`, stop it with `ebb down`."
+        )
     new = not settings.database_url and not home.postgres.exists()
     refuse_full(home.folder, NEW_HOME_MIB if new else KNOWN_HOME_MIB)
-    refuse_used_port(port, "Flower", "--port")
-    if api_port is not None:
-        refuse_used_port(api_port, "the API", "--api-port")
+    for used, who, option in ((port, "Flower", "--port"), (api_port, "the API", "--api-port")):
+        if used is not None and not servers.port_is_free(used):
+            raise SystemStateError(
+                f"Port {used}, which {who} would listen on, is in use: choose another with {option}, "
+                "or stop the program that listens there."
+            )
 
 
 def _supervised(home: Home, state: State, every: Sequence[supervision.Program], *, detached: bool) -> System:
@@ -92,41 +104,15 @@ def _supervised(home: Home, state: State, every: Sequence[supervision.Program], 
 
 
 def stop(system: System) -> None:
-    """Stop everything and wait until it has ended, ignoring further signals."""
-    with ignoring_signals():
+    """Stop everything and wait until it has ended, which takes a limited time; further signals are ignored."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
         system.process.terminate()
         system.process.wait()
         stopping.end_leftovers(system.home)
-
-
-@contextmanager
-def ignoring_signals() -> Iterator[None]:
-    """Ignore Ctrl-C and SIGTERM for the duration of the block, which is limited in time."""
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-
-
-def refuse_running(home: Home) -> None:
-    """Refuse a home whose supervisord is running."""
-    running = stopping.supervisor_of(home)
-    if running is not None:
-        raise SystemStateError(
-            f"Ebb is running already at {home.folder} (pid {running.pid}): "
-            "see it with `ebb status`, stop it with `ebb down`."
-        )
-
-
-def refuse_used_port(port: int, who: str, option: str) -> None:
-    """Refuse a port that is in use, before anything is started."""
-    if not servers.port_is_free(port):
-        raise SystemStateError(
-            f"Port {port}, which {who} would listen on, is in use: choose another with {option}, "
-            "or stop the program that listens there."
-        )
 
 
 def _port_after(port: int) -> int:
@@ -139,12 +125,6 @@ def _api_url(host: str, port: int) -> str:
     """Return the URL of the API for programs on this machine."""
     here = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound to
     return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
-
-
-def _end_leftovers(home: Home, report: Report) -> None:
-    ended = stopping.end_leftovers(home)
-    if ended:
-        report(f"Ended what an earlier run had left behind: {', '.join(ended)}")
 
 
 def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[supervision.Program], str, str]:
@@ -200,9 +180,7 @@ def _start_servers(system: System, embedded: Sequence[str], settings: Settings, 
     report(f"The schema has version {schema.version()}")
 
 
-def _start_workers(system: System, reembed: Settings | None, report: Report) -> None:
-    if reembed is not None:
-        report(f"{_drop_vectors(reembed, system.state)} facts wait for new vectors; found by their words meanwhile")
+def _start_workers(system: System, report: Report, *, reembed: bool) -> None:
     for name in supervision.OWN:
         if name != "api":
             system.supervisor.start(name)
@@ -210,14 +188,14 @@ def _start_workers(system: System, reembed: Settings | None, report: Report) -> 
     report("The workers answer")
     report(_embedder(system.state))
     system.supervisor.start("api")  # which loads the keys through the workers
-    if reembed is not None:
+    if reembed:
         with closing(Client(system.state.redis_url)) as client:
             client.send("memory.embed_pending", {})
-    _wait(system, supervision.OWN, lambda: flower_answers(system.state.flower_url))
+    _wait(system, supervision.OWN, lambda: answers(system.state.flower_url, "/healthcheck"))
     report("Flower answers")
-    _wait(system, supervision.OWN, lambda: api_answers(system.state.api_url))
+    _wait(system, supervision.OWN, lambda: answers(system.state.api_url, "/health/live"))
     report("The API answers")
-    _wait(system, supervision.OWN, lambda: all_running(system.supervisor))
+    _wait(system, supervision.OWN, lambda: all(one.state == "running" for one in system.supervisor.processes()))
 
 
 def _embedder(state: State) -> str:
@@ -231,21 +209,20 @@ def _embedder(state: State) -> str:
     return f"The embedder {stored.name} {ability(stored.name)}" if stored else "The embedder does not answer yet"
 
 
-def _drop_vectors(settings: Settings, state: State) -> int:
+def _drop_vectors(settings: Settings) -> int:
     """Make the configured embedder the database's; return how many facts wait for its vectors."""
     from workers.context import Context  # noqa: PLC0415
     from workers.memory import embed  # noqa: PLC0415  numpy is slow to load
 
-    context = Context(settings.model_copy(update={"database_url": state.database_url}))
-    return embed.reset(context)
+    return embed.reset(Context(settings))
 
 
-def _reindex(settings: Settings, state: State) -> int:
+def _reindex(settings: Settings) -> int:
     """Rebuild the words of all facts in the configured language; return the number of facts."""
     from workers.admin.search_indexes import reindex  # noqa: PLC0415
     from workers.context import Context  # noqa: PLC0415
 
-    context = Context(settings.model_copy(update={"database_url": state.database_url}))
+    context = Context(settings)
     return reindex(context, context.now())
 
 
@@ -298,22 +275,8 @@ def workers_answer(redis_url: str) -> bool:
         return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
 
 
-def all_running(supervisor: supervision.Supervisor) -> bool:
-    """Return whether every program counts as running."""
-    return all(process.state == "running" for process in supervisor.processes())
-
-
-def flower_answers(url: str) -> bool:
-    """Return whether Flower answers over HTTP."""
-    return _answers(url, "/healthcheck")
-
-
-def api_answers(url: str) -> bool:
-    """Return whether the API answers over HTTP."""
-    return _answers(url, "/health/live")
-
-
-def _answers(url: str, path: str) -> bool:
+def answers(url: str, path: str) -> bool:
+    """Return whether a server answers over HTTP."""
     address = urlsplit(url)
     with closing(http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)) as connection:
         try:

@@ -143,8 +143,9 @@ class Supervisor:
     def processes(self) -> list[Process]:
         """Return supervisord itself and its programs, in starting order."""
         found = {each["name"]: each for each in self._ask("getAllProcessInfo")}
-        programs = [_process(found[name]) for name in (*SERVERS, *OWN) if name in found]
-        return [Process("supervisor", self._ask("getPID"), "running"), *programs]
+        programs = [found[name] for name in (*SERVERS, *OWN) if name in found]
+        own = [Process(each["name"], each["pid"] or None, each["statename"].lower()) for each in programs]
+        return [Process("supervisor", self._ask("getPID"), "running"), *own]
 
     def start(self, name: str) -> None:
         """Start a program without waiting for it."""
@@ -156,10 +157,6 @@ class Supervisor:
                 return getattr(proxy.supervisor, method)(*arguments)
         except (OSError, http.client.HTTPException, Fault) as error:
             raise UnavailableError(f"supervisord does not answer ({method}: {error}).") from None
-
-
-def _process(found: Mapping[str, Any]) -> Process:
-    return Process(found["name"], found["pid"] or None, found["statename"].lower())
 
 
 def configure(home: Home, programs: Sequence[Program]) -> None:

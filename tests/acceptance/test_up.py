@@ -137,8 +137,8 @@ def test_status_shows_all_addresses_and_running_processes(running: Place) -> Non
     assert {each["state"] for each in status["processes"]} == {"running"}
     assert all(psutil.pid_exists(each["pid"]) for each in status["processes"])
     assert status["flower_url"] == f"http://127.0.0.1:{running.port}"
-    assert starting.flower_answers(status["flower_url"])
-    assert starting.api_answers(status["api_url"])
+    assert starting.answers(status["flower_url"], "/healthcheck")
+    assert starting.answers(status["api_url"], "/health/live")
     assert servers.postgres_fault(status["database_url"]) is None
     assert servers.redis_fault(status["redis_url"]) is None
 
