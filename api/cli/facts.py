@@ -87,7 +87,7 @@ def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None
     if not page["facts"]:
         output.console().print("No facts match.")
         return
-    rows = [[one["id"], one["tier"], output.ending(one), _short(one["text"])] for one in page["facts"]]
+    rows = [[one["id"], one["tier"], output.ending(one), output.short(one["text"], LONGEST)] for one in page["facts"]]
     output.print_table(["id", "tier", "ends", "text"], rows)
     _print_more(page)
 
@@ -95,10 +95,6 @@ def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None
 def _print_more(page: dict[str, Any]) -> None:
     if page["next"]:
         output.console().print(f"There are more: --cursor {page['next']}", markup=False)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
@@ -162,13 +158,9 @@ def _forget_subject(call: Call) -> None:
     if call.as_json:
         output.print_json({"receipts": done} if len(done) > 1 else done[0])
     else:
-        _print_receipts(done, done_with)
-
-
-def _print_receipts(receipts: list[dict[str, Any]], done_with: str) -> None:
-    for one in receipts:
-        said = f"{output.counted(one['done'], 'fact')} {done_with}"
-        output.console().print(f"[yellow]{said}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}")
+        for one in done:
+            said = f"{output.counted(one['done'], 'fact')} {done_with}"
+            output.console().print(f"[yellow]{said}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}")
 
 
 def _kept(answer: dict[str, Any]) -> str:
@@ -279,7 +271,7 @@ def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
 def _row(one: dict[str, Any]) -> list[object]:
     when, until = one["forgotten_at"][:16].replace("T", " "), one["restorable_until"]
     reason = f"{one['reason']}, erased on {until[:10]}" if until else one["reason"]
-    return [when, reason, one["id"], _short(one["text"])]
+    return [when, reason, one["id"], output.short(one["text"], LONGEST)]
 
 
 def _details(event: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ def link(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
 @command(UNLINK, arguments=("source", "target", "type"), fails=none_removed)
 def unlink(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     """Remove the link between two facts; the facts stay."""
-    _show_removed(done, "link")
+    output.console().print(f"[yellow]removed[/yellow] {output.counted(done['removed'], 'link')}")
 
 
 @command(RELATE, arguments=("source", "type", "target"), flags={"pinned": "--pinned/--not-pinned"})
@@ -48,7 +48,7 @@ def relate(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
 @command(UNRELATE, arguments=("source", "type", "target"), fails=none_removed)
 def unrelate(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     """Remove a relation for good."""
-    _show_removed(done, "relation")
+    output.console().print(f"[yellow]removed[/yellow] {output.counted(done['removed'], 'relation')}")
 
 
 def relations(
@@ -89,7 +89,3 @@ def _show_edges(edges: list[dict[str, Any]], total: int = 0) -> None:
         output.print_table([*COLUMNS[:-1], "last observed", ""], rows)
     if total > len(edges):
         output.console().print(f"[dim]of {total}; more with --limit[/dim]")
-
-
-def _show_removed(done: dict[str, Any], what: str) -> None:
-    output.console().print(f"[yellow]removed[/yellow] {done['removed']} {what}{'' if done['removed'] == 1 else 's'}")

@@ -138,15 +138,6 @@ def spinner(text: str) -> Any:
     return console(stderr=True).status(text)
 
 
-def warn_words_only(answer: dict[str, Any]) -> None:
-    """Warn on stderr if an answer was found by words alone; older workers do not report it."""
-    if answer.get("by_meaning") is False:
-        console(stderr=True).print(
-            "[yellow]Only words were matched[/yellow]: the embedder does not answer, or none of its vectors "
-            "are here yet; `ebb doctor` says more."
-        )
-
-
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun, which ends in s unless there is one."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
@@ -157,6 +148,11 @@ def over(facts: int) -> str:
     return f"{counted(facts, 'fact')} {'is over but stays' if facts == 1 else 'are over but stay'} visible"
 
 
+def short(text: str, most: int) -> str:
+    """Return a text of at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def warn_held(facts: int) -> None:
     """Print a warning that the forget limit holds back facts that have ended."""
     console().print(
@@ -165,19 +161,19 @@ def warn_held(facts: int) -> None:
     )
 
 
-ERASE = ("will be erased for good", "would be erased for good; nothing was erased. To erase them", ", or on a terminal")
-FORGET = ("will be forgotten", "would be forgotten; nothing was done. To forget them", ", or on a terminal")
-RESTORE = ("will be restored", "would be restored; nothing was done. To restore them", ", or on a terminal")
+ERASE = ("will be erased for good", "would be erased for good; nothing was erased. To erase them")
+FORGET = ("will be forgotten", "would be forgotten; nothing was done. To forget them")
+RESTORE = ("will be restored", "would be restored; nothing was done. To restore them")
 """What happens to facts, for `confirm`: the question, and what is said without a terminal."""
 
 
-def confirm(what: tuple[str, str, str], facts: int, *, yes: bool, as_json: bool) -> None:
+def confirm(what: tuple[str, str], facts: int, *, yes: bool, as_json: bool) -> None:
     """Ask on a terminal, and exit with 2 if not confirmed; without a terminal only `--yes` confirms."""
     if yes or not facts:
         return
-    asked, otherwise, place = what
+    asked, otherwise = what
     if not sys.stdin.isatty() or as_json:
-        said = f"{counted(facts, 'fact')} {otherwise}, run the same command with --yes{place}."
+        said = f"{counted(facts, 'fact')} {otherwise}, run the same command with --yes, or on a terminal."
         fail(InvalidInputError(said), as_json=as_json)
     elif typer.confirm(f"{counted(facts, 'fact')} {asked}. Go on?", err=True):
         return

@@ -33,6 +33,11 @@ LEGEND = (
     "newer: it stands above an older statement that it makes outdated"
 )
 
+WORDS_ONLY = (
+    "[yellow]Only words were matched[/yellow]: the embedder does not answer, or none of its vectors are here yet; "
+    "`ebb doctor` says more."
+)
+
 
 @command(RECALL, arguments=("query",))
 def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
@@ -56,12 +61,7 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
         output.print_table(["score", "tier", "fidelity", "ends", *several, "text"], rows)
     else:
         output.console().print(f"Nothing in {_place(asked, namespace)} fits.{_hint(asked)}", markup=False)
-    _say_deep(answer)
-    if "tag" not in asked:
-        output.warn_words_only(answer)
-    if asked["explain"]:
-        _print_parts(answer["results"])
-        _print_left_out(answer["left_out"])
+    _conclude(answer, answer["results"], asked)
 
 
 def _place(asked: dict[str, Any], namespace: str) -> str:
@@ -77,11 +77,16 @@ def _hint(asked: dict[str, Any]) -> str:
     return f" {', '.join(hints)}." if hints else ""
 
 
-def _say_deep(answer: dict[str, Any]) -> None:
-    """Report how many matching facts are in deep memory."""
+def _conclude(answer: dict[str, Any], facts: Sequence[dict[str, Any]], asked: dict[str, Any]) -> None:
+    """Report what deep memory has, whether words alone decided, and on request why facts are in the answer or not."""
     if count := answer.get("deep"):
-        facts = "1 fact that fits ended by itself" if count == 1 else f"{count} facts that fit ended by themselves"
-        output.console(stderr=True).print(f"{facts}: ask again with --deep.", style="yellow")
+        fit = "1 fact that fits ended by itself" if count == 1 else f"{count} facts that fit ended by themselves"
+        output.console(stderr=True).print(f"{fit}: ask again with --deep.", style="yellow")
+    if "tag" not in asked and answer.get("by_meaning") is False:  # older workers do not say
+        output.console(stderr=True).print(WORDS_ONLY)
+    if asked["explain"]:
+        _print_parts(facts)
+        _print_left_out(answer["left_out"])
 
 
 def _text(one: dict[str, Any]) -> str:
@@ -119,12 +124,7 @@ def context(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> No
         hint = "" if asked.get("documents") else " `--documents` also looks into indexed files."
         where = _place(asked, namespace)
         output.console(stderr=True).print(f"Nothing in {where} fits.{hint}", style="yellow", markup=False)
-    _say_deep(answer)
-    if "tag" not in asked:
-        output.warn_words_only(answer)
-    if asked["explain"]:
-        _print_parts(answer["facts"])
-        _print_left_out(answer["left_out"])
+    _conclude(answer, answer["facts"], asked)
 
 
 def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
@@ -193,7 +193,7 @@ def _print_left_out(left_out: Sequence[dict[str, Any]]) -> None:
 def _line(one: dict[str, Any]) -> str:
     rank = "" if one["rank"] is None else f"#{one['rank']}"
     score = "" if one["score"] is None else f"{one['score']:.3f}"
-    return f"  {rank:>4} {score:>6}  {one['id']}  {_short(one['text'])}"
+    return f"  {rank:>4} {score:>6}  {one['id']}  {output.short(' '.join(one['text'].split()), SHORT)}"
 
 
 def _print_why(why: dict[str, Any]) -> None:
@@ -232,8 +232,3 @@ def _by_meaning(meaning: dict[str, Any] | None) -> str:
         return "not compared: a tag was asked for, or there is no vector"
     brought = "" if meaning["brought"] else ", too far for that to bring it"
     return f"rank {meaning['rank']} of {meaning['of']}, similarity {meaning['similarity']:.3f}{brought}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
