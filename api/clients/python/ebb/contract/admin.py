@@ -32,7 +32,7 @@ class Examine(Reaching):
 
     model_config = examples({"mend": False})
 
-    mend: Annotated[Flag, Field(description="put right what is wrong with facts")] = False
+    mend: Flag = Field(default=False, description="put right what is wrong with facts")
 
 
 class MakeBranch(Scoped):
@@ -43,7 +43,7 @@ class MakeBranch(Scoped):
 
     model_config = examples({"days": 365})
 
-    older: Annotated[Older, Field(description="by how many days its instants are older, as 365 or `365d`")]
+    older: Older = Field(description="by how many days its instants are older, as 365 or `365d`")
 
 
 class ListBranches(Reaching):
@@ -53,7 +53,7 @@ class ListBranches(Reaching):
 class DropBranches(Scoped):
     """Erase all branches of a namespace, the one of an age, or the given branch."""
 
-    older: Annotated[Older | None, Field(description="only the branch that is this many days older")] = None
+    older: Older | None = Field(default=None, description="only the branch that is this many days older")
 
 
 class ChangeSettings(Timed):
@@ -67,10 +67,8 @@ class ChangeSettings(Timed):
         {"unset": ["hygiene.confidenceDecay"]},
     )
 
-    set: Annotated[Annotated[dict[str, Any], Shallow] | None, Field(description="values by their paths, or nested")] = (
-        None
-    )
-    unset: Annotated[list[str] | None, Field(description="paths to remove, so that the server's values count")] = None
+    set: Annotated[dict[str, Any], Shallow] | None = Field(default=None, description="values by their paths, or nested")
+    unset: list[str] | None = Field(default=None, description="paths to remove, so that the server's values count")
 
 
 class ListShards(Params):
@@ -85,13 +83,13 @@ class MoveNamespace(Scoped):
 
     model_config = examples({"shard": 0})
 
-    shard: Annotated[Count, Field(description="the number of the shard to move to, below `EBB_SHARDS`")]
+    shard: Count = Field(description="the number of the shard to move to, below `EBB_SHARDS`")
 
 
 class ShowSystemTimeSeries(Params):
     """Return the time series of queue lengths and of the latency of writes."""
 
-    days: Annotated[Days, Field(description="how many days to look back")] = 14
+    days: Days = Field(default=14, description="how many days to look back")
     now: Instant | None = None
 
 
@@ -109,7 +107,7 @@ class ImportRecords(Timed):
 
     model_config = examples({"records": [RELATION]})
 
-    records: Annotated[list[Any], Field(min_length=1, description="lines of an export, as JSON objects")]
+    records: list[Any] = Field(min_length=1, description="lines of an export, as JSON objects")
 
 
 class FactFault(Answer):
@@ -127,12 +125,12 @@ class RedisCondition(Answer):
     server: str
     memory_used: int
     memory_limit: int
-    eviction: Annotated[str, Field(description="its `maxmemory-policy`")]
+    eviction: str = Field(description="its `maxmemory-policy`")
     append_only_file: bool
-    fsync: Annotated[str | None, Field(description="its `appendfsync`; null: unknown")]
-    last_save: Annotated[str, Field(description="`ok`, or the state of the last write of its file")]
-    power_failure_loses: Annotated[str, Field(description="which accepted writes a power failure may lose")]
-    warnings: Annotated[list[str], Field(description="what may lose messages or writes, each with what to do")]
+    fsync: str | None = Field(description="its `appendfsync`; null: unknown")
+    last_save: str = Field(description="`ok`, or the state of the last write of its file")
+    power_failure_loses: str = Field(description="which accepted writes a power failure may lose")
+    warnings: list[str] = Field(description="what may lose messages or writes, each with what to do")
 
 
 class Examined(Answer):
@@ -155,11 +153,11 @@ class Branched(Answer):
 class Branch(Answer):
     """A branch of a namespace."""
 
-    branch: Annotated[str, Field(description="its name, which is that of a namespace")]
-    of: Annotated[str, Field(description="the namespace that it is a copy of")]
-    days: Annotated[int | None, Field(description="by how many days its instants are older")]
-    complete: Annotated[bool, Field(description="false: its making was interrupted; make it again to complete it")]
-    facts: Annotated[int, Field(description="its number of live facts")]
+    branch: str = Field(description="its name, which is that of a namespace")
+    of: str = Field(description="the namespace that it is a copy of")
+    days: int | None = Field(description="by how many days its instants are older")
+    complete: bool = Field(description="false: its making was interrupted; make it again to complete it")
+    facts: int = Field(description="its number of live facts")
 
 
 class Branches(Answer):
@@ -179,7 +177,7 @@ class Shard(Answer):
     """A shard: its number and schema, and the namespaces, live facts and bytes in it."""
 
     number: int
-    schema_name: Annotated[str, Field(alias="schema")]
+    schema_name: str = Field(alias="schema")
     namespaces: int
     facts: int
     bytes: int
@@ -198,7 +196,7 @@ class NamespaceMoved(Answer):
     old: int
     new: int
     rows: int
-    held_ms: Annotated[float, Field(description="for how long writes waited, in milliseconds")]
+    held_ms: float = Field(description="for how long writes waited, in milliseconds")
 
 
 class NamespaceSettings(Answer):
@@ -207,7 +205,9 @@ class NamespaceSettings(Answer):
     settings: dict[str, Any]
     own: dict[str, Any]
     changed: bool
-    limits: dict[str, int] | None = Field(None, description="what the operator allows each namespace, by setting")
+    limits: dict[str, int] | None = Field(
+        default=None, description="what the operator allows each namespace, by setting"
+    )
 
 
 class SystemTimeSeries(Answer):
@@ -217,7 +217,7 @@ class SystemTimeSeries(Answer):
     """
 
     at: list[float]
-    waiting: Annotated[dict[str, list[int]], Field(description="of each queue, the maximum of five minutes")]
+    waiting: dict[str, list[int]] = Field(description="of each queue, the maximum of five minutes")
     half: list[float | None]
     most: list[float | None]
 
@@ -225,12 +225,11 @@ class SystemTimeSeries(Answer):
 class ImportedRecord(Lives):
     """The outcome of a record; of a fact also its id, and its lifetime if it was added."""
 
-    action: Annotated[
-        str,
-        Field(description="added, kept, duplicate, unchanged, restored, forgotten …, or linked, related, settled …"),
-    ]
+    action: str = Field(
+        description="added, kept, duplicate, unchanged, restored, forgotten …, or linked, related, settled …"
+    )
     id: UUID | None = None
-    embedded: Annotated[bool | None, Field(description="whether a fact has its vector")] = None
+    embedded: bool | None = Field(default=None, description="whether a fact has its vector")
 
 
 class Imported(Answer):

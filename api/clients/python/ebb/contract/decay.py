@@ -29,9 +29,9 @@ class Decay(Reaching):
 
     model_config = examples({"dry_run": True}, {})
 
-    dry_run: Annotated[Flag, Field(description="only count what would happen")] = False
-    force: Annotated[Flag, Field(description="forget past EBB_FORGET_LIMIT")] = False
-    now: Annotated[Instant | None, Field(description=NOW)] = None
+    dry_run: Flag = Field(default=False, description="only count what would happen")
+    force: Flag = Field(default=False, description="forget past EBB_FORGET_LIMIT")
+    now: Instant | None = Field(default=None, description=NOW)
 
 
 class Prune(Reaching):
@@ -39,10 +39,10 @@ class Prune(Reaching):
 
     model_config = examples({"dry_run": True})
 
-    hard: Annotated[Flag, Field(description="forget what has expired")] = True
-    soft: Annotated[Flag, Field(description="halve or remove what nears its expiry")] = True
-    dry_run: Annotated[Flag, Field(description="only count what would happen")] = False
-    now: Annotated[Instant | None, Field(description=NOW)] = None
+    hard: Flag = Field(default=True, description="forget what has expired")
+    soft: Flag = Field(default=True, description="halve or remove what nears its expiry")
+    dry_run: Flag = Field(default=False, description="only count what would happen")
+    now: Instant | None = Field(default=None, description=NOW)
 
 
 class Backfill(Reaching):
@@ -54,10 +54,10 @@ class Backfill(Reaching):
 
     model_config = examples({"dry_run": True})
 
-    dry_run: Annotated[Flag, Field(description="only say what would change")] = False
-    prune: Annotated[
-        Flag, Field(description="also classify, and so forget, what would be over by its new lifetime")
-    ] = False
+    dry_run: Flag = Field(default=False, description="only say what would change")
+    prune: Flag = Field(
+        default=False, description="also classify, and so forget, what would be over by its new lifetime"
+    )
 
 
 class ListRuns(Scoped):
@@ -66,9 +66,9 @@ class ListRuns(Scoped):
     The counts of passes over all namespaces are included only with `everything`.
     """
 
-    limit: Annotated[Limit, Field(description="how many at most")] = 20
-    before: Annotated[Instant | None, Field(description="the `next` of the page before")] = None
-    everything: Annotated[Flag, Field(description="passes over any namespace, with all that they did")] = False
+    limit: Limit = Field(default=20, description="how many at most")
+    before: Instant | None = Field(default=None, description="the `next` of the page before")
+    everything: Flag = Field(default=False, description="passes over any namespace, with all that they did")
 
 
 class Consolidate(Reaching):
@@ -79,9 +79,9 @@ class Consolidate(Reaching):
 
     model_config = examples({"apply": True})
 
-    apply: Annotated[Flag, Field(description="merge them")] = False
-    force: Annotated[Flag, Field(description="merge past EBB_FORGET_LIMIT")] = False
-    limit: Annotated[Limit, Field(description="how many groups to list at most")] = 100
+    apply: Flag = Field(default=False, description="merge them")
+    force: Flag = Field(default=False, description="merge past EBB_FORGET_LIMIT")
+    limit: Limit = Field(default=100, description="how many groups to list at most")
 
 
 class RunJanitor(Reaching):
@@ -92,9 +92,9 @@ class RunJanitor(Reaching):
 
     model_config = examples({})
 
-    now: Annotated[
-        Instant | None, Field(description="the instant of the run, which is not ahead of the database's clock")
-    ] = None
+    now: Instant | None = Field(
+        default=None, description="the instant of the run, which is not ahead of the database's clock"
+    )
 
 
 class ShowJanitor(Scoped):
@@ -104,8 +104,8 @@ class ShowJanitor(Scoped):
 class ListHeld(Scoped):
     """Return facts that have ended but stay visible because of the forget limit, by the time when they ended."""
 
-    limit: Annotated[Limit, Field(description="how many at most")] = 100
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    limit: Limit = Field(default=100, description="how many at most")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
 
 class Decide(Timed):
@@ -113,10 +113,10 @@ class Decide(Timed):
 
     model_config = examples({"ids": [EXAMPLE_ID]}, {"everything": True})
 
-    ids: Annotated[
-        Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None, Field(description="these facts")
-    ] = None
-    everything: Annotated[Flag, Field(description="all that are held")] = False
+    ids: Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None = Field(
+        default=None, description="these facts"
+    )
+    everything: Flag = Field(default=False, description="all that are held")
 
 
 class LetGo(Decide):
@@ -138,7 +138,7 @@ class Purge(Reaching):
 
     model_config = examples({"dry_run": True})
 
-    dry_run: Annotated[Flag, Field(description="only count what would be erased")] = False
+    dry_run: Flag = Field(default=False, description="only count what would be erased")
 
 
 class Decayed(Answer):
@@ -147,15 +147,15 @@ class Decayed(Answer):
     processed: int
     changed: int
     forgotten: int
-    hot: Annotated[int, Field(description="processed facts that are hot now")]
-    warm: Annotated[int, Field(description="processed facts that are warm now")]
-    cold: Annotated[int, Field(description="processed facts that are cold now")]
-    compressed: Annotated[int, Field(description="facts whose vector lost dimensions")]
-    fingerprinted: Annotated[int, Field(description="facts that only the signature of their vector is left of")]
-    stale: Annotated[int, Field(description="permanent episodes that became stale")]
+    hot: int = Field(description="processed facts that are hot now")
+    warm: int = Field(description="processed facts that are warm now")
+    cold: int = Field(description="processed facts that are cold now")
+    compressed: int = Field(description="facts whose vector lost dimensions")
+    fingerprinted: int = Field(description="facts that only the signature of their vector is left of")
+    stale: int = Field(description="permanent episodes that became stale")
     held: int
     duration_ms: float
-    segments: Annotated[int, Field(description="parts in which the facts were processed")]
+    segments: int = Field(description="parts in which the facts were processed")
 
 
 class Pruned(Answer):
@@ -167,7 +167,7 @@ class Pruned(Answer):
     held: int
     dry_run: bool
     duration_ms: float
-    segments: Annotated[int, Field(description="parts in which the facts were processed")]
+    segments: int = Field(description="parts in which the facts were processed")
 
 
 class Reclassified(Answer):
@@ -190,14 +190,14 @@ class Run(Answer):
     """A pass over the facts of one namespace, or of all; counts are null where another namespace's are among them."""
 
     id: UUID
-    work: Annotated[str, Field(description="decay, prune, hard prune, soft prune, startup prune, janitor …")]
-    namespace: Annotated[str | None, Field(description="null: all namespaces")]
+    work: str = Field(description="decay, prune, hard prune, soft prune, startup prune, janitor …")
+    namespace: str | None = Field(description="null: all namespaces")
     planned_for: datetime
     started_at: datetime
-    finished_at: Annotated[datetime | None, Field(description="null: it goes on")]
-    scheduled: Annotated[bool, Field(description="whether the schedule began it")]
+    finished_at: datetime | None = Field(description="null: it goes on")
+    scheduled: bool = Field(description="whether the schedule began it")
     dry_run: bool
-    force: Annotated[bool, Field(description="whether it forgot past EBB_FORGET_LIMIT")]
+    force: bool = Field(description="whether it forgot past EBB_FORGET_LIMIT")
     processed: int | None
     changed: int | None
     compressed: int | None
@@ -224,7 +224,7 @@ class GroupedFact(Answer):
 class NearDuplicate(GroupedFact):
     """A fact that is merged into the one that is kept."""
 
-    similarity: Annotated[float, Field(description="how similar it is to the fact that is kept, up to 1")]
+    similarity: float = Field(description="how similar it is to the fact that is kept, up to 1")
 
 
 class Group(Answer):
@@ -242,7 +242,7 @@ class Consolidated(Answer):
     total: int
     facts: int
     groups: list[Group]
-    compared: Annotated[int, Field(description="facts that were compared with others")]
+    compared: int = Field(description="facts that were compared with others")
 
 
 class Janitor(Answer):
@@ -251,14 +251,14 @@ class Janitor(Answer):
     namespace: str
     totalRuns: int  # noqa: N815  the document's own name
     lastRunAt: datetime | None = None  # noqa: N815
-    lastRunTurn: Annotated[int | None, Field(description="the namespace's number of turns then")] = None  # noqa: N815
+    lastRunTurn: int | None = Field(default=None, description="the namespace's number of turns then")  # noqa: N815
     lastCulledFactIds: list[UUID] = Field(default_factory=list)  # noqa: N815
     lastCulledFacts: int = 0  # noqa: N815
     lastCulledEpisodeIds: list[UUID] = Field(default_factory=list)  # noqa: N815
     lastCulledEpisodes: int = 0  # noqa: N815
     lastMarkedStaleEpisodeIds: list[UUID] = Field(default_factory=list)  # noqa: N815
     lastMarkedStaleEpisodes: int = 0  # noqa: N815
-    skipped: Annotated[str | None, Field(description="why it did nothing this time")] = None
+    skipped: str | None = Field(default=None, description="why it did nothing this time")
 
 
 class HeldFact(Answer):
@@ -267,7 +267,7 @@ class HeldFact(Answer):
     id: UUID
     text: str
     decay_class: str | None
-    reason: Annotated[str | None, Field(description="expired, faded, culled, aged or crowded")]
+    reason: str | None = Field(description="expired, faded, culled, aged or crowded")
     ended_at: datetime
     created_at: datetime
 

@@ -120,7 +120,7 @@ class Chunk(BaseModel):
 class ListDocuments(Scoped):
     """Return the indexed files of a folder, each with the digest of its last reading."""
 
-    name: Annotated[Folder, Field(description="the name of the folder, which the paths begin with")]
+    name: Folder = Field(description="the name of the folder, which the paths begin with")
 
 
 class Index(Timed):
@@ -131,10 +131,10 @@ class Index(Timed):
 
     model_config = examples({"path": "notes/boat.md", "chunks": [{"text": "The sail is red."}], "digest": "0" * 64})
 
-    path: Annotated[File, Field(description="the folder's name and the path in it")]
-    chunks: Annotated[list[Chunk], Field(max_length=MOST_FACTS, description="the parts of the file, in order")]
-    digest: Annotated[str, Field(pattern=DIGEST, description="the SHA-256 of what was read, in hexadecimal")]
-    folder: Annotated[Value, Field(description="where the folder is")] = ""
+    path: File = Field(description="the folder's name and the path in it")
+    chunks: list[Chunk] = Field(max_length=MOST_FACTS, description="the parts of the file, in order")
+    digest: str = Field(pattern=DIGEST, description="the SHA-256 of what was read, in hexadecimal")
+    folder: Value = Field(default="", description="where the folder is")
 
 
 class Upload(Timed):
@@ -142,8 +142,8 @@ class Upload(Timed):
 
     model_config = examples({"path": "notes/boat.md", "text": "# Boat\n\nOak."})
 
-    path: Annotated[File, Field(description="the name of a folder, which is not there on disk, and the path in it")]
-    text: Annotated[Text, Field(max_length=LONGEST_UPLOAD, description="Markdown")]
+    path: File = Field(description="the name of a folder, which is not there on disk, and the path in it")
+    text: Annotated[Text, Field(max_length=LONGEST_UPLOAD)] = Field(description="Markdown")
 
 
 class RegisterFolder(Scoped):
@@ -154,14 +154,14 @@ class RegisterFolder(Scoped):
 
     model_config = examples({"path": "/srv/notes"})
 
-    path: Annotated[Value, Field(pattern="^/", description="where the folder is, an absolute path")]
-    name: Annotated[Folder | None, Field(description="what paths begin with; else the folder's own name")] = None
+    path: Annotated[Value, Field(pattern="^/")] = Field(description="where the folder is, an absolute path")
+    name: Folder | None = Field(default=None, description="what paths begin with; else the folder's own name")
 
 
 class UnregisterFolder(Scoped):
     """Stop reading a registered folder; what was indexed stays."""
 
-    name: Annotated[Folder, Field(description="the name of the folder, which the paths begin with")]
+    name: Folder = Field(description="the name of the folder, which the paths begin with")
 
 
 class ListFolders(Scoped):
@@ -173,7 +173,7 @@ class Unindex(Scoped):
 
     model_config = examples({"paths": ["notes/boat.md"]})
 
-    paths: Annotated[list[File], Field(min_length=1, max_length=MOST_FACTS, description="the paths of the files")]
+    paths: list[File] = Field(min_length=1, max_length=MOST_FACTS, description="the paths of the files")
 
 
 DRINK: dict[str, Any] = {"path": ["users", "mira"], "key": "drink", "document": "{}", "text": "likes green tea"}
@@ -182,11 +182,11 @@ DRINK: dict[str, Any] = {"path": ["users", "mira"], "key": "drink", "document": 
 class NewItem(Params):
     """A document to store under a path and key."""
 
-    path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
-    key: Annotated[Name, Field(description="the name of the item at its path")]
-    document: Annotated[Json, Field(description="the JSON of an object, in ASCII")]
-    text: Annotated[str | None, Field(description="the words by which it is found")] = None
-    ttl: Annotated[Minutes | None, Field(description="minutes that it lives after each use")] = None
+    path: Labels = Field(min_length=1, description="labels, the first one outermost")
+    key: Name = Field(description="the name of the item at its path")
+    document: Json = Field(description="the JSON of an object, in ASCII")
+    text: str | None = Field(default=None, description="the words by which it is found")
+    ttl: Minutes | None = Field(default=None, description="minutes that it lives after each use")
 
 
 class PutItem(NewItem, Timed):
@@ -203,21 +203,21 @@ class PutItems(Timed):
 
     model_config = examples({"items": [DRINK]})
 
-    items: Annotated[list[NewItem], Field(min_length=1, max_length=MOST_RESULTS, description="the documents")]
+    items: list[NewItem] = Field(min_length=1, max_length=MOST_RESULTS, description="the documents")
 
 
 class ItemQuery(Params):
     """A query for items."""
 
-    path: Annotated[Labels, Field(description="labels that the items' paths begin with")] = Field(default_factory=list)
-    key: Annotated[Name | None, Field(description="only the item with this key, at just this path")] = None
-    query: Annotated[Text | None, Field(description="a question or topic; else the newest first")] = None
-    filter: Annotated[
-        Filter | None, Field(description=f"fields of the document with values, or operators: {', '.join(OPERATORS)}")
-    ] = None
-    limit: Annotated[ListLimit, Field(description="how many at most")] = 10
-    offset: Annotated[Annotated[int, Field(ge=0, le=MOST_FACTS), Whole], Field(description="how many to skip")] = 0
-    refresh: Annotated[Flag, Field(description="whether this counts as use")] = True
+    path: Labels = Field(default_factory=list, description="labels that the items' paths begin with")
+    key: Name | None = Field(default=None, description="only the item with this key, at just this path")
+    query: Text | None = Field(default=None, description="a question or topic; else the newest first")
+    filter: Filter | None = Field(
+        default=None, description=f"fields of the document with values, or operators: {', '.join(OPERATORS)}"
+    )
+    limit: ListLimit = Field(default=10, description="how many at most")
+    offset: Annotated[int, Field(ge=0, le=MOST_FACTS), Whole] = Field(default=0, description="how many to skip")
+    refresh: Flag = Field(default=True, description="whether this counts as use")
 
 
 class ListItems(ItemQuery, Timed):
@@ -231,7 +231,7 @@ class ListManyItems(Timed):
 
     model_config = examples({"queries": [{"path": ["users"], "query": "tea"}, {"path": ["users", "mira"]}]})
 
-    queries: Annotated[list[ItemQuery], Field(min_length=1, max_length=MOST_QUESTIONS, description="the questions")]
+    queries: list[ItemQuery] = Field(min_length=1, max_length=MOST_QUESTIONS, description="the questions")
 
 
 class DropItem(Timed):
@@ -239,8 +239,8 @@ class DropItem(Timed):
 
     model_config = examples({"path": ["users", "mira"], "key": "drink"})
 
-    path: Annotated[Labels, Field(min_length=1, description="labels, the first one outermost")]
-    key: Annotated[Name, Field(description="the name of the item at its path")]
+    path: Labels = Field(min_length=1, description="labels, the first one outermost")
+    key: Name = Field(description="the name of the item at its path")
 
 
 class ListItemPaths(Timed):

@@ -50,18 +50,18 @@ MESSAGES = "as OpenAI, Anthropic and others have them: `role`, and `content` as 
 class NewFact(Params):
     """A fact to store."""
 
-    text: Annotated[Text, Field(description="one statement that is clear without its context")]
-    id: Annotated[FactId | None, Field(description="a UUID of your own, which makes repeating safe")] = None
-    kind: Annotated[Kind, Field(description="semantic, episodic, chunk or item")] = "semantic"
-    durability: Annotated[Durability | None, Field(description="of an episode: persistent or permanent")] = None
-    session: Annotated[Session | None, Field(description="the conversation it is from")] = None
-    turn: Annotated[Count | None, Field(description="its place in the conversation")] = None
+    text: Text = Field(description="one statement that is clear without its context")
+    id: FactId | None = Field(default=None, description="a UUID of your own, which makes repeating safe")
+    kind: Kind = Field(default="semantic", description="semantic, episodic, chunk or item")
+    durability: Durability | None = Field(default=None, description="of an episode: persistent or permanent")
+    session: Session | None = Field(default=None, description="the conversation it is from")
+    turn: Count | None = Field(default=None, description="its place in the conversation")
     role: Speaker = None
-    source_date: Annotated[Instant | None, Field(description="when it was said, ISO 8601 with zone or a date")] = None
-    valid_from: Annotated[Instant | None, Field(description="since when it is true; else since it was said")] = None
+    source_date: Instant | None = Field(default=None, description="when it was said, ISO 8601 with zone or a date")
+    valid_from: Instant | None = Field(default=None, description="since when it is true; else since it was said")
     valid_until: ValidUntil = None
-    created_at: Annotated[Instant | None, Field(description="when it was first stored, if that was before")] = None
-    last_seen_at: Annotated[Instant | None, Field(description="when it was last used, if that was before")] = None
+    created_at: Instant | None = Field(default=None, description="when it was first stored, if that was before")
+    last_seen_at: Instant | None = Field(default=None, description="when it was last used, if that was before")
     category: Category = None
     entity: Entity = None
     key: Key = None
@@ -69,30 +69,28 @@ class NewFact(Params):
     summary: Summary = None
     source: Source = None
     metadata: Extra = None
-    tags: Annotated[Tags | None, Field(description="topics, with commas between or as a list; else by its words")] = (
-        None
+    tags: Tags | None = Field(default=None, description="topics, with commas between or as a list; else by its words")
+    importance: Share = Field(default=0.5, description="how important it is, 0 to 1")
+    salience: Share = Field(
+        default=0.5, description="how strongly to remember it, 0 to 1; if not given, estimated from what it says"
     )
-    importance: Annotated[Share, Field(description="how important it is, 0 to 1")] = 0.5
-    salience: Annotated[
-        Share, Field(description="how strongly to remember it, 0 to 1; if not given, estimated from what it says")
-    ] = 0.5
-    strength: Annotated[Share | None, Field(description="its strength at the last use; else its salience")] = None
-    coactivations: Annotated[Times, Field(description="how often it was used before")] = 0
-    confidence: Annotated[Share, Field(description="how sure it is, 0 to 1")] = 1.0
-    decay_class: Annotated[
-        DecayClass | None, Field(description="how long it matters, such as permanent or session; else by its words")
-    ] = None
-    decay_class_source: Annotated[ClassSource | None, Field(description="who chose its class")] = None
-    supersedes: Annotated[FactId | None, Field(description="the id of the fact whose place it takes")] = None
-    again: Annotated[StrictBool, Field(description="even if it was forgotten on request")] = False
+    strength: Share | None = Field(default=None, description="its strength at the last use; else its salience")
+    coactivations: Times = Field(default=0, description="how often it was used before")
+    confidence: Share = Field(default=1.0, description="how sure it is, 0 to 1")
+    decay_class: DecayClass | None = Field(
+        default=None, description="how long it matters, such as permanent or session; else by its words"
+    )
+    decay_class_source: ClassSource | None = Field(default=None, description="who chose its class")
+    supersedes: FactId | None = Field(default=None, description="the id of the fact whose place it takes")
+    again: StrictBool = Field(default=False, description="even if it was forgotten on request")
 
 
 class Statement(Timed):
     """Options for all facts of a call."""
 
-    touch: Annotated[Flag, Field(description="whether facts that are known count as used")] = True
-    classify: Annotated[Flag, Field(description="whether facts get a decay class and tags by their words")] = True
-    count_turns: Annotated[Flag, Field(description="whether their turns age episodes")] = True
+    touch: Flag = Field(default=True, description="whether facts that are known count as used")
+    classify: Flag = Field(default=True, description="whether facts get a decay class and tags by their words")
+    count_turns: Flag = Field(default=True, description="whether their turns age episodes")
 
 
 class Store(NewFact, Statement):
@@ -117,9 +115,9 @@ class StoreMany(Statement):
 
     model_config = examples({"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]})
 
-    facts: Annotated[
-        list[Any], Field(min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them")
-    ]
+    facts: list[Any] = Field(
+        min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them"
+    )
 
 
 class Remember(Statement):
@@ -131,10 +129,10 @@ class Remember(Statement):
 
     model_config = examples({"messages": [{"role": "user", "content": "I moved to Leipzig."}], "session": "2026-11-22"})
 
-    messages: Annotated[list[Any], Field(min_length=1, max_length=MOST_MESSAGES, description=MESSAGES)]
-    session: Annotated[Session | None, Field(description="the conversation that they are from")] = None
+    messages: list[Any] = Field(min_length=1, max_length=MOST_MESSAGES, description=MESSAGES)
+    session: Session | None = Field(default=None, description="the conversation that they are from")
     source: Source = None
-    touch: Annotated[Flag, Field(description="whether turns that are known count as used")] = False
+    touch: Flag = Field(default=False, description="whether turns that are known count as used")
 
 
 class Edit(Timed):
@@ -145,7 +143,7 @@ class Edit(Timed):
 
     model_config = examples({"decay_class": "permanent", "tags": ["home"], "importance": 0.9})
 
-    id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
+    id: FactId = Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])
     category: Category = None
     entity: Entity = None
     key: Key = None
@@ -153,12 +151,12 @@ class Edit(Timed):
     summary: Summary = None
     source: Source = None
     metadata: Extra = None
-    tags: Annotated[Tags | None, Field(description="all its tags from now on")] = None
-    importance: Annotated[Share | None, Field(description="how important it is, 0 to 1")] = None
-    confidence: Annotated[Share | None, Field(description="how sure it is, 0 to 1")] = None
-    decay_class: Annotated[DecayClass | None, Field(description="how long it matters; null: by its words again")] = None
+    tags: Tags | None = Field(default=None, description="all its tags from now on")
+    importance: Share | None = Field(default=None, description="how important it is, 0 to 1")
+    confidence: Share | None = Field(default=None, description="how sure it is, 0 to 1")
+    decay_class: DecayClass | None = Field(default=None, description="how long it matters; null: by its words again")
     role: Speaker = None
-    valid_from: Annotated[Instant | None, Field(description="since when it is true")] = None
+    valid_from: Instant | None = Field(default=None, description="since when it is true")
     valid_until: ValidUntil = None
 
 
@@ -170,24 +168,20 @@ class Lives(Answer):
     """The decay class of a fact and its reason, and when and why it ends without use; null if it never does."""
 
     decay_class: str | None = None
-    class_reason: Annotated[str | None, Field(description="`given`, or which words gave it its class")] = None
-    ends_at: Annotated[datetime | None, Field(description="when it ends if it is never used; null: never")] = None
-    ends_for: Annotated[str | None, Field(description="why it ends then: expired, faded, culled or aged")] = None
+    class_reason: str | None = Field(default=None, description="`given`, or which words gave it its class")
+    ends_at: datetime | None = Field(default=None, description="when it ends if it is never used; null: never")
+    ends_for: str | None = Field(default=None, description="why it ends then: expired, faded, culled or aged")
 
 
 class Stored(Lives):
     """The outcome of a fact; for a known one, `changed` and `ignored` name the changed and the ignored fields."""
 
-    id: Annotated[UUID, Field(examples=[EXAMPLE_ID])]
-    action: Annotated[
-        str, Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten")
-    ]
-    embedded: Annotated[
-        bool, Field(description="whether it has its vector; without, it is found by its words until it has")
-    ]
+    id: UUID = Field(examples=[EXAMPLE_ID])
+    action: str = Field(examples=["added"], description="added, duplicate, updated, retracted, unchanged or forgotten")
+    embedded: bool = Field(description="whether it has its vector; without, it is found by its words until it has")
     changed: list[str] = Field(default_factory=list, description="fields of a known fact that were changed")
     ignored: list[str] = Field(default_factory=list, description="fields of a known fact that were not changed")
-    ended_at_once: Annotated[bool, Field(description="whether it has ended already, as it was dated")] = False
+    ended_at_once: bool = Field(default=False, description="whether it has ended already, as it was dated")
 
 
 class StoredMany(Answer):
@@ -199,11 +193,11 @@ class StoredMany(Answer):
 class Turn(Answer):
     """The outcome of a message, or of a tool call in it: a fact with an id, or an error."""
 
-    message: Annotated[int, Field(description="the place of its message, from 0")]
+    message: int = Field(description="the place of its message, from 0")
     role: str
-    turn: Annotated[int | None, Field(description="its place in the conversation; null: known or not stored")] = None
-    id: Annotated[UUID | None, Field(examples=[EXAMPLE_ID])] = None
-    action: Annotated[str | None, Field(description="as of a fact that is stored")] = None
+    turn: int | None = Field(default=None, description="its place in the conversation; null: known or not stored")
+    id: UUID | None = Field(default=None, examples=[EXAMPLE_ID])
+    action: str | None = Field(default=None, description="as of a fact that is stored")
     error: str | None = None
 
 
@@ -212,17 +206,16 @@ class Remembered(Answer):
 
     turns: list[Turn]
     added: int
-    left_out: Annotated[
-        list[int],
-        Field(description="places of messages with nothing to store: without words, to the system, or of another role"),
-    ]
+    left_out: list[int] = Field(
+        description="places of messages with nothing to store: without words, to the system, or of another role"
+    )
 
 
 class Edited(Lives):
     """The changed fields of a fact, and its new lifetime."""
 
     id: UUID
-    action: Annotated[str, Field(description="updated or unchanged")]
+    action: str = Field(description="updated or unchanged")
     changed: list[str]
 
 

@@ -47,18 +47,18 @@ class Link(Timed):
 
     model_config = examples({"source": EXAMPLE_ID, "target": EXAMPLE_OTHER_ID, "type": "CAUSED_BY"})
 
-    source: Annotated[FactId, Field(description="the fact that the link leads from")]
-    target: Annotated[FactId, Field(description="the fact that it leads to")]
-    type: Annotated[LinkType, Field(description=KIND)]
-    strength: Annotated[Share, Field(description="how close they are, 0 to 1")] = 1.0
+    source: FactId = Field(description="the fact that the link leads from")
+    target: FactId = Field(description="the fact that it leads to")
+    type: LinkType = Field(description=KIND)
+    strength: Share = Field(default=1.0, description="how close they are, 0 to 1")
 
 
 class Unlink(Scoped):
     """Remove the links between two facts, of one type or all; the facts stay."""
 
-    source: Annotated[FactId, Field(description="the fact that the link leads from")]
-    target: Annotated[FactId, Field(description="the fact that it leads to")]
-    type: Annotated[LinkType | None, Field(description="which link; else all between the two")] = None
+    source: FactId = Field(description="the fact that the link leads from")
+    target: FactId = Field(description="the fact that it leads to")
+    type: LinkType | None = Field(default=None, description="which link; else all between the two")
 
 
 class Relate(Timed):
@@ -71,33 +71,33 @@ class Relate(Timed):
         {"from": "CoreAuthModule", "to": "JWTLibrary", "type": "depends_on", "weight": 1.0, "pinned": True}
     )
 
-    source: Annotated[Entity, Field(description="an entity, such as a person or a project")]
-    target: Annotated[Entity, Field(description="the other entity")]
-    type: Annotated[RelationType, Field(description=RELATED_BY)]
-    weight: Annotated[Share | None, Field(description="how sure it is, 0 to 1; else 1")] = None
-    pinned: Annotated[Flag | None, Field(description="whether it never fades; else as it was")] = None
-    last_observed: Annotated[
-        Instant | None, Field(description="when it was observed, from which it fades; else now")
-    ] = None
+    source: Entity = Field(description="an entity, such as a person or a project")
+    target: Entity = Field(description="the other entity")
+    type: RelationType = Field(description=RELATED_BY)
+    weight: Share | None = Field(default=None, description="how sure it is, 0 to 1; else 1")
+    pinned: Flag | None = Field(default=None, description="whether it never fades; else as it was")
+    last_observed: Instant | None = Field(
+        default=None, description="when it was observed, from which it fades; else now"
+    )
 
 
 class Unrelate(Scoped):
     """Delete a relation."""
 
-    source: Annotated[Entity, Field(description="an entity, such as a person or a project")]
-    target: Annotated[Entity, Field(description="the other entity")]
-    type: Annotated[RelationType, Field(description=RELATED_BY)]
+    source: Entity = Field(description="an entity, such as a person or a project")
+    target: Entity = Field(description="the other entity")
+    type: RelationType = Field(description=RELATED_BY)
 
 
 class ListRelations(Timed):
     """Return relations with their current weights, strongest first: those in use, or those below the minimum weight."""
 
-    decayed: Annotated[
-        Flag | None, Field(description="relations below the minimum weight, which recall does not use; null: all")
-    ] = False
-    entity: Annotated[Entity | None, Field(description="only relations from or to this entity")] = None
-    limit: Annotated[ListLimit, Field(description="how many at most")] = 1_000
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    decayed: Flag | None = Field(
+        default=False, description="relations below the minimum weight, which recall does not use; null: all"
+    )
+    entity: Entity | None = Field(default=None, description="only relations from or to this entity")
+    limit: ListLimit = Field(default=1_000, description="how many at most")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
 
 class DecayRelations(Reaching):
@@ -105,7 +105,7 @@ class DecayRelations(Reaching):
 
     model_config = examples({"dryRun": False})
 
-    dry_run: Annotated[Flag, Field(description="only report which relations would change")] = False
+    dry_run: Flag = Field(default=False, description="only report which relations would change")
 
 
 class Linked(Answer):
@@ -141,8 +141,8 @@ class Edge(Answer):
     type: str
     weight: FiniteFloat
     last_observed: date = Field(alias="lastObserved")
-    pinned: Annotated[bool, Field(description="whether it never fades")] = False
-    decayed: Annotated[bool | None, Field(description="whether it is below the minimum, if all were asked for")] = None
+    pinned: bool = Field(default=False, description="whether it never fades")
+    decayed: bool | None = Field(default=None, description="whether it is below the minimum, if all were asked for")
 
 
 class Relations(Page):
@@ -165,7 +165,7 @@ class RelationsDecayed(Answer):
     processed: int
     decayed: int
     below_minimum: int = Field(alias="belowMinimum")
-    newly_below: int = Field(0, alias="newlyBelow")
+    newly_below: int = Field(default=0, alias="newlyBelow")
     pinned: int
     edges: list[Edge] = Field(default_factory=list, description="of a dry run, the first relations that would change")
 

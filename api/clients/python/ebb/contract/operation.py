@@ -56,7 +56,7 @@ class Reaching(Timed):
     """Parameters of an operation on one namespace, or on all if requested."""
 
     namespace: Annotated[Namespace, BeforeValidator(one_or_all)] = "default"
-    everywhere: Annotated[Flag, Field(description="all namespaces; over HTTP that needs the scope `system`")] = False
+    everywhere: Flag = Field(default=False, description="all namespaces; over HTTP that needs the scope `system`")
 
     @property
     def scope(self) -> str | None:
@@ -76,8 +76,8 @@ class Answer(BaseModel):
 class Rejected(Answer):
     """An item of a batch that was rejected, which does not affect the others."""
 
-    error: Annotated[str, Field(description="what is wrong with it, and what to do")]
-    index: Annotated[int, Field(description="the place of the item in the batch, from 0")]
+    error: str = Field(description="what is wrong with it, and what to do")
+    index: int = Field(description="the place of the item in the batch, from 0")
 
 
 class Accepted(Answer):

@@ -47,9 +47,9 @@ KNOWN_AS_OF = "what had been stored, and held to be true, by this instant"
 class Question(Timed):
     """Common parameters of questions; one about the past does not count as use."""
 
-    as_of: Annotated[Instant | None, Field(description=AS_OF)] = None
-    known_as_of: Annotated[Instant | None, Field(description=KNOWN_AS_OF)] = None
-    touch: Annotated[Flag, Field(description="whether this counts as use")] = True
+    as_of: Instant | None = Field(default=None, description=AS_OF)
+    known_as_of: Instant | None = Field(default=None, description=KNOWN_AS_OF)
+    touch: Flag = Field(default=True, description="whether this counts as use")
 
     @property
     def is_past(self) -> bool:
@@ -60,19 +60,19 @@ class Question(Timed):
 class Filters(Params):
     """Filters on facts, which must pass all that are given."""
 
-    tag: Annotated[Tag | None, Field(description="only facts with this tag; a recall then matches words alone")] = None
-    category: Annotated[Name | None, Field(description="only facts of this category")] = None
-    kind: Annotated[Kind | None, Field(description="only facts of this kind")] = None
-    role: Annotated[Role | None, Field(description="only what the user, assistant, system or tool said")] = None
-    pinned: Annotated[Flag | None, Field(description="only facts that are pinned, or with false only others")] = None
-    entity: Annotated[Named | None, Field(description="only facts about this person or thing, in any case")] = None
-    key: Annotated[Named | None, Field(description="only facts about this property, in any case")] = None
-    session: Annotated[Session | None, Field(description="only facts of this conversation")] = None
-    source: Annotated[Name | None, Field(description="only facts from this source, such as the path of a file")] = None
-    tier: Annotated[
-        Tier | None, Field(description="only facts of this tier, as their last use or the last pass found it")
-    ] = None
-    documents: Annotated[Flag, Field(description="also parts of indexed files")] = True
+    tag: Tag | None = Field(default=None, description="only facts with this tag; a recall then matches words alone")
+    category: Name | None = Field(default=None, description="only facts of this category")
+    kind: Kind | None = Field(default=None, description="only facts of this kind")
+    role: Role | None = Field(default=None, description="only what the user, assistant, system or tool said")
+    pinned: Flag | None = Field(default=None, description="only facts that are pinned, or with false only others")
+    entity: Named | None = Field(default=None, description="only facts about this person or thing, in any case")
+    key: Named | None = Field(default=None, description="only facts about this property, in any case")
+    session: Session | None = Field(default=None, description="only facts of this conversation")
+    source: Name | None = Field(default=None, description="only facts from this source, such as the path of a file")
+    tier: Tier | None = Field(
+        default=None, description="only facts of this tier, as their last use or the last pass found it"
+    )
+    documents: Flag = Field(default=True, description="also parts of indexed files")
 
     def filters(self) -> dict[str, Any]:
         """Return the filters by name; a filter for chunks includes documents."""
@@ -83,24 +83,20 @@ class Filters(Params):
 class Explained(Question):
     """A question whose answer can include explanations."""
 
-    explain: Annotated[Flag, Field(description="take each score apart, and say what was left out by which rule")] = (
-        False
+    explain: Flag = Field(default=False, description="take each score apart, and say what was left out by which rule")
+    why: FactId | None = Field(
+        default=None, description="a fact's id: say why it was recalled or was not; strengthens nothing"
     )
-    why: Annotated[
-        FactId | None, Field(description="a fact's id: say why it was recalled or was not; strengthens nothing")
-    ] = None
 
 
 class Several(Scoped):
     """A question to several namespaces at once."""
 
-    namespaces: Annotated[
-        Annotated[Namespaces, Field(min_length=1, max_length=MOST_NAMESPACES)] | None,
-        Field(
-            description="these namespaces instead of one, with commas between or as a list; the results stand in one "
-            "order, each with its namespace; over HTTP others than the key's own need the scope `system`"
-        ),
-    ] = None
+    namespaces: Annotated[Namespaces, Field(min_length=1, max_length=MOST_NAMESPACES)] | None = Field(
+        default=None,
+        description="these namespaces instead of one, with commas between or as a list; the results stand in one "
+        "order, each with its namespace; over HTTP others than the key's own need the scope `system`",
+    )
 
 
 class Recall(Filters, Several, Explained):
@@ -111,12 +107,10 @@ class Recall(Filters, Several, Explained):
 
     model_config = examples({"query": "Where is the other key?", "limit": 3, "explain": True})
 
-    query: Annotated[Query, Field(description="a question or topic in your own words")]
-    deep: Annotated[Flag, Field(description="also what ended by itself long ago; what is used of it lives again")] = (
-        False
-    )
-    limit: Annotated[Limit, Field(description="how many facts at most")] = 10
-    min_relevance: Annotated[Share | None, Field(description=MIN_RELEVANCE)] = None
+    query: Query = Field(description="a question or topic in your own words")
+    deep: Flag = Field(default=False, description="also what ended by itself long ago; what is used of it lives again")
+    limit: Limit = Field(default=10, description="how many facts at most")
+    min_relevance: Share | None = Field(default=None, description=MIN_RELEVANCE)
 
 
 class RecallMany(Timed):
@@ -124,10 +118,9 @@ class RecallMany(Timed):
 
     model_config = examples({"queries": [{"query": "Where is the key?", "limit": 3}, {"query": "Mira"}]})
 
-    queries: Annotated[
-        list[Any],
-        Field(min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"),
-    ]
+    queries: list[Any] = Field(
+        min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"
+    )
 
 
 class Lookup(Question):
@@ -136,11 +129,11 @@ class Lookup(Question):
     This needs no embedding. It counts as use and strengthens the facts, unless `touch` is false.
     """
 
-    entity: Annotated[Named, Field(description="the person or thing that facts are about, in any case")]
-    key: Annotated[Named | None, Field(description="which of its properties; else all")] = None
-    tag: Annotated[Tag | None, Field(description="only facts with this tag")] = None
-    limit: Annotated[ListLimit | None, Field(description="how many facts at most; else all")] = None
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before")] = None
+    entity: Named = Field(description="the person or thing that facts are about, in any case")
+    key: Named | None = Field(default=None, description="which of its properties; else all")
+    tag: Tag | None = Field(default=None, description="only facts with this tag")
+    limit: ListLimit | None = Field(default=None, description="how many facts at most; else all")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before")
 
 
 class Context(Filters, Several, Timed):
@@ -148,42 +141,36 @@ class Context(Filters, Several, Timed):
 
     model_config = examples({"query": "Where does Mira live now?", "max_tokens": 400, "format": "short"})
 
-    query: Annotated[Query, Field(description="what the next prompt is about, such as the user's message")]
-    deep: Annotated[Flag, Field(description="also what ended by itself long ago; what is used of it lives again")] = (
-        False
+    query: Query = Field(description="what the next prompt is about, such as the user's message")
+    deep: Flag = Field(default=False, description="also what ended by itself long ago; what is used of it lives again")
+    limit: Limit = Field(default=10, description="how many facts at most")
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000), Whole] | None = Field(
+        default=None, description="the budget, which counts all of the text; else EBB_CONTEXT_TOKENS"
     )
-    limit: Annotated[Limit, Field(description="how many facts at most")] = 10
-    max_tokens: Annotated[
-        Annotated[int, Field(ge=1, le=1_000_000), Whole] | None,
-        Field(description="the budget, which counts all of the text; else EBB_CONTEXT_TOKENS"),
-    ] = None
-    format: Annotated[
-        Literal["full", "short", "minimal"] | None,
-        Field(description="full, short or minimal lines; else EBB_CONTEXT_FORMAT"),
-    ] = None
-    order: Annotated[
-        Literal["rank", "stable"] | None,
-        Field(description="`rank`: the best first; `stable`: as stored, for a prompt cache; else EBB_CONTEXT_ORDER"),
-    ] = None
-    summary_threshold: Annotated[
-        Annotated[int, Field(ge=1), Whole] | None,
-        Field(description="facts above so many characters appear by their summary"),
-    ] = None
-    prefer_long_term: Annotated[Flag | None, Field(description="favour facts that are meant to last")] = None
-    use_importance_recency: Annotated[Flag | None, Field(description="favour important and recent facts")] = None
-    min_similarity: Annotated[
-        Annotated[float, Field(gt=0, le=1), Whole] | None,
-        Field(description="leave out what shares no word with the prompt and is less similar; above 0 and up to 1"),
-    ] = None
-    min_relevance: Annotated[Share | None, Field(description=MIN_RELEVANCE)] = None
-    entity_lookup: Annotated[Flag | None, Field(description="facts of entities that the prompt names")] = None
-    entities: Annotated[
-        Annotated[Names, Field(max_length=2_000)] | None,
-        Field(description="only of these entities, with commas between or as a list; else of all"),
-    ] = None
-    documents: Annotated[Flag, Field(description="also parts of indexed files")] = False
-    explain: Annotated[Flag, Field(description="take scores apart, and say what was left out")] = False
-    touch: Annotated[Flag, Field(description="whether this counts as use")] = True
+    format: Literal["full", "short", "minimal"] | None = Field(
+        default=None, description="full, short or minimal lines; else EBB_CONTEXT_FORMAT"
+    )
+    order: Literal["rank", "stable"] | None = Field(
+        default=None,
+        description="`rank`: the best first; `stable`: as stored, for a prompt cache; else EBB_CONTEXT_ORDER",
+    )
+    summary_threshold: Annotated[int, Field(ge=1), Whole] | None = Field(
+        default=None, description="facts above so many characters appear by their summary"
+    )
+    prefer_long_term: Flag | None = Field(default=None, description="favour facts that are meant to last")
+    use_importance_recency: Flag | None = Field(default=None, description="favour important and recent facts")
+    min_similarity: Annotated[float, Field(gt=0, le=1), Whole] | None = Field(
+        default=None,
+        description="leave out what shares no word with the prompt and is less similar; above 0 and up to 1",
+    )
+    min_relevance: Share | None = Field(default=None, description=MIN_RELEVANCE)
+    entity_lookup: Flag | None = Field(default=None, description="facts of entities that the prompt names")
+    entities: Annotated[Names, Field(max_length=2_000)] | None = Field(
+        default=None, description="only of these entities, with commas between or as a list; else of all"
+    )
+    documents: Flag = Field(default=False, description="also parts of indexed files")
+    explain: Flag = Field(default=False, description="take scores apart, and say what was left out")
+    touch: Flag = Field(default=True, description="whether this counts as use")
 
 
 class Passage(Answer):
@@ -200,18 +187,18 @@ class ScoreParts(Answer):
     score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer
     """
 
-    fit: Annotated[float | None, Field(description="by words and meaning together; older workers do not say")] = None
+    fit: float | None = Field(default=None, description="by words and meaning together; older workers do not say")
     text: float
     similarity: float
-    contiguity: Annotated[float, Field(description="for turns beside a matching turn")]
-    graph: Annotated[float, Field(description="for links with matching facts")]
-    named: Annotated[float, Field(description="for entities that the question names")]
+    contiguity: float = Field(description="for turns beside a matching turn")
+    graph: float = Field(description="for links with matching facts")
+    named: float = Field(description="for entities that the question names")
     role: float = 1.0
     salience: float = 0.0
     prior: float
     factor: float
-    outstanding: Annotated[float, Field(description="for being far more relevant than the others")] = 0.0
-    newer: Annotated[float, Field(description="for being newer than the facts that it updates")] = 0.0
+    outstanding: float = Field(default=0.0, description="for being far more relevant than the others")
+    newer: float = Field(default=0.0, description="for being newer than the facts that it updates")
     updates: list[UUID] = Field(default_factory=list, description="facts that it makes outdated")
     text_rank: int
     similarity_rank: int
@@ -222,21 +209,21 @@ class LeftOut(Answer):
     """A fact that is not among the results, and the rule; the score and rank are those that it would have."""
 
     id: UUID
-    text: Annotated[str, Field(description="empty if it was forgotten on request")]
+    text: str = Field(description="empty if it was forgotten on request")
     rule: str
     score: float | None
     rank: int | None
-    namespace: Annotated[str | None, Field(description=NAMESPACE)] = None
+    namespace: str | None = Field(default=None, description=NAMESPACE)
 
 
 class ByWords(Answer):
     """How well a fact fits a question by words; score and rank are null if the search by words has not found it."""
 
-    asked: Annotated[list[str], Field(description="the stems of the question")]
-    shared: Annotated[list[str], Field(description="those of them that the fact has")]
+    asked: list[str] = Field(description="the stems of the question")
+    shared: list[str] = Field(description="those of them that the fact has")
     score: float | None
     rank: int | None
-    of: Annotated[int, Field(description="how many facts the search by words has found")]
+    of: int = Field(description="how many facts the search by words has found")
 
 
 class ByMeaning(Answer):
@@ -244,23 +231,23 @@ class ByMeaning(Answer):
 
     similarity: float
     rank: int
-    of: Annotated[int, Field(description="how many live facts have a signature")]
-    brought: Annotated[bool, Field(description="whether the search by meaning has found it")]
+    of: int = Field(description="how many live facts have a signature")
+    brought: bool = Field(description="whether the search by meaning has found it")
 
 
 class Why(Answer):
     """Why one fact was recalled or not; the score and rank are those that it would have."""
 
     id: UUID
-    text: Annotated[str, Field(description="empty if it was forgotten on request")]
+    text: str = Field(description="empty if it was forgotten on request")
     recalled: bool
-    rule: Annotated[str | None, Field(description="the rule that left it out")]
+    rule: str | None = Field(description="the rule that left it out")
     score: float
     rank: int
-    seen: Annotated[int, Field(description="how many facts were scored")]
+    seen: int = Field(description="how many facts were scored")
     limit: int
     words: ByWords
-    meaning: Annotated[ByMeaning | None, Field(description="null without a vector")]
+    meaning: ByMeaning | None = Field(description="null without a vector")
     parts: ScoreParts
 
 
@@ -271,56 +258,53 @@ class Found(Answer):
     text: str
     tier: str
     fidelity: str
-    summary: Annotated[str | None, Field(description="what is shown in place of a long text")] = None
-    found_by: Annotated[str | None, Field(description="words, meaning, link, entity, nearby, or of a lookup name")] = (
-        None
-    )
-    kind: Annotated[str | None, Field(description="semantic, episodic, chunk or item")] = None
-    source: Annotated[str | None, Field(description="where it comes from")] = None
-    session: Annotated[str | int | None, Field(description="the conversation that it is from")] = None
-    turn: Annotated[int | None, Field(description="its turn there, or of a chunk its first line")] = None
-    role: Annotated[Role | None, Field(description="who said it")] = None
-    entity: Annotated[str | None, Field(description="the person or thing that it is about")] = None
-    key: Annotated[str | None, Field(description="which of the entity's properties")] = None
-    value: Annotated[str | None, Field(description="that property's value")] = None
+    summary: str | None = Field(default=None, description="what is shown in place of a long text")
+    found_by: str | None = Field(default=None, description="words, meaning, link, entity, nearby, or of a lookup name")
+    kind: str | None = Field(default=None, description="semantic, episodic, chunk or item")
+    source: str | None = Field(default=None, description="where it comes from")
+    session: str | int | None = Field(default=None, description="the conversation that it is from")
+    turn: int | None = Field(default=None, description="its turn there, or of a chunk its first line")
+    role: Role | None = Field(default=None, description="who said it")
+    entity: str | None = Field(default=None, description="the person or thing that it is about")
+    key: str | None = Field(default=None, description="which of the entity's properties")
+    value: str | None = Field(default=None, description="that property's value")
     category: str | None = None
     tags: list[str] = Field(default_factory=list)
-    importance: Annotated[float | None, Field(description="from 0 to 1")] = None
+    importance: float | None = Field(default=None, description="from 0 to 1")
     decay_class: str | None = None
-    deep: Annotated[str | None, Field(description="why it had ended, where it is from deep memory")] = None
-    durability: Annotated[str | None, Field(description="of an episode, persistent or permanent")] = None
-    stale: Annotated[bool, Field(description="a permanent episode that was not used for long")] = False
-    source_date: Annotated[datetime | None, Field(description="the date of its source")] = None
+    deep: str | None = Field(default=None, description="why it had ended, where it is from deep memory")
+    durability: str | None = Field(default=None, description="of an episode, persistent or permanent")
+    stale: bool = Field(default=False, description="a permanent episode that was not used for long")
+    source_date: datetime | None = Field(default=None, description="the date of its source")
     created_at: datetime | None = None
-    valid_from: Annotated[datetime | None, Field(description="since when it is true; null: since it was said")] = None
-    valid_until: Annotated[datetime | None, Field(description="when it stops being true")] = None
+    valid_from: datetime | None = Field(default=None, description="since when it is true; null: since it was said")
+    valid_until: datetime | None = Field(default=None, description="when it stops being true")
     ends_at: datetime | None = None
     ends_for: str | None = None
-    path: Annotated[str | None, Field(description="of a chunk, the path of its file")] = None
-    section: Annotated[str | None, Field(description="of a chunk, the headings above it")] = None
+    path: str | None = Field(default=None, description="of a chunk, the path of its file")
+    section: str | None = Field(default=None, description="of a chunk, the headings above it")
 
 
 class Result(Found):
     """One recalled fact."""
 
     score: float
-    relevance: Annotated[
-        float | None,
-        Field(description="how well it fits, 0 to 1, comparable between questions; older workers do not say"),
-    ] = None
-    passage: Annotated[Passage | None, Field(description="what fits best of a text of more than 120 words")] = None
-    explain: Annotated[ScoreParts | None, Field(description="the parts of its score, if requested")] = None
-    namespace: Annotated[str | None, Field(description=NAMESPACE)] = None
+    relevance: float | None = Field(
+        default=None, description="how well it fits, 0 to 1, comparable between questions; older workers do not say"
+    )
+    passage: Passage | None = Field(default=None, description="what fits best of a text of more than 120 words")
+    explain: ScoreParts | None = Field(default=None, description="the parts of its score, if requested")
+    namespace: str | None = Field(default=None, description=NAMESPACE)
 
 
 class Recalled(Answer):
     """Matching facts, best first."""
 
     results: list[Result]
-    by_meaning: bool | None = Field(None, description=BY_MEANING)
-    deep: int | None = Field(None, description=DEEP)
-    left_out: list[LeftOut] | None = Field(None, description=LEFT_OUT)
-    why: Annotated[Why | None, Field(description="why the fact of `why` was recalled or not")] = None
+    by_meaning: bool | None = Field(default=None, description=BY_MEANING)
+    deep: int | None = Field(default=None, description=DEEP)
+    left_out: list[LeftOut] | None = Field(default=None, description=LEFT_OUT)
+    why: Why | None = Field(default=None, description="why the fact of `why` was recalled or not")
 
 
 class RecalledMany(Answer):
@@ -347,14 +331,14 @@ class InjectedFact(Answer):
     id: UUID
     line: str
     score: float
-    relevance: Annotated[float | None, Field(description="how well it fits, 0 to 1")] = None
+    relevance: float | None = Field(default=None, description="how well it fits, 0 to 1")
     found_by: str
-    summarised: Annotated[bool, Field(description="whether its summary stands in place of its text")]
+    summarised: bool = Field(description="whether its summary stands in place of its text")
     ends_at: datetime | None = None
     ends_for: str | None = None
-    passage: Annotated[Passage | None, Field(description="what stands in place of its text")] = None
-    explain: Annotated[ScoreParts | None, Field(description="the parts of its score, if requested")] = None
-    namespace: Annotated[str | None, Field(description=NAMESPACE)] = None
+    passage: Passage | None = Field(default=None, description="what stands in place of its text")
+    explain: ScoreParts | None = Field(default=None, description="the parts of its score, if requested")
+    namespace: str | None = Field(default=None, description=NAMESPACE)
 
 
 class Injected(Answer):
@@ -363,9 +347,9 @@ class Injected(Answer):
     context: str
     tokens: int
     facts: list[InjectedFact] = Field(default_factory=list, description="the facts in the block, with the line of each")
-    by_meaning: bool | None = Field(None, description=BY_MEANING)
-    deep: int | None = Field(None, description=DEEP)
-    left_out: list[LeftOut] | None = Field(None, description=LEFT_OUT)
+    by_meaning: bool | None = Field(default=None, description=BY_MEANING)
+    deep: int | None = Field(default=None, description=DEEP)
+    left_out: list[LeftOut] | None = Field(default=None, description=LEFT_OUT)
 
 
 RECALL = reads("memory.recall", Recall, Recalled, "POST /memory/recall")

@@ -46,7 +46,7 @@ Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
 class ShowFact(Timed):
     """Return a fact; this does not count as use."""
 
-    id: Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
+    id: FactId = Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])
 
 
 class ListFacts(Filters, Timed):
@@ -55,13 +55,13 @@ class ListFacts(Filters, Timed):
     This does not count as use.
     """
 
-    limit: Annotated[ListLimit, Field(description="how many at most")] = 100
-    before: Annotated[FactId | None, Field(description="only facts stored before this one")] = None
-    offset: Annotated[Place, Field(description="how many to skip, which shifts with what others store")] = 0
-    ids: Annotated[
-        Annotated[FactIds, Field(min_length=1, max_length=MOST_RESULTS)] | None, Field(description="these facts alone")
-    ] = None
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    limit: ListLimit = Field(default=100, description="how many at most")
+    before: FactId | None = Field(default=None, description="only facts stored before this one")
+    offset: Place = Field(default=0, description="how many to skip, which shifts with what others store")
+    ids: Annotated[FactIds, Field(min_length=1, max_length=MOST_RESULTS)] | None = Field(
+        default=None, description="these facts alone"
+    )
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
 
 class ShowStats(Timed):
@@ -74,45 +74,45 @@ class ShowForecast(Timed):
     With `set` the forecast is for other settings; nothing is changed.
     """
 
-    days: Annotated[Days, Field(description="how many days to look ahead")] = 7
-    shown: Annotated[
-        Annotated[int, Field(ge=0, le=100), Whole], Field(description="facts listed for each day and change")
-    ] = 3
-    set: Annotated[
-        Names | None, Field(description="settings as they would be: cold_threshold=0.35, confidenceDecay.halfLife=60 …")
-    ] = None
-    ending: Annotated[
-        Ahead | None, Field(description="also list the facts that end within so many days, as 7 or `7d`")
-    ] = None
-    by: Annotated[Literal["value", "date"], Field(description="list first what is worth most, or what ends first")] = (
-        "date"
+    days: Days = Field(default=7, description="how many days to look ahead")
+    shown: Annotated[int, Field(ge=0, le=100), Whole] = Field(
+        default=3, description="facts listed for each day and change"
+    )
+    set: Names | None = Field(
+        default=None, description="settings as they would be: cold_threshold=0.35, confidenceDecay.halfLife=60 …"
+    )
+    ending: Ahead | None = Field(
+        default=None, description="also list the facts that end within so many days, as 7 or `7d`"
+    )
+    by: Literal["value", "date"] = Field(
+        default="date", description="list first what is worth most, or what ends first"
     )
 
 
 class ShowTimeSeries(Timed):
     """Return the time series of the namespace's numbers of facts."""
 
-    days: Annotated[Days, Field(description="how many days to look back")] = 14
+    days: Days = Field(default=14, description="how many days to look back")
 
 
 class ListNamespaces(Params):
     """Return the names of namespaces in order."""
 
-    prefix: Annotated[Prefix, Field(description="only names that begin so")] = ""
-    limit: Annotated[Limit, Field(description="how many at most")] = 100
+    prefix: Prefix = Field(default="", description="only names that begin so")
+    limit: Limit = Field(default=100, description="how many at most")
 
 
 class ShowCurve(Timed):
     """Return the forgetting curve of a fact: how it faded, was used, and will fade."""
 
-    id: Annotated[FactId, Field(description="the fact's id")]
+    id: FactId = Field(description="the fact's id")
 
 
 class ShowNeighbours(Timed):
     """Return the facts with the strongest links to a fact, and the links among them."""
 
-    id: Annotated[FactId, Field(description="the fact's id")]
-    most: Annotated[Annotated[int, Field(ge=1, le=100), Whole], Field(description="how many facts at most")] = 20
+    id: FactId = Field(description="the fact's id")
+    most: Annotated[int, Field(ge=1, le=100), Whole] = Field(default=20, description="how many facts at most")
 
 
 class ShowTimeline(Timed):
@@ -121,17 +121,17 @@ class ShowTimeline(Timed):
     Superseded and ended facts are included, facts forgotten on request are not. This does not count as use.
     """
 
-    entity: Annotated[Named, Field(description="the person or thing, in any case")]
-    key: Annotated[Named, Field(description="which of its properties, in any case")]
-    limit: Annotated[Limit, Field(description="how many facts at most")] = 100
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    entity: Named = Field(description="the person or thing, in any case")
+    key: Named = Field(description="which of its properties, in any case")
+    limit: Limit = Field(default=100, description="how many facts at most")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
 
 class ListContradictions(Timed):
     """Return pairs of facts with one entity and key but different values, newest pair first."""
 
-    limit: Annotated[Limit, Field(description="how many at most")] = 100
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
+    limit: Limit = Field(default=100, description="how many at most")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
 
 class Resolve(Timed):
@@ -139,12 +139,11 @@ class Resolve(Timed):
 
     model_config = examples({"ids": [EXAMPLE_OTHER_ID], "keep": EXAMPLE_ID})
 
-    ids: Annotated[
-        FactIds,
-        Field(min_length=1, max_length=MOST_FACTS, description="the facts that no longer hold, or with `both` the two"),
-    ]
-    keep: Annotated[FactId | None, Field(description="the fact that takes their place")] = None
-    both: Annotated[Flag, Field(description="two facts hold, though they differ")] = False
+    ids: FactIds = Field(
+        min_length=1, max_length=MOST_FACTS, description="the facts that no longer hold, or with `both` the two"
+    )
+    keep: FactId | None = Field(default=None, description="the fact that takes their place")
+    both: Flag = Field(default=False, description="two facts hold, though they differ")
 
 
 class Occurrence(Answer):
@@ -152,7 +151,7 @@ class Occurrence(Answer):
 
     session: str | int
     turn: int | None = None
-    role: Annotated[Role | None, Field(description="who said it")] = None
+    role: Role | None = Field(default=None, description="who said it")
     said_at: datetime
 
 
@@ -167,60 +166,58 @@ class Fact(Answer):
     retention: float
     effective_confidence: float
     namespace: str
-    kind: Annotated[str, Field(description="semantic, episodic, chunk or item")]
-    summary: Annotated[str | None, Field(description="what is shown in place of a long text")]
-    session: Annotated[str | int | None, Field(description="the conversation that it is from")]
-    turn: Annotated[int | None, Field(description="its turn there, or of a chunk its first line")]
-    role: Annotated[Role | None, Field(description="who said it")] = None
-    source_date: Annotated[datetime | None, Field(description="the date of its source")]
+    kind: str = Field(description="semantic, episodic, chunk or item")
+    summary: str | None = Field(description="what is shown in place of a long text")
+    session: str | int | None = Field(description="the conversation that it is from")
+    turn: int | None = Field(description="its turn there, or of a chunk its first line")
+    role: Role | None = Field(default=None, description="who said it")
+    source_date: datetime | None = Field(description="the date of its source")
     created_at: datetime
     category: str | None
-    entity: Annotated[str | None, Field(description="the person or thing that it is about")]
-    key: Annotated[str | None, Field(description="which of the entity's properties")]
-    value: Annotated[str | None, Field(description="that property's value")]
+    entity: str | None = Field(description="the person or thing that it is about")
+    key: str | None = Field(description="which of the entity's properties")
+    value: str | None = Field(description="that property's value")
     tags: list[str]
-    importance: Annotated[float, Field(description="from 0 to 1")]
-    source: Annotated[str | None, Field(description="where it comes from")]
+    importance: float = Field(description="from 0 to 1")
+    source: str | None = Field(description="where it comes from")
     metadata: dict[str, Any] | None
     decay_class: str | None
-    decay_class_source: Annotated[str | None, Field(description="auto: by its words; explicit: as given")]
-    confidence: Annotated[float, Field(description="as stored or confirmed")]
-    coactivations: Annotated[int, Field(description="how often it was recalled with others")]
-    durability: Annotated[str | None, Field(description="of an episode, persistent or permanent")]
-    occurred: Annotated[
-        int | None, Field(description="of an episode, the number of turns of the namespace when it was stored")
-    ]
+    decay_class_source: str | None = Field(description="auto: by its words; explicit: as given")
+    confidence: float = Field(description="as stored or confirmed")
+    coactivations: int = Field(description="how often it was recalled with others")
+    durability: str | None = Field(description="of an episode, persistent or permanent")
+    occurred: int | None = Field(description="of an episode, the number of turns of the namespace when it was stored")
     normalized_hash: str
     recall_count: int
-    last_accessed: Annotated[float | None, Field(description="when it was last recalled, in epoch seconds")]
-    last_accessed_at: Annotated[datetime | None, Field(description="when it was last recalled")]
-    valid_from: Annotated[datetime | None, Field(description="since when it is true")]
-    valid_until: Annotated[datetime | None, Field(description="when it stops being true")]
+    last_accessed: float | None = Field(description="when it was last recalled, in epoch seconds")
+    last_accessed_at: datetime | None = Field(description="when it was last recalled")
+    valid_from: datetime | None = Field(description="since when it is true")
+    valid_until: datetime | None = Field(description="when it stops being true")
     superseded_at: datetime | None
     superseded_by: UUID | None
     supersedes_id: UUID | None
-    content_salience: Annotated[
-        float | None,
-        Field(description="how much of what is asked later its text is likely to answer, 0 to 1; null: not estimated"),
-    ] = None
-    access_count: Annotated[int, Field(description="the same as `recall_count`")]
+    content_salience: float | None = Field(
+        default=None,
+        description="how much of what is asked later its text is likely to answer, 0 to 1; null: not estimated",
+    )
+    access_count: int = Field(description="the same as `recall_count`")
     last_confirmed_at: datetime | None
-    last_seen_at: Annotated[datetime | None, Field(description="when its decay began: stored or last used")]
+    last_seen_at: datetime | None = Field(description="when its decay began: stored or last used")
     strength: float
-    dims: Annotated[int, Field(description="dimensions of its vector; 0: none")]
-    decay_summary: Annotated[str | None, Field(description="what a faded fact is shortened to")]
-    expires_at: Annotated[datetime | None, Field(description="when its lifetime ends; null: never")]
-    ends_at: Annotated[datetime | None, Field(description="when it ends if it is never used; null: never")] = None
+    dims: int = Field(description="dimensions of its vector; 0: none")
+    decay_summary: str | None = Field(description="what a faded fact is shortened to")
+    expires_at: datetime | None = Field(description="when its lifetime ends; null: never")
+    ends_at: datetime | None = Field(default=None, description="when it ends if it is never used; null: never")
     ends_for: str | None = None
-    due_at: Annotated[datetime | None, Field(description="when a pass will next change it")]
-    stale: Annotated[bool, Field(description="a permanent episode that was not used for long")]
+    due_at: datetime | None = Field(description="when a pass will next change it")
+    stale: bool = Field(description="a permanent episode that was not used for long")
     pinned: bool
-    pinned_until: Annotated[datetime | None, Field(description="when its pin ends or ended; null: never")]
+    pinned_until: datetime | None = Field(description="when its pin ends or ended; null: never")
     forgotten_at: datetime | None
     forgotten_reason: str | None
     forgotten_by: UUID | None = None
     tombstone_at: datetime | None = None
-    said_again: Annotated[list[Occurrence] | None, Field(description="where else it was said, oldest first")] = None
+    said_again: list[Occurrence] | None = Field(default=None, description="where else it was said, oldest first")
 
 
 class Facts(Page):
@@ -232,7 +229,7 @@ class Facts(Page):
 class Gap(Answer):
     """A period without passes, in which facts would have ended, and that is not confirmed yet."""
 
-    began: Annotated[datetime, Field(alias="from")]
+    began: datetime = Field(alias="from")
     until: datetime
 
 
@@ -243,21 +240,21 @@ class Stats(Answer):
     tiers: dict[str, int]
     fidelity: dict[str, int]
     decay_classes: dict[str, int]
-    decay_class_sources: Annotated[dict[str, int], Field(description="by words (auto), explicit, or none")]
-    expired_pending: Annotated[int, Field(description="facts that have ended and that the next pass will forget")]
+    decay_class_sources: dict[str, int] = Field(description="by words (auto), explicit, or none")
+    expired_pending: int = Field(description="facts that have ended and that the next pass will forget")
     forgotten: int
     forgotten_by_reason: dict[str, int]
-    pending_embeddings: Annotated[int, Field(description="facts without their vector")]
+    pending_embeddings: int = Field(description="facts without their vector")
     due: int
-    held: Annotated[int, Field(description="facts that stay visible because of the forget limit")]
+    held: int = Field(description="facts that stay visible because of the forget limit")
     contradictions: int
     pinned: int
-    turns: Annotated[int, Field(description="stored turns of conversations, by which episodes age")]
-    episodes: Annotated[dict[str, int], Field(description="by durability, and stale ones")]
-    deep: Annotated[int, Field(description="forgotten facts in deep memory")] = 0
-    regretted: Annotated[int, Field(description="questions whose best result was in deep memory")] = 0
+    turns: int = Field(description="stored turns of conversations, by which episodes age")
+    episodes: dict[str, int] = Field(description="by durability, and stale ones")
+    deep: int = Field(default=0, description="forgotten facts in deep memory")
+    regretted: int = Field(default=0, description="questions whose best result was in deep memory")
     gap: Gap | None = None
-    branch_of: Annotated[str | None, Field(description="the namespace that this is a branch of")] = None
+    branch_of: str | None = Field(default=None, description="the namespace that this is a branch of")
 
 
 class Totals(Answer):
@@ -288,7 +285,7 @@ class ForecastFact(Answer):
 
     id: UUID
     change: str
-    text: Annotated[str, Field(description="the beginning of its text")]
+    text: str = Field(description="the beginning of its text")
 
 
 class ForecastDay(Answer):
@@ -305,9 +302,9 @@ class ForecastDay(Answer):
     culled: int
     aged: int
     crowded: int = 0
-    forgotten: Annotated[int, Field(description="for all reasons together")]
-    held: Annotated[int, Field(description="facts that the forget limit holds back")]
-    facts: Annotated[list[ForecastFact], Field(description="the first facts of each change")]
+    forgotten: int = Field(description="for all reasons together")
+    held: int = Field(description="facts that the forget limit holds back")
+    facts: list[ForecastFact] = Field(description="the first facts of each change")
 
 
 class Forecast(Answer):
@@ -329,7 +326,7 @@ class TimeSeries(Answer):
     tiers: dict[str, list[int]]
     fidelity: dict[str, list[int]]
     classes: dict[str, list[int]]
-    forgotten: Annotated[dict[str, list[int]], Field(description="by reason")]
+    forgotten: dict[str, list[int]] = Field(description="by reason")
     due: list[int]
 
 
@@ -351,7 +348,7 @@ class TierSpan(Answer):
     """A time in which a fact is in a tier."""
 
     tier: str
-    begins: Annotated[float, Field(alias="from")]
+    begins: float = Field(alias="from")
     until: float
 
 
@@ -372,15 +369,15 @@ class Curve(Answer):
     at: list[float]
     salience: list[float]
     now: float
-    begins: Annotated[float, Field(alias="from", description="the first instant")]
-    since: Annotated[float, Field(description="when its decay began: stored or last used")]
-    until: Annotated[float, Field(description="the last instant")]
-    confidence: Annotated[list[float | None], Field(description="null before it was last confirmed")]
+    begins: float = Field(alias="from", description="the first instant")
+    since: float = Field(description="when its decay began: stored or last used")
+    until: float = Field(description="the last instant")
+    confidence: list[float | None] = Field(description="null before it was last confirmed")
     hits: list[Hit]
     whole: bool
     tiers: list[TierSpan]
     changes: list[CurveChange]
-    ends_at: Annotated[float | None, Field(description="when it ends if it is never used; null: never")]
+    ends_at: float | None = Field(description="when it ends if it is never used; null: never")
     ends_for: str | None
     strength: float
     pinned: bool
@@ -390,7 +387,7 @@ class Neighbour(Answer):
     """A fact that is linked with another."""
 
     id: UUID
-    text: Annotated[str, Field(description="the beginning of its text")]
+    text: str = Field(description="the beginning of its text")
 
 
 class NeighbourLink(Answer):
@@ -399,7 +396,7 @@ class NeighbourLink(Answer):
     source: UUID
     target: UUID
     type: str
-    strength: Annotated[float, Field(description="how close they are, 0 to 1")]
+    strength: float = Field(description="how close they are, 0 to 1")
 
 
 class Neighbours(Answer):
@@ -423,7 +420,7 @@ class Statement(Answer):
     valid_from: datetime
     valid_until: datetime | None = None
     said_at: datetime
-    role: Annotated[Role | None, Field(description="who said it")] = None
+    role: Role | None = Field(default=None, description="who said it")
     source: str | None = None
     session: str | int | None = None
     turn: int | None = None

@@ -34,9 +34,9 @@ class Reinforce(Timed):
     model_config = examples({"boost": 0.2})
 
     id: Id
-    boost: Annotated[
-        Annotated[float, Field(gt=0, le=1), Whole], Field(description="how much stronger, above 0 and up to 1")
-    ] = 0.2
+    boost: Annotated[float, Field(gt=0, le=1), Whole] = Field(
+        default=0.2, description="how much stronger, above 0 and up to 1"
+    )
 
 
 class Use(Timed):
@@ -53,8 +53,8 @@ class Pin(Timed):
     model_config = examples({"until": "2027-06-01"}, {})
 
     id: Id
-    until: Annotated[Instant | None, Field(description="only until then, ISO 8601 with zone or a date")] = None
-    off: Annotated[Flag, Field(description="end the pin: it fades on from now")] = False
+    until: Instant | None = Field(default=None, description="only until then, ISO 8601 with zone or a date")
+    off: Flag = Field(default=False, description="end the pin: it fades on from now")
 
 
 class Forget(Timed):
@@ -66,15 +66,15 @@ class Forget(Timed):
     model_config = examples({"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]})
 
     ids: Ids | None = None
-    purge: Annotated[Flag, Field(description="erase them at once, for good")] = False
-    entity: Annotated[Name | None, Field(description="what is about this person or thing, in any case")] = None
-    key: Annotated[Name | None, Field(description="what is about this property, in any case")] = None
-    tag: Annotated[Tag | None, Field(description="what has this tag")] = None
-    category: Annotated[Name | None, Field(description="what is of this category")] = None
-    session: Annotated[Session | None, Field(description="what is from this conversation")] = None
-    source: Annotated[Name | None, Field(description="what is from this source")] = None
-    query: Annotated[Text | None, Field(description="what contains all of these words, in any form")] = None
-    dry_run: Annotated[Flag, Field(description="only count what fits a subject, and show the first")] = False
+    purge: Flag = Field(default=False, description="erase them at once, for good")
+    entity: Name | None = Field(default=None, description="what is about this person or thing, in any case")
+    key: Name | None = Field(default=None, description="what is about this property, in any case")
+    tag: Tag | None = Field(default=None, description="what has this tag")
+    category: Name | None = Field(default=None, description="what is of this category")
+    session: Session | None = Field(default=None, description="what is from this conversation")
+    source: Name | None = Field(default=None, description="what is from this source")
+    query: Text | None = Field(default=None, description="what contains all of these words, in any form")
+    dry_run: Flag = Field(default=False, description="only count what fits a subject, and show the first")
 
     @property
     def subject(self) -> dict[str, Any]:
@@ -95,25 +95,23 @@ SUBJECT = ("entity", "key", "tag", "category", "session", "source", "query")
 class Selection(Scoped):
     """A selection of forgotten facts by time, reason and run."""
 
-    since: Annotated[
-        Instant | None, Field(description="forgotten at this instant or later, ISO 8601 with zone or a date")
-    ] = None
-    until: Annotated[Instant | None, Field(description="forgotten before this instant")] = None
-    reason: Annotated[
-        Reason | None,
-        Field(
-            description="forgotten for this reason; asked and retracted are requests, the others ended it without one"
-        ),
-    ] = None
-    run: Annotated[UUID | None, Field(description="forgotten by this run, whose id `forgotten` shows")] = None
+    since: Instant | None = Field(
+        default=None, description="forgotten at this instant or later, ISO 8601 with zone or a date"
+    )
+    until: Instant | None = Field(default=None, description="forgotten before this instant")
+    reason: Reason | None = Field(
+        default=None,
+        description="forgotten for this reason; asked and retracted are requests, the others ended it without one",
+    )
+    run: UUID | None = Field(default=None, description="forgotten by this run, whose id `forgotten` shows")
 
 
 class ListForgotten(Selection):
     """Return forgotten facts that can be restored, newest first, each with its reason and the run that forgot it."""
 
-    limit: Annotated[Limit, Field(description="how many at most")] = 100
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
-    asked: Annotated[Flag, Field(description="also what was forgotten on request")] = True
+    limit: Limit = Field(default=100, description="how many at most")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
+    asked: Flag = Field(default=True, description="also what was forgotten on request")
 
 
 class Restore(Selection, Timed):
@@ -125,11 +123,10 @@ class Restore(Selection, Timed):
 
     model_config = examples({"since": "2026-11-22T12:00:00Z", "dry_run": True}, {"ids": [EXAMPLE_ID]})
 
-    ids: Annotated[
-        Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None,
-        Field(description="the facts' ids; else which ones, by the others"),
-    ] = None
-    dry_run: Annotated[Flag, Field(description="only count what matches")] = False
+    ids: Annotated[FactIds, Field(min_length=1, max_length=MOST_FACTS)] | None = Field(
+        default=None, description="the facts' ids; else which ones, by the others"
+    )
+    dry_run: Flag = Field(default=False, description="only count what matches")
 
     @property
     def selects(self) -> bool:
@@ -141,9 +138,9 @@ class ShowHistory(Timed):
     """Return the events of a fact, live or forgotten, oldest first."""
 
     id: Id
-    limit: Annotated[ListLimit | None, Field(description="how many events at most; else all")] = None
-    cursor: Annotated[Cursor | None, Field(description="the `next` of the page before; else the first page")] = None
-    links: Annotated[Flag, Field(description="also its links, of which there may be very many")] = True
+    limit: ListLimit | None = Field(default=None, description="how many events at most; else all")
+    cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
+    links: Flag = Field(default=True, description="also its links, of which there may be very many")
 
 
 class Reinforced(Answer):
@@ -164,7 +161,7 @@ class Pinned(Answer):
     """Whether a fact is pinned, and until when; null means without end."""
 
     id: UUID
-    action: Annotated[str, Field(description="pinned, unpinned or unchanged")]
+    action: str = Field(description="pinned, unpinned or unchanged")
     pinned: bool
     until: datetime | None
 
@@ -173,17 +170,16 @@ class Outcome(Answer):
     """The outcome of a fact to forget or restore; for a forgotten one, since when and why."""
 
     id: UUID
-    action: Annotated[
-        str,
-        Field(description="forgotten, purged, restored, unchanged, unknown, refused, kept, or in a dry run matching"),
-    ]
-    error: Annotated[str | None, Field(description="why it was refused")] = None
-    text: Annotated[str | None, Field(description="the beginning of its text, if a subject was forgotten")] = None
+    action: str = Field(
+        description="forgotten, purged, restored, unchanged, unknown, refused, kept, or in a dry run matching"
+    )
+    error: str | None = Field(default=None, description="why it was refused")
+    text: str | None = Field(default=None, description="the beginning of its text, if a subject was forgotten")
     forgotten_at: datetime | None = None
     reason: str | None = None
-    pinned: Annotated[
-        bool, Field(description="restored for the second time, so that it does not end by itself any more")
-    ] = False
+    pinned: bool = Field(
+        default=False, description="restored for the second time, so that it does not end by itself any more"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -198,14 +194,14 @@ class Forgot(Answer):
     """The outcome of each fact, in order; for a subject, of the first hundred, with a receipt."""
 
     results: list[Outcome]
-    matching: Annotated[int | None, Field(description="how many facts fitted the subject")] = None
-    done: Annotated[int | None, Field(description="how many of them were forgotten or erased")] = None
-    kept: Annotated[
-        int | None, Field(description="of a session, how many only left it, as they were also said elsewhere")
-    ] = None
-    left: Annotated[bool | None, Field(description="whether time ran out before the last of them; ask again")] = None
-    run: Annotated[UUID | None, Field(description="by which those that were forgotten can be restored")] = None
-    at: Annotated[datetime | None, Field(description="when they were forgotten")] = None
+    matching: int | None = Field(default=None, description="how many facts fitted the subject")
+    done: int | None = Field(default=None, description="how many of them were forgotten or erased")
+    kept: int | None = Field(
+        default=None, description="of a session, how many only left it, as they were also said elsewhere"
+    )
+    left: bool | None = Field(default=None, description="whether time ran out before the last of them; ask again")
+    run: UUID | None = Field(default=None, description="by which those that were forgotten can be restored")
+    at: datetime | None = Field(default=None, description="when they were forgotten")
 
 
 class Restored(Answer):
@@ -214,12 +210,12 @@ class Restored(Answer):
     results: list[Outcome] | None = None
     matching: int | None = None
     restored: int | None = None
-    pinned: Annotated[
-        int | None, Field(description="those restored for the second time, which do not end by themselves")
-    ] = None
-    unchanged: Annotated[int | None, Field(description="those that were live already")] = None
+    pinned: int | None = Field(
+        default=None, description="those restored for the second time, which do not end by themselves"
+    )
+    unchanged: int | None = Field(default=None, description="those that were live already")
     refused: int | None = None
-    errors: Annotated[list[Outcome] | None, Field(description="the first that were refused")] = None
+    errors: list[Outcome] | None = Field(default=None, description="the first that were refused")
 
 
 class ForgottenFact(Answer):
