@@ -15,7 +15,7 @@ from uuid import UUID
 
 from ebb.contract import values
 from ebb.contract.documents import Chunk, ItemQuery, NewItem
-from ebb.contract.facts import StoreMany
+from ebb.contract.facts import NewFact, StoreMany
 from ebb.contract.operation import Operation
 from ebb.contract.recall import Recall, RecallMany
 from ebb.methods import Method, Operations
@@ -123,24 +123,18 @@ def head(name: str, how: str) -> str:
 def imports(body: str, operations: Any) -> Iterator[str]:
     """Yield the imports of what signatures name."""
     where = {one.answer.__name__: one.answer.__module__ for one in operations}
-    where |= dict.fromkeys(NAMED.values(), values.__name__) | {
-        "NewFact": "ebb.contract.facts",
-        "NewItem": "ebb.contract.documents",
-        "ItemQuery": "ebb.contract.documents",
-        Recall.__name__: Recall.__module__,
-    }
-    for name, module in sorted(where.items(), key=lambda pair: pair[::-1]):
-        if re.search(rf"\b{name}\b", body):
-            yield f"from {module} import {name}\n"
+    where |= dict.fromkeys(NAMED.values(), values.__name__)
+    where |= {one.__name__: one.__module__ for one in (NewFact, NewItem, ItemQuery, Recall)}
+    named = sorted(name for name in where if re.search(rf"\b{name}\b", body))
+    for module in sorted({where[name] for name in named}):
+        yield f"from {module} import {', '.join(name for name in named if where[name] == module)}\n"
 
 
 def formatted(text: str) -> str:
     """Return a stub as ruff writes it."""
     ruff = Path(sys.executable).with_name("ruff")
-    for command in (["check", "--select", "I", "--fix", "--exit-zero", "--quiet"], ["format", "--quiet"]):
-        given = [str(ruff), *command, "--stdin-filename", str(FILE), "-"]
-        text = subprocess.run(given, input=text, capture_output=True, text=True, check=True).stdout
-    return text
+    given = [str(ruff), "format", "--quiet", "--stdin-filename", str(FILE), "-"]
+    return subprocess.run(given, input=text, capture_output=True, text=True, check=True).stdout
 
 
 if __name__ == "__main__":

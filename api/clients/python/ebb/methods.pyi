@@ -6,78 +6,52 @@ from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 from ebb.contract.operation import Operation
-from ebb.contract.admin import Branched
-from ebb.contract.admin import Branches
-from ebb.contract.admin import BranchesDropped
-from ebb.contract.admin import Examined
-from ebb.contract.admin import Imported
-from ebb.contract.admin import NamespaceMoved
-from ebb.contract.admin import NamespaceSettings
-from ebb.contract.admin import Shards
-from ebb.contract.admin import SystemTimeSeries
-from ebb.contract.decay import Backfilled
-from ebb.contract.decay import Consolidated
-from ebb.contract.decay import Decayed
-from ebb.contract.decay import Decided
-from ebb.contract.decay import HeldFacts
-from ebb.contract.decay import Janitor
-from ebb.contract.decay import Pruned
-from ebb.contract.decay import Purged
-from ebb.contract.decay import Runs
-from ebb.contract.documents import Documents
-from ebb.contract.documents import Dropped
-from ebb.contract.documents import Indexed
-from ebb.contract.documents import ItemPages
-from ebb.contract.documents import ItemPaths
-from ebb.contract.documents import ItemQuery
-from ebb.contract.documents import Items
-from ebb.contract.documents import NewItem
-from ebb.contract.documents import Put
-from ebb.contract.documents import PutMany
-from ebb.contract.documents import RegisteredFolder
-from ebb.contract.documents import RegisteredFolders
-from ebb.contract.documents import Unindexed
-from ebb.contract.documents import UnregisteredFolder
-from ebb.contract.facts import Edited
-from ebb.contract.facts import NewFact
-from ebb.contract.facts import Remembered
-from ebb.contract.facts import Stored
-from ebb.contract.facts import StoredMany
-from ebb.contract.graph import Edge
-from ebb.contract.graph import Linked
-from ebb.contract.graph import Relations
-from ebb.contract.graph import RelationsDecayed
-from ebb.contract.graph import Removed
-from ebb.contract.recall import Injected
-from ebb.contract.recall import LookedUp
-from ebb.contract.recall import Recall
-from ebb.contract.recall import Recalled
-from ebb.contract.recall import RecalledMany
-from ebb.contract.reports import Contradictions
-from ebb.contract.reports import Curve
-from ebb.contract.reports import Fact
-from ebb.contract.reports import Facts
-from ebb.contract.reports import Forecast
-from ebb.contract.reports import Namespaces
-from ebb.contract.reports import Neighbours
-from ebb.contract.reports import Resolved
-from ebb.contract.reports import Stats
-from ebb.contract.reports import TimeSeries
-from ebb.contract.reports import Timeline
-from ebb.contract.retention import Forgot
-from ebb.contract.retention import Forgotten
-from ebb.contract.retention import History
-from ebb.contract.retention import Pinned
-from ebb.contract.retention import Reinforced
-from ebb.contract.retention import Restored
-from ebb.contract.retention import Used
-from ebb.contract.values import ClassSource
-from ebb.contract.values import DecayClass
-from ebb.contract.values import Durability
-from ebb.contract.values import Kind
-from ebb.contract.values import Reason
-from ebb.contract.values import Role
-from ebb.contract.values import Tier
+from ebb.contract.admin import (
+    Branched,
+    Branches,
+    BranchesDropped,
+    Examined,
+    Imported,
+    NamespaceMoved,
+    NamespaceSettings,
+    Shards,
+    SystemTimeSeries,
+)
+from ebb.contract.decay import Backfilled, Consolidated, Decayed, Decided, HeldFacts, Janitor, Pruned, Purged, Runs
+from ebb.contract.documents import (
+    Documents,
+    Dropped,
+    Indexed,
+    ItemPages,
+    ItemPaths,
+    ItemQuery,
+    Items,
+    NewItem,
+    Put,
+    PutMany,
+    RegisteredFolder,
+    RegisteredFolders,
+    Unindexed,
+    UnregisteredFolder,
+)
+from ebb.contract.facts import Edited, NewFact, Remembered, Stored, StoredMany
+from ebb.contract.graph import Edge, Linked, Relations, RelationsDecayed, Removed
+from ebb.contract.recall import Injected, LookedUp, Recall, Recalled, RecalledMany
+from ebb.contract.reports import (
+    Contradictions,
+    Curve,
+    Fact,
+    Facts,
+    Forecast,
+    Namespaces,
+    Neighbours,
+    Resolved,
+    Stats,
+    TimeSeries,
+    Timeline,
+)
+from ebb.contract.retention import Forgot, Forgotten, History, Pinned, Reinforced, Restored, Used
+from ebb.contract.values import ClassSource, DecayClass, Durability, Kind, Reason, Role, Tier
 
 class Operations:
     """Every operation as a method."""

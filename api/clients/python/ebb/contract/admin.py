@@ -246,18 +246,12 @@ DROP_BRANCH = administers(
     "memory.drop_branch", DropBranches, BranchesDropped, "DELETE /memory/branches", accepted=True, spelled=DAYS
 )
 SETTINGS = Operation(
-    "memory.settings",
-    ChangeSettings,
-    NamespaceSettings,
-    "recall",
-    "admin",
-    "PATCH /memory/settings",
-    STORE_SECONDS,
+    "memory.settings", ChangeSettings, NamespaceSettings, "recall", "admin", "PATCH /memory/settings", STORE_SECONDS,
     accepted=True,
-)
-SHARDS = Operation("memory.shards", ListShards, Shards, "recall", "system", "GET /system/shards")
+)  # fmt: skip
+SHARDS = reads("memory.shards", ListShards, Shards, "GET /system/shards", scope="system")
 MOVE = administers("memory.move_namespace", MoveNamespace, NamespaceMoved, "POST /memory/move", accepted=True)
-SYSTEM_TIME_SERIES = Operation(
-    "memory.system_course", ShowSystemTimeSeries, SystemTimeSeries, "recall", "system", "GET /system/time-series"
+SYSTEM_TIME_SERIES = reads(
+    "memory.system_course", ShowSystemTimeSeries, SystemTimeSeries, "GET /system/time-series", scope="system"
 )
 IMPORT = writes("memory.bring_back", ImportRecords, Imported, "POST /memory/import", BATCH_SECONDS, accepted=False)

@@ -22,10 +22,10 @@ from ebb.contract.operation import (
     BATCH_SECONDS,
     STORE_SECONDS,
     Answer,
-    Operation,
     Params,
     Scoped,
     Timed,
+    administers,
     examples,
     reads,
     writes,
@@ -351,24 +351,13 @@ DOCUMENTS = reads("memory.documents", ListDocuments, Documents, "GET /memory/doc
 INDEX = writes("memory.index", Index, Indexed, "PUT /memory/documents", accepted=False)
 UPLOAD = writes("memory.upload", Upload, Indexed, "POST /memory/documents", accepted=False)
 UNINDEX = writes("memory.unindex", Unindex, Unindexed, "POST /memory/documents/unindex", accepted=False)
-REGISTER_FOLDER = Operation(
-    "memory.register_folder",
-    RegisterFolder,
-    RegisteredFolder,
-    "maintenance",
-    "system",
-    "POST /memory/folders",
-    STORE_SECONDS,
+REGISTER_FOLDER = administers(
+    "memory.register_folder", RegisterFolder, RegisteredFolder, "POST /memory/folders", STORE_SECONDS, scope="system"
 )
-UNREGISTER_FOLDER = Operation(
-    "memory.unregister_folder",
-    UnregisterFolder,
-    UnregisteredFolder,
-    "maintenance",
-    "system",
-    "DELETE /memory/folders",
-    STORE_SECONDS,
-)
+UNREGISTER_FOLDER = administers(
+    "memory.unregister_folder", UnregisterFolder, UnregisteredFolder, "DELETE /memory/folders", STORE_SECONDS,
+    scope="system",
+)  # fmt: skip
 FOLDERS = reads("memory.folders", ListFolders, RegisteredFolders, "GET /memory/folders")
 PUT_ITEM = writes("memory.put_item", PutItem, Put, "PUT /memory/items")
 PUT_ITEMS = writes("memory.put_items", PutItems, PutMany, "PUT /memory/items/batch", BATCH_SECONDS)

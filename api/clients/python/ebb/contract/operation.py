@@ -178,10 +178,11 @@ class Operation:
 
 
 def reads(
-    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = RECALL_SECONDS, **more: Any
-) -> Operation:
+    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = RECALL_SECONDS,
+    *, scope: Scope = "read", **more: Any,
+) -> Operation:  # fmt: skip
     """Return an operation that reads, for callers that wait."""
-    return Operation(name, params, answer, "recall", "read", route, seconds, **more)
+    return Operation(name, params, answer, "recall", scope, route, seconds, **more)
 
 
 def writes(
@@ -193,10 +194,11 @@ def writes(
 
 
 def administers(
-    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = LONG_SECONDS, **more: Any
-) -> Operation:
-    """Return an operation on all facts of a namespace, for keys with the scope `admin`."""
-    return Operation(name, params, answer, "maintenance", "admin", route, seconds, **more)
+    name: str, params: type[Params], answer: type[Answer], route: str, seconds: float = LONG_SECONDS,
+    *, scope: Scope = "admin", **more: Any,
+) -> Operation:  # fmt: skip
+    """Return an operation on all facts of a namespace, or on what belongs to the system."""
+    return Operation(name, params, answer, "maintenance", scope, route, seconds, **more)
 
 
 def examples(*given: dict[str, Any]) -> ConfigDict:

@@ -11,7 +11,6 @@ from ebb.contract.operation import (
     EXAMPLE_OTHER_ID,
     STORE_SECONDS,
     Answer,
-    Operation,
     Page,
     Params,
     Timed,
@@ -472,7 +471,7 @@ FACTS = reads("memory.facts", ListFacts, Facts, "GET /memory/facts", STORE_SECON
 STATS = reads("memory.stats", ShowStats, Stats, "GET /memory/stats", STORE_SECONDS)
 FORECAST = reads("memory.forecast", ShowForecast, Forecast, "GET /memory/forecast", STORE_SECONDS)
 TIME_SERIES = reads("memory.course", ShowTimeSeries, TimeSeries, "GET /memory/time-series")
-NAMESPACES = Operation("memory.namespaces", ListNamespaces, Namespaces, "recall", "system", "GET /namespaces")
+NAMESPACES = reads("memory.namespaces", ListNamespaces, Namespaces, "GET /namespaces", scope="system")
 CURVE = reads("memory.curve", ShowCurve, Curve, "GET /memory/facts/{id}/curve")
 NEIGHBOURS = reads("memory.neighbours", ShowNeighbours, Neighbours, "GET /memory/facts/{id}/neighbours")
 TIMELINE = reads("memory.timeline", ShowTimeline, Timeline, "GET /memory/timeline")
