@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from celery.result import AsyncResult
-from ebb.contract.operation import STORE_SECONDS, Operation, operation
+from ebb.contract.operation import STORE_SECONDS, operation
 from ebb.methods import JsonOperations
 from uuid_utils.compat import uuid7
 
@@ -43,9 +43,7 @@ class Client(Sender, JsonOperations):
     """
 
     options: ClassVar[tuple[str, ...]] = ("wait",)
-
-    def _perform(self, operation: Operation, given: dict[str, Any], *, wait: bool = True) -> Answer:
-        return self.perform(operation, given, wait=wait)
+    _perform = Sender.perform
 
     def store(self, text: str, *, wait: bool = True, **fact: Any) -> Answer:
         """Store one fact with an id of its own, so that sending it again stores nothing twice.

@@ -83,7 +83,7 @@ class Sender:
     def perform(
         self, operation: Operation, given: Mapping[str, Any], *, wait: bool = True, seconds: float | None = None
     ) -> Answer:
-        """Perform an operation with these parameters; return its answer, or see `write`.
+        """Perform an operation with these parameters; return its answer, or `{"task"}` without waiting, see `accept`.
 
         False and null parameters equal to their default are not sent: workers of earlier versions may not know them.
         """
@@ -92,13 +92,9 @@ class Sender:
             arguments = {"namespace": self.namespace} | arguments
         if operation.accepted and operation.is_timed:
             arguments = {"now": None} | arguments
-        return self.write(operation.name, arguments, wait=wait, seconds=seconds or operation.seconds)
-
-    def write(self, task: str, arguments: dict[str, Any], *, wait: bool, seconds: float = STORE_SECONDS) -> Answer:
-        """Send a write, and return its result, or `{"task"}` as soon as it is accepted: see `accept`."""
         if wait:
-            return self.call(task, arguments, seconds)
-        return {"task": self.accept(task, arguments)}
+            return self.call(operation.name, arguments, seconds or operation.seconds)
+        return {"task": self.accept(operation.name, arguments)}
 
     def accept(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> str:
         """Put a write into the outbox until it is committed, and send its message; return the task's id.

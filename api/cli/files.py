@@ -16,16 +16,7 @@ from ebb.contract import documents
 from ebb.contract.facts import MOST_MESSAGES, REMEMBER
 
 from api.cli import output
-from api.cli.operations import (
-    Call,
-    Everywhere,
-    NamespaceName,
-    client,
-    command_of,
-    configured,
-    located,
-    on_database,
-)
+from api.cli.operations import Call, Everywhere, NamespaceName, client, command_of, configured, located, on_database
 from workers.errors import EbbError, InvalidInputError
 
 if TYPE_CHECKING:

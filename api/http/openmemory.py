@@ -102,6 +102,19 @@ Offset = Annotated[int | None, Query(ge=0)]
 Named = Annotated[str | None, Query()]
 
 
+def paging(
+    limit: Limit = None,
+    offset: Offset = None,
+    l: Limit = None,  # noqa: E741 - OpenMemory's own name
+    u: Offset = None,
+) -> tuple[int, int]:
+    """Return how many memories are wanted, and how many are skipped."""
+    return _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0)
+
+
+Paging = Annotated[tuple[int, int], Depends(paging)]
+
+
 @routes.get("/health")
 def health(_: Annotated[Caller, Depends(caller)]) -> dict[str, Any]:
     """Say that the API answers."""
@@ -166,31 +179,15 @@ def reinforce(wish: shapes.StrengthenRequest, mine: Mine) -> dict[str, Any]:
 
 
 @routes.get("/memory/all")
-def all_(
-    mine: Mine,
-    limit: Limit = None,
-    offset: Offset = None,
-    l: Limit = None,  # noqa: E741 - OpenMemory's own name
-    u: Offset = None,
-    sector: Named = None,
-    user_id: Named = None,
-) -> dict[str, Any]:
+def all_(mine: Mine, page: Paging, sector: Named = None, user_id: Named = None) -> dict[str, Any]:
     """Return memories, the newest first."""
-    return {"items": _listed(mine, user_id, _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0), sector)}
+    return {"items": _listed(mine, user_id, *page, sector)}
 
 
 @routes.get("/users/{user_id:path}/memories")
-def of_user(
-    mine: Mine,
-    user_id: str,
-    limit: Limit = None,
-    offset: Offset = None,
-    l: Limit = None,  # noqa: E741 - OpenMemory's own name
-    u: Offset = None,
-) -> dict[str, Any]:
+def of_user(mine: Mine, user_id: str, page: Paging) -> dict[str, Any]:
     """Return a user's memories, the newest first."""
-    items = _listed(mine, user_id, _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0), None)
-    return {"user_id": user_id, "items": items}
+    return {"user_id": user_id, "items": _listed(mine, user_id, *page, None)}
 
 
 @routes.get("/users/{user_id:path}/summary")

@@ -56,7 +56,7 @@ class Issuer:
     def _fetch(self) -> dict[str, jwt.PyJWK]:
         try:
             with httpx.Client(timeout=FETCH_SECONDS) as client:
-                found = _document(client, next(_documents(client, self.url))["jwks_uri"])
+                found = client.get(next(_documents(client, self.url))["jwks_uri"]).raise_for_status().json()
             return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if key.key_id}
         except (httpx.HTTPError, jwt.PyJWKSetError, StopIteration, KeyError, TypeError, ValueError) as error:
             if self.keys:
@@ -77,11 +77,6 @@ def _documents(client: httpx.Client, issuer: str) -> Iterator[dict[str, Any]]:
         answer = client.get(f"{parts.scheme}://{parts.netloc}{place}")
         if answer.is_success and answer.json().get("issuer") == issuer:
             yield answer.json()
-
-
-def _document(client: httpx.Client, url: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get(url).raise_for_status().json()
-    return found
 
 
 @dataclass(frozen=True, slots=True)

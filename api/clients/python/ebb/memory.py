@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, MutableMapping
 from copy import copy
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, ClassVar, Self
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -110,9 +109,7 @@ class Memory(Connected, Operations):
         """Return the memory; its connections are closed at the end of the block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the connections."""
         self.close()
 
@@ -158,9 +155,7 @@ class AsyncMemory(Connected, AsyncOperations):
         """Return the memory; its connections are closed at the end of the block."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the connections."""
         await self.close()
 
