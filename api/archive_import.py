@@ -180,11 +180,7 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
 
 
 def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[str, Any] | None:
-    """Return a line, or None for the first and last line of an archive.
-
-    Raises:
-        InvalidInputError: the archive's number of lines is wrong.
-    """
+    """Return a line, or None for the first and last line of an archive; refuse an archive that lacks lines."""
     if line is None or not is_frame(line):
         return line
     if line == BEGINS:

@@ -128,11 +128,7 @@ class Sender:
         return own_id
 
     def send(self, task: str, arguments: dict[str, Any], *, listen: bool = False, **options: Any) -> AsyncResult:
-        """Send a task without waiting; `listen` for its result if it may be read later than Redis keeps it.
-
-        Raises:
-            UnavailableError: Redis does not answer.
-        """
+        """Send a task without waiting; `listen` for its result if it may be read later than Redis keeps it."""
         own = {SENT_AT: self._sent_at()} | ({LSN: self.written.lsn} if self.written.lsn else {})
         options["headers"] = own | headers.of_trace() | options.get("headers", {})
         options |= with_deadline(options, self._clock)
@@ -148,13 +144,7 @@ class Sender:
             return time.time()
 
     def wait(self, result: AsyncResult, seconds: float) -> Answer:
-        """Return a task's result, and delete it from Redis.
-
-        Raises:
-            LateError: no result came in time.
-            UnavailableError: Redis does not answer.
-            EbbError: the error that the worker raised.
-        """
+        """Return a task's result, or raise its error, and delete it from Redis."""
         return self._answer(self._received, result, seconds)
 
     def _answer(self, read: Callable[[AsyncResult, float], Any], result: AsyncResult, seconds: float) -> Answer:
@@ -250,19 +240,11 @@ class Sender:
             raise UnavailableError(explain(cause)) from None
 
     def clock(self) -> str:
-        """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong.
-
-        Raises:
-            UnavailableError: Redis does not answer.
-        """
+        """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong."""
         return self._reach(self._clock.now).isoformat()  # type: ignore[no-any-return]
 
     def seconds(self) -> float:
-        """Return epoch seconds by Redis' clock.
-
-        Raises:
-            UnavailableError: Redis does not answer.
-        """
+        """Return epoch seconds by Redis' clock."""
         return self._reach(self._clock.now).timestamp()  # type: ignore[no-any-return]
 
     @cached_property

@@ -69,11 +69,7 @@ def recall(
 
 
 def _share(text: str) -> float:
-    """Return a typed fraction or percentage.
-
-    Raises:
-        InvalidInputError: it is not a number.
-    """
+    """Return a typed fraction or percentage."""
     try:
         value = float(text.replace("%", "").strip())
     except ValueError:
