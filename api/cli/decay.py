@@ -7,7 +7,7 @@ from ebb.contract.decay import BACKFILL, CONSOLIDATE, DECAY, HELD, JANITOR, JANI
 from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE
 
 from api.cli import output
-from api.cli.operations import Call, command, command_of
+from api.cli.operations import Call, command, command_of, flag
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 ANY_INSTANT = {"now": "With --dry-run any instant, such as a year from now."}
 COLUMNS = ("warm", "cold", "compressed", "fingerprinted", "stale", "forgotten", "held")
 
-Hard = Annotated[bool, typer.Option("--hard", help="Only forget what has expired.")]
-Soft = Annotated[bool, typer.Option("--soft", help="Only halve or remove what nears its expiry.")]
-LetGo = Annotated[bool, typer.Option("--let-go", help="Forget them; `ebb restore` brings them back.")]
-KeepThem = Annotated[bool, typer.Option("--keep", help="Keep them, as if they had been stored now.")]
-Ids = Annotated[list[str] | None, typer.Argument(help="Held facts to decide about.")]
-AllHeld = Annotated[bool, typer.Option("--all", help="Decide about all that are held.")]
-DECIDING = {"ids": (Ids, None), "let_go": (LetGo, False), "keep": (KeepThem, False), "everything": (AllHeld, False)}
+PART = {
+    "hard": flag("--hard", help="Only forget what has expired."),
+    "soft": flag("--soft", help="Only halve or remove what nears its expiry."),
+}
+DECIDING = {
+    "ids": (Annotated[list[str] | None, typer.Argument(help="Held facts to decide about.")], None),
+    "let_go": flag("--let-go", help="Forget them; `ebb restore` brings them back."),
+    "keep": flag("--keep", help="Keep them, as if they had been stored now."),
+    "everything": flag("--all", help="Decide about all that are held."),
+}
 
 
 @command_of(DECAY, also=("now",), words=ANY_INSTANT)
@@ -41,7 +44,7 @@ def decay(call: Call) -> None:
         output.warn_held(held)
 
 
-@command_of(PRUNE, also=("now",), own={"hard": (Hard, False), "soft": (Soft, False)}, words=ANY_INSTANT)
+@command_of(PRUNE, also=("now",), own=PART, words=ANY_INSTANT)
 def prune(call: Call) -> None:
     """Forget expired facts, and weaken those near their expiry; workers do so every hour, in every namespace."""
     hard, soft, dry_run = call.own["hard"], call.own["soft"], call.given["dry_run"]
@@ -168,8 +171,7 @@ MERGING = {
     "force": "With --apply: merge past EBB_FORGET_LIMIT.",
     "limit": "How many groups to show.",
 }
-
-Show = Annotated[bool, typer.Option("--show", help="Only show the report of the last run.")]
+SHOW = {"show": flag("--show", help="Only show the report of the last run.")}
 
 
 @command_of(CONSOLIDATE, words=MERGING)
@@ -218,9 +220,7 @@ def _conclude(done: dict[str, Any], namespace: str) -> None:
         screen.print(f"No two facts in {namespace!r} say nearly the same.")
 
 
-@command_of(
-    JANITOR, also=("now",), own={"show": (Show, False)}, words={"now": "An earlier instant, such as an hour ago."}
-)
+@command_of(JANITOR, also=("now",), own=SHOW, words={"now": "An earlier instant, such as an hour ago."})
 def janitor(call: Call) -> None:
     """Cull facts that are no longer believed and age out episodes, in one namespace; report since the previous run."""
     show, everywhere = call.own["show"], call.given["everywhere"]

@@ -9,7 +9,7 @@ from ebb.contract.reports import FACTS, STATS, TIMELINE
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
 
 from api.cli import output
-from api.cli.operations import Call, command, command_of
+from api.cli.operations import Call, command, command_of, flag
 from workers.core.lifetime import LIFETIMES, UNCLASSED
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ LONGEST = 100
 """Characters of a text in the table."""
 
 Ids = Annotated[list[str] | None, typer.Argument(help="The facts' ids; else which ones, by the options.")]
-YesForget = Annotated[bool, typer.Option("--yes", "-y", help="Forget or erase without asking.")]
-YesRestore = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking.")]
 SELECTION = ("since", "until", "reason", "run")
 SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
 SALIENCE = Annotated[
@@ -123,7 +121,7 @@ def reinforce(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -
     output.console().print(f"[green]reinforced[/green] {answer['id']}, salience now {answer['salience']:.3f}")
 
 
-@command_of(FORGET, own={"ids": (Ids, None), "yes": (YesForget, False)})
+@command_of(FORGET, own={"ids": (Ids, None), "yes": flag("--yes", "-y", help="Forget or erase without asking.")})
 def forget(call: Call) -> None:
     """Forget facts by ids, or all that match a subject; `ebb restore` restores them until they are purged.
 
@@ -207,7 +205,7 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
     _print_more(page)
 
 
-@command_of(RESTORE, own={"ids": (Ids, None), "yes": (YesRestore, False)})
+@command_of(RESTORE, own={"ids": (Ids, None), "yes": flag("--yes", "-y", help="Restore without asking.")})
 def restore(call: Call) -> None:
     """Restore facts: by ids, including superseded ones, or those forgotten in a time, for a reason or by a run.
 

@@ -100,6 +100,11 @@ FLAGS = {"everywhere": "--all"}
 WORDS = {"everywhere": "Every namespace."}
 
 
+def flag(*names: str, help: str) -> tuple[Any, bool]:  # noqa: A002 - Typer's name
+    """Return a flag of a command's own."""
+    return Annotated[bool, typer.Option(*names, help=help)], False
+
+
 def command(
     operation: Operation, act: Act | None = None, *, fails: Callable[[dict[str, Any]], bool] | None = None, **how: Any
 ) -> Callable[[Show], Callable[..., None]]:

@@ -135,17 +135,12 @@ def _said(message: Mapping[str, Any]) -> dict[str, Any]:
     is_hidden = _object(message.get("metadata")).get("is_visually_hidden_from_conversation")
     given = first_filled(content, "parts", "text", "result")
     parts = [] if is_hidden or message.get("channel") == "analysis" else given if isinstance(given, list) else [given]
-    texts = [_unmarked(one) for one in parts]
+    texts = [MARKED.sub(_named, one) if isinstance(one, str) else one for one in parts]
     tool = message.get("recipient") or "all"
     if tool == "all":
         return {**message, "role": author.get("role"), "content": texts}
     called = "\n".join(one for one in texts if isinstance(one, str))
     return {**message, "role": "tool", "content": f"{tool}({called})" if called else None}
-
-
-def _unmarked(part: Any) -> Any:
-    """Return a text without marks; other parts are returned unchanged."""
-    return MARKED.sub(_named, part) if isinstance(part, str) else part
 
 
 def _named(mark: re.Match[str]) -> str:

@@ -23,7 +23,8 @@ def main() -> None:
     """Listen at EBB_HOST and EBB_PORT until a signal."""
     try:
         settings = Settings.from_environment()
-        _check(settings)
+        with closing(Door(settings)) as door:
+            door.check()  # also when the app starts, but there the server prints a traceback
     except EbbError as error:
         sys.exit(f"ebb: {error}")
     logs.configure(settings)
@@ -40,12 +41,6 @@ def main() -> None:
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
-
-
-def _check(settings: Settings) -> None:
-    """Refuse what the app would refuse when it starts; there the server prints a traceback."""
-    with closing(Door(settings)) as door:
-        door.check()
 
 
 if __name__ == "__main__":

@@ -46,8 +46,9 @@ class Watch:
         async def noted(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
-            if message["type"] == "http.response.start" and (lsn := _written(scope)) is not None:
-                message["headers"] = [*message["headers"], (headers.HEADER.lower().encode(), lsn.encode())]
+            written = scope.get("state", {}).get("written")  # up to where a replica must have read to have it all
+            if message["type"] == "http.response.start" and written is not None and written.lsn is not None:
+                message["headers"] = [*message["headers"], (headers.HEADER.lower().encode(), written.lsn.encode())]
             await send(message)
 
         with _span(scope) as span:
@@ -75,12 +76,6 @@ def _describe(span: "Span | None", scope: Scope, status: int) -> None:
         span.set_attributes({"http.route": route, "http.response.status_code": status, "ebb.namespace": namespace})
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             tracing.fail(span, str(status))
-
-
-def _written(scope: Scope) -> str | None:
-    """Return the log position that a replica must have replayed to include the client's writes."""
-    written = scope.get("state", {}).get("written")
-    return None if written is None else written.lsn
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from ebb.contract.operation import Operation, Params, plain_type
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 
@@ -88,14 +87,6 @@ def add(
 def field(kind: Any, *given: Any, **how: Any) -> FieldInfo:
     """Return a parameter of a type, with the arguments of Pydantic's `Field`."""
     return FieldInfo.from_annotated_attribute(kind, Field(*given, **how))
-
-
-def is_there(routes: APIRouter, operation: Operation) -> bool:
-    """Return whether an operation's own route was added."""
-    method, path = operation.route.partition("?")[0].split()
-    return any(
-        isinstance(one, APIRoute) and one.path == path and method in (one.methods or ()) for one in routes.routes
-    )
 
 
 def _spelled(operation: Operation, name: str, field: FieldInfo) -> FieldInfo:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic.fields import FieldInfo
 
 from api.http.dispatch import Reader, Session
-from api.http.operations import Act, add, field, is_there
+from api.http.operations import Act, add, field
 from api.http.problems import RefusedError, responses
 from api.http.route import Route
 from workers.errors import NotFoundError
@@ -36,6 +36,8 @@ MAY_MISS = (RECALL, CONTEXT, graph.LINK, reports.RESOLVE, reports.TIME_SERIES, a
 """Operations that answer 404 although their path names no fact."""
 
 AGE = {"ge": 1, "le": MOST_DAYS}
+OWN_ROUTES: set[Operation] = set()
+"""Operations whose own route was added."""
 
 
 def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
@@ -148,6 +150,8 @@ def _add(
     module = operation.params.__module__.rpartition(".")[2]
     tag = OWN_GROUPS.get(operation) or GROUPS.get(module, module)
     missing = (404,) if operation in MAY_MISS or "{id}" in (path or operation.route) else ()
+    if not path:
+        OWN_ROUTES.add(operation)
     add(routes, operation, act, route=path, problems=(*missing, *problems), tags=[tag], **how)
 
 
@@ -219,7 +223,7 @@ _add(
     description="Return the effective settings of the namespace, and which of them are its own.",
 )  # fmt: skip
 for other in operations().values():
-    if other.route and not is_there(routes, other):
+    if other.route and other not in OWN_ROUTES:
         _add(other)
 
 

@@ -21,14 +21,16 @@ INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+00:00|Z)")
 INSTANTS = re.compile(r"at|since|until|.*_(?:at|until|from)")
 
 
-def whole(answer: Any) -> Any:
+def whole(answer: Answer) -> Answer:
     """Return an answer without empty values, with instants in whole seconds."""
-    if isinstance(answer, list):
-        return [whole(one) for one in answer]
-    if isinstance(answer, dict):
-        kept = {name: _instant(name, whole(value)) for name, value in answer.items()}
-        return {name: value for name, value in kept.items() if value not in (None, [], {})}
-    return answer
+    kept = {name: _instant(name, _whole(value)) for name, value in answer.items()}
+    return {name: value for name, value in kept.items() if value not in (None, [], {})}
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return whole(value) if isinstance(value, dict) else value
 
 
 def facts(answer: Answer, *without: str) -> Answer:
@@ -58,19 +60,16 @@ def injected(answer: Answer) -> Answer:
 
 def stored(answer: Answer) -> Answer:
     """Return the outcome of a fact; `embedded` only if it is false."""
-    kept: Answer = whole({name: value for name, value in answer.items() if (name, value) != ("embedded", True)})
-    return kept
+    return whole({name: value for name, value in answer.items() if (name, value) != ("embedded", True)})
 
 
 def forgot(answer: Answer) -> Answer:
     """Return the outcomes by ids, or the number of facts of a subject, the first ones, and how to restore them."""
     if answer.get("matching") is None:
-        outcomes: Answer = whole(answer)
-        return outcomes
+        return whole(answer)
     receipt = {"restore": {"run": answer["run"], "reason": "asked"}} if answer.get("done") else {}
     counts = {name: answer.get(name) for name in ("matching", "done", "kept", "left")}
-    kept: Answer = whole({**counts, "facts": answer["results"][:FIRST], **receipt})
-    return kept
+    return whole({**counts, "facts": answer["results"][:FIRST], **receipt})
 
 
 def remembered(answer: Answer) -> Answer:
@@ -92,8 +91,7 @@ def _fact(fact: Mapping[str, Any], without: tuple[str, ...]) -> Answer:
         given["relevance"] = round(given["relevance"], 2)
     if given.get("confidence") == 1:
         given["confidence"] = None
-    kept: Answer = whole({name: given[name] for name in SHOWN if name not in without and given.get(name)})
-    return kept
+    return whole({name: given[name] for name in SHOWN if name not in without and given.get(name)})
 
 
 def _instant(name: str, value: Any) -> Any:

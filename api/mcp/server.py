@@ -60,8 +60,7 @@ def _fact(memory: Client, id_: str) -> Answer:
     fact: Answer = {}
     with suppress(NotFoundError):  # a forgotten fact has only its history
         fact = memory.perform(FACT, {"id": id_})
-    whole: Answer = answers.whole(fact | history)
-    return whole
+    return answers.whole(fact | history)
 
 
 def _entity(memory: Client, name: str) -> Answer:
@@ -71,8 +70,7 @@ def _entity(memory: Client, name: str) -> Answer:
 
 
 def _timeline(memory: Client, entity: str, key: str = "") -> Answer:
-    found: Answer = answers.whole(memory.perform(TIMELINE, {"entity": entity, "key": key, "limit": MOST_FACTS}))
-    return found
+    return answers.whole(memory.perform(TIMELINE, {"entity": entity, "key": key, "limit": MOST_FACTS}))
 
 
 RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {

@@ -106,17 +106,10 @@ def _base_files(data: Path) -> Iterator[Path]:
         yield data / "appendonly.aof"
 
 
-def _known() -> Iterator[Program]:
-    """Yield the servers on the PATH, then the bundled one, which comes last among equal versions."""
-    for name in NAMES:
-        found = shutil.which(name)
-        program = None if found is None else _asked(Path(found), "on the PATH")
-        if program is not None:
-            yield program
-    bundled = _bundled()
-    program = None if bundled is None else _asked(bundled, "bundled")
-    if program is not None:
-        yield program
+def _known() -> list[Program]:
+    """Return the servers on the PATH, then the bundled one, which comes last among equal versions."""
+    places = [*((shutil.which(name), "on the PATH") for name in NAMES), (_bundled(), "bundled")]
+    return [found for path, origin in places if path and (found := _asked(Path(path), origin))]
 
 
 def _bundled() -> Path | None:

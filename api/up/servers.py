@@ -129,7 +129,12 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
         UnavailableError: the wheel or the system user is missing, or `initdb` failed.
         SystemStateError: the data directory is not one or has another version, or the socket's path is too long.
     """
-    check_socket_path(server.sockets / ".s.PGSQL.5432")
+    socket_path = server.sockets / ".s.PGSQL.5432"
+    if len(os.fsencode(socket_path)) > SOCKET_PATH_LIMIT:
+        raise SystemStateError(
+            f"{socket_path} is longer than the {SOCKET_PATH_LIMIT} bytes that a Unix socket's path may have: "
+            "give a shorter folder."
+        )
     for folder in (server.data, server.sockets):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     user = system_user()
@@ -143,15 +148,6 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
         raise SystemStateError(
             f"{server.data} was made by PostgreSQL {found}, and this Ebb carries {POSTGRES_VERSION}: "
             "bring it over with pg_upgrade, or give another home with --home."
-        )
-
-
-def check_socket_path(path: Path) -> None:
-    """Refuse a path that is too long for a Unix socket."""
-    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
-        raise SystemStateError(
-            f"{path} is longer than the {SOCKET_PATH_LIMIT} bytes that a Unix socket's path may have: "
-            "give a shorter folder."
         )
 
 

@@ -50,12 +50,11 @@ def first_page() -> RedirectResponse:
 @routes.get("/")
 def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1, le=366)] = 14) -> HTMLResponse:
     """Show the overview of a namespace, and with the scope `system` queues and lag."""
-    stats = memory.stats()
+    stats, whole = memory.stats(), "system" in memory.caller.scopes
     if not stats["facts"] and not stats["forgotten"]:
-        return page(request, "nothing_yet.html", flower_url=_flower_url(request, memory))
+        return page(request, "nothing_yet.html", flower_url=door_of(request).settings.flower_url if whole else "")
     history = memory.time_series(days)
     course = {**history, "due": {"due": history["due"]}}
-    whole = "system" in memory.caller.scopes
     return page(
         request,
         "overview.html",
@@ -67,10 +66,6 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         system=_figures(door_of(request)) if whole else None,
         kept_up=_kept_up(memory.system_time_series(days)) if whole else [],
     )
-
-
-def _flower_url(request: Request, memory: Reading) -> str:
-    return door_of(request).settings.flower_url if "system" in memory.caller.scopes else ""
 
 
 def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,16 +165,14 @@ def forecast(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         totals=totals,
         held=sum(day["held"] for day in ahead),
         busy=busy,
-        listed=[{**day, "more": _unnamed(day)} for day in busy[:MOST_DAYS]],
+        listed=[
+            {**day, "more": sum(day[name] for name in LABELS) - len(day["facts"])}  # changes without their facts
+            for day in busy[:MOST_DAYS]
+        ],
         named=NAMED,
         quiet=len(ahead) - len(busy),
         chart_content=_ahead(ahead, some),
     )
-
-
-def _unnamed(day: Mapping[str, Any]) -> int:
-    """Return how many changes of a day are not listed with their facts."""
-    return int(sum(day[name] for name in LABELS)) - len(day["facts"])
 
 
 def _ahead(ahead: Sequence[Mapping[str, Any]], some: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from ebb.batches import batches
 from ebb.contract.documents import Item as Found
@@ -171,14 +171,10 @@ def _item(found: Found) -> dict[str, Any]:
 
 def _matches(path: tuple[str, ...], condition: MatchCondition) -> bool:
     """Tell whether a path begins or ends as wanted, where `*` is any label."""
-    wanted, kind = condition.path, _kind(condition)
+    wanted, kind = condition.path, condition.match_type
+    if kind not in ("prefix", "suffix"):
+        raise ValueError(f"{kind!r} is no way to match a namespace; give prefix or suffix.")
     if len(path) < len(wanted):
         return False
     part = path[: len(wanted)] if kind == "prefix" else path[len(path) - len(wanted) :]
     return all(asked in ("*", label) for label, asked in zip(part, wanted, strict=True))
-
-
-def _kind(condition: MatchCondition) -> Literal["prefix", "suffix"]:
-    if condition.match_type not in ("prefix", "suffix"):
-        raise ValueError(f"{condition.match_type!r} is no way to match a namespace; give prefix or suffix.")
-    return condition.match_type
