@@ -202,13 +202,16 @@ def _having(wrong: Mapping[str, Sequence[UUID]], kinds: Collection[str]) -> list
 
 
 def _mend(db: Connection, tenant: int, wrong: Mapping[str, Sequence[UUID]], now: datetime) -> None:
-    def having(kinds: Collection[str]) -> tuple[Sequence[int], Sequence[UUID]]:
+    def mend(statement: str, *kinds: str) -> None:
+        faults.mend(db, statement, tenant, _having(wrong, kinds), now)
+
+    def having(*kinds: str) -> tuple[Sequence[int], Sequence[UUID]]:
         ids = _having(wrong, kinds)
         return [tenant] * len(ids), ids
 
-    faults.add_activity(db, *having(["no activity"]), now)
-    faults.mark_pending(db, *having(LACKING))
-    vectors.drop(db, *having([*LACKING, "vector left over"]))
-    faults.toggle_live(db, *having(["hidden", "shown"]))
-    faults.toggle_retired(db, *having(["not counted", "counted though ended"]))
-    activity.retire(db, *having(["due though ended"]))
+    mend(faults.ADD_ACTIVITY, "no activity")
+    mend(faults.MARK_PENDING, *LACKING)
+    vectors.drop(db, *having(*LACKING, "vector left over"))
+    mend(faults.TOGGLE_LIVE, "hidden", "shown")
+    mend(faults.TOGGLE_RETIRED, "not counted", "counted though ended")
+    activity.retire(db, *having("due though ended"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from workers.storage import branches
 from workers.storage.connection import Connection, fetch_all
 
 FOLLOWING = """
@@ -30,31 +31,16 @@ PARTS = """
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, retired,
         due_at)
-    select facts.namespace, facts.id, 0, 0.5, created_at, created_at, 0, 0,
-        coalesce(forgotten_at, superseded_at) is not null,
+    select namespace, id, 0, 0.5, created_at, created_at, 0, 0, coalesce(forgotten_at, superseded_at) is not null,
         case when coalesce(forgotten_at, superseded_at) is null then %(now)s else 'infinity' end
-    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
-    join facts on facts.namespace = gone.namespace and facts.id = gone.id
+    from facts where namespace = %(namespace)s and id = any(%(ids)b)
     on conflict do nothing
 """
 
-MARK_PENDING = """
-    update activity set fidelity = 0
-    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
-    where activity.namespace = gone.namespace and activity.fact = gone.id
-"""
-
-TOGGLE_RETIRED = """
-    update activity set retired = not retired
-    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
-    where activity.namespace = gone.namespace and activity.fact = gone.id
-"""
-
-TOGGLE_LIVE = """
-    update signatures set live = not live
-    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
-    where signatures.namespace = gone.namespace and signatures.fact = gone.id
-"""
+# Those without a vector are embedded again.
+MARK_PENDING = "update activity set fidelity = 0 where namespace = %(namespace)s and fact = any(%(ids)b)"
+TOGGLE_RETIRED = "update activity set retired = not retired where namespace = %(namespace)s and fact = any(%(ids)b)"
+TOGGLE_LIVE = "update signatures set live = not live where namespace = %(namespace)s and fact = any(%(ids)b)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,99 +71,41 @@ def parts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Par
     return {one.id: one for one in fetch_all(db, Parts, PARTS, {"namespace": namespace, "ids": list(ids)}, binary=True)}
 
 
-def add_activity(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID], now: datetime) -> None:
-    """Add default activity to facts that have none."""
-    db.execute(ADD_ACTIVITY, {"namespaces": list(namespaces), "ids": list(ids), "now": now})
+def mend(db: Connection, statement: str, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
+    """Repair facts by `ADD_ACTIVITY` or one of the statements after it."""
+    db.execute(statement, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
-def mark_pending(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Mark facts as having no vector, so that they are embedded again."""
-    db.execute(MARK_PENDING, {"namespaces": list(namespaces), "ids": list(ids)})
-
-
-def toggle_retired(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Invert whether facts count as live."""
-    db.execute(TOGGLE_RETIRED, {"namespaces": list(namespaces), "ids": list(ids)})
-
-
-def toggle_live(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Invert whether signatures belong to live facts."""
-    db.execute(TOGGLE_LIVE, {"namespaces": list(namespaces), "ids": list(ids)})
-
+NAMING = dict.fromkeys(branches.OF_FACTS, ("fact",)) | branches.BETWEEN_FACTS
+"""Tables whose rows name facts, and the columns that do."""
 
 Range = tuple[int, UUID, UUID]
 """A namespace, and a range of its fact ids: after the first, up to the second."""
 
-# Each table has an index on namespace and fact; a range is as long as one batch of the doctor.
-LEFTOVERS = """
+OF_COLUMN = """
+    select {table}.namespace, {column} as fact from wanted
+    join {table} on {table}.namespace = wanted.namespace and {column} > after and {column} <= upto
+"""
+
+NAMED = " union all ".join(
+    OF_COLUMN.format(table=table, column=column) for table, columns in NAMING.items() for column in columns
+)
+
+# Each column has an index on namespace and fact; a range is as long as one batch of the doctor.
+LEFTOVERS = f"""
     with wanted as materialized (
         select * from unnest(%(namespaces)b::int[], %(after)b::uuid[], %(upto)b::uuid[])
             as wanted (namespace, after, upto)
     ),
-    named as (
-        select activity.namespace, activity.fact from wanted
-        join activity on activity.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select vectors.namespace, vectors.fact from wanted
-        join vectors on vectors.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select signatures.namespace, signatures.fact from wanted
-        join signatures on signatures.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select events.namespace, events.fact from wanted
-        join events on events.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select occurrences.namespace, occurrences.fact from wanted
-        join occurrences on occurrences.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select links.namespace, source from wanted
-        join links on links.namespace = wanted.namespace and source > after and source <= upto
-        union all
-        select links.namespace, target from wanted
-        join links on links.namespace = wanted.namespace and target > after and target <= upto
-        union all
-        select contradictions.namespace, fact from wanted
-        join contradictions on contradictions.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select contradictions.namespace, other from wanted
-        join contradictions on contradictions.namespace = wanted.namespace and other > after and other <= upto
-        union all
-        select likenesses.namespace, fact from wanted
-        join likenesses on likenesses.namespace = wanted.namespace and fact > after and fact <= upto
-        union all
-        select likenesses.namespace, other from wanted
-        join likenesses on likenesses.namespace = wanted.namespace and other > after and other <= upto
-    )
+    named as ({NAMED})
     select distinct namespace, fact from named
     where not exists (select from facts where facts.namespace = named.namespace and facts.id = named.fact)
     order by namespace, fact
 """
 
 DELETE_LEFTOVERS = """
-    with gone as (select * from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)),
-    of_vectors as (
-        delete from vectors using gone where vectors.namespace = gone.namespace and fact = gone.id
-    ),
-    of_signatures as (
-        delete from signatures using gone where signatures.namespace = gone.namespace and fact = gone.id
-    ),
-    of_events as (
-        delete from events using gone where events.namespace = gone.namespace and fact = gone.id
-    ),
-    of_occurrences as (
-        delete from occurrences using gone where occurrences.namespace = gone.namespace and fact = gone.id
-    ),
-    of_links as (
-        delete from links using gone where links.namespace = gone.namespace and gone.id in (source, target)
-    ),
-    of_contradictions as (
-        delete from contradictions using gone
-        where contradictions.namespace = gone.namespace and gone.id in (fact, other)
-    ),
-    of_likenesses as (
-        delete from likenesses using gone where likenesses.namespace = gone.namespace and gone.id in (fact, other)
-    )
-    delete from activity using gone where activity.namespace = gone.namespace and fact = gone.id
+    delete from {table} using unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
+    where {table}.namespace = gone.namespace and gone.id in ({columns})
 """
 
 EMPTY = """
@@ -200,7 +128,9 @@ def leftovers(db: Connection, ranges: Sequence[Range]) -> list[tuple[int, UUID]]
 
 def delete_leftovers(db: Connection, gone: Sequence[tuple[int, UUID]]) -> None:
     """Delete orphaned rows of these facts."""
-    db.execute(DELETE_LEFTOVERS, {"namespaces": [tenant for tenant, _ in gone], "ids": [id_ for _, id_ in gone]})
+    given = {"namespaces": [tenant for tenant, _ in gone], "ids": [id_ for _, id_ in gone]}
+    for table, columns in NAMING.items():
+        db.execute(DELETE_LEFTOVERS.format(table=table, columns=", ".join(columns)), given)
 
 
 def empty_namespaces(db: Connection, own: int | None) -> list[int]:
