@@ -14,7 +14,6 @@ from workers.coordination.redis import compact, drop_results, own_keys
 from workers.errors import UnavailableError
 from workers.storage import deep, namespaces, server, tombstones
 from workers.storage.connection import connect, transaction
-from workers.storage.facts import REQUESTED
 
 BATCH = 1_000
 """Facts erased or packed in one transaction."""
@@ -36,19 +35,15 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
 
     `in_gaps` includes namespaces with an unconfirmed gap between passes.
     """
+    simulated = context.settings.time_travel
     with transaction(context.database_url) as db:
         own = namespaces.id_within(db, namespace)
-        claimed = tombstones.claim_old(
-            db,
-            days_before(now, context.settings.retention_days),
-            BATCH,
-            own,
-            in_gaps=in_gaps,
-            simulated=context.settings.time_travel,
-        )
-        claimed += tombstones.claim_superseded(
-            db, days_before(now, context.settings.history_days), BATCH, own, in_gaps=in_gaps
-        )
+        claimed = []
+        for statement, before in (
+            (tombstones.CLAIM_OLD, days_before(now, context.settings.retention_days)),
+            (tombstones.CLAIM_SUPERSEDED, days_before(now, context.settings.history_days)),
+        ):
+            claimed += tombstones.claim(db, statement, before, BATCH, own, in_gaps=in_gaps, simulated=simulated)
         tenants, ids = [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]
         erased = tombstones.erase(db, tenants, ids) if claimed else 0
         tenants += deep.erase(db, days_before(now, context.settings.deep_days), BATCH, own, in_gaps=in_gaps)
@@ -62,8 +57,9 @@ def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_g
     """
     with transaction(context.database_url) as db:
         own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
-        claimed = deep.claim(
-            db, days_before(now, SINKS_AFTER_DAYS), BATCH, own, REQUESTED, in_gaps=in_gaps, simulated=simulated
+        before = days_before(now, SINKS_AFTER_DAYS)
+        claimed = tombstones.claim(
+            db, tombstones.CLAIM_DECAYED, before, BATCH, own, in_gaps=in_gaps, simulated=simulated
         )
         return deep.demote(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
 
@@ -72,8 +68,12 @@ def waiting(context: Context, now: datetime, namespace: str | None) -> int:
     """Return how many facts of one namespace, or all, a purge at `now` would erase."""
     with transaction(context.database_url) as db:
         own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
-        asked = tombstones.count_old(db, days_before(now, context.settings.retention_days), own, simulated=simulated)
-        superseded = tombstones.count_superseded(db, days_before(now, context.settings.history_days), own)
+        asked = tombstones.count(
+            db, tombstones.COUNT_OLD, days_before(now, context.settings.retention_days), own, simulated=simulated
+        )
+        superseded = tombstones.count(
+            db, tombstones.COUNT_SUPERSEDED, days_before(now, context.settings.history_days), own, simulated=simulated
+        )
         return asked + superseded + deep.count_old(db, days_before(now, context.settings.deep_days), own)
 
 

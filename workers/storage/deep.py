@@ -23,27 +23,6 @@ FINGERPRINT = 32767
 MOST_WORDS = 8
 """Number of a query's stems that are searched for, the rarest ones."""
 
-CLAIMED = """
-    select activity.namespace, activity.fact
-    from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where (%(namespace)s::int is null or facts.namespace = %(namespace)s)
-        and (%(in_gaps)s or not exists (
-            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
-        ))
-"""
-"""Facts of one namespace or all. A claim locks activity first, as every transaction does, and skips locked rows."""
-
-# Superseded facts stay, as they did not end by decay alone.
-CLAIM = f"""
-    {CLAIMED}
-        and forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and forgotten_reason <> all(%(requested)s) and superseded_at is null
-    order by forgotten_at
-    limit %(limit)s
-    for no key update of activity skip locked
-"""
-
 # Only stems, as queries are stemmed too.
 READ = """
     select facts.namespace, facts.id, row_to_json(facts) as fact,
@@ -261,21 +240,6 @@ class Deep:
         }
         beside.setdefault("events", [_forgotten(fact)])
         return fact, state, beside
-
-
-def claim(
-    db: Connection,
-    before: datetime,
-    limit: int,
-    namespace: int | None,
-    requested: Sequence[str],
-    *,
-    in_gaps: bool,
-    simulated: bool,
-) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of facts forgotten by decay before an instant, oldest first, locked until the commit."""
-    given = {"before": before, "limit": limit, "namespace": namespace, "requested": list(requested)}
-    return db.execute(CLAIM, given | {"in_gaps": in_gaps, "simulated": simulated}).fetchall()
 
 
 def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:

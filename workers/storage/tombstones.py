@@ -11,7 +11,6 @@ import psycopg
 from workers.errors import UnavailableError
 from workers.storage import deep
 from workers.storage.connection import Connection, fetch_all, number
-from workers.storage.deep import CLAIMED
 from workers.storage.facts import REQUESTED
 
 # As to `+ 0`, see `server.OUTDATED`.
@@ -62,37 +61,35 @@ FOUND = f"""
 
 COUNT_FOUND = f"select count(*) {SELECTED}"
 
-# Facts that ended by decay go to deep memory instead, unless they were superseded before.
-CLAIM_OLD = f"""
-    {CLAIMED}
-        and forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and (forgotten_reason = any(%(requested)s) or superseded_at is not null)
-    order by forgotten_at
-    limit %(limit)s
-    for no key update of activity skip locked
-"""
+PAST = "forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))"
+"""Facts forgotten before an instant; unless instants are `simulated`, that was written before that instant too."""
 
-COUNT_OLD = """
-    select count(*) from facts
-    where forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))
-        and (forgotten_reason = any(%(requested)s) or superseded_at is not null)
-        and (%(namespace)s::int is null or namespace = %(namespace)s)
-"""
+# Facts that ended by decay go to deep memory instead, unless they were superseded before.
+OLD = f"{PAST} and (forgotten_reason = any(%(requested)s) or superseded_at is not null)"
+DECAYED = f"{PAST} and forgotten_reason <> all(%(requested)s) and superseded_at is null"
 
 # Superseded or retracted, and not forgotten.
-CLAIM_SUPERSEDED = f"""
-    {CLAIMED}
-        and superseded_at < %(before)s and forgotten_at is null
-    order by superseded_at
-    limit %(limit)s
-    for no key update of activity skip locked
-"""
+SUPERSEDED = "superseded_at < %(before)s and forgotten_at is null"
 
-COUNT_SUPERSEDED = """
-    select count(*) from facts
-    where superseded_at < %(before)s and forgotten_at is null
-        and (%(namespace)s::int is null or namespace = %(namespace)s)
+# Of one namespace or all. Activity is locked first, as by every transaction, and locked rows are skipped.
+CLAIMED = """
+    select activity.namespace, activity.fact
+    from facts
+    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    where (%(namespace)s::int is null or facts.namespace = %(namespace)s)
+        and (%(in_gaps)s or not exists (
+            select from namespaces where namespaces.id = facts.namespace and gap_until is not null
+        ))
 """
+NEXT = "limit %(limit)s for no key update of activity skip locked"
+
+CLAIM_OLD = f"{CLAIMED} and {OLD} order by forgotten_at {NEXT}"
+CLAIM_DECAYED = f"{CLAIMED} and {DECAYED} order by forgotten_at {NEXT}"
+CLAIM_SUPERSEDED = f"{CLAIMED} and {SUPERSEDED} order by superseded_at {NEXT}"
+
+COUNTED = "select count(*) from facts where (%(namespace)s::int is null or namespace = %(namespace)s)"
+COUNT_OLD = f"{COUNTED} and {OLD}"
+COUNT_SUPERSEDED = f"{COUNTED} and {SUPERSEDED}"
 
 # Foreign keys delete the rows of other tables.
 ERASE = """
@@ -236,36 +233,28 @@ def _given(namespace: int, selection: Selection) -> dict[str, Any]:
     return asdict(selection) | {"namespace": namespace, "reasons": list(selection.reasons)}
 
 
-def claim_old(
-    db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool, simulated: bool
+def claim(
+    db: Connection,
+    statement: str,
+    before: datetime,
+    limit: int,
+    namespace: int | None,
+    *,
+    in_gaps: bool,
+    simulated: bool,
 ) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of facts forgotten on request before an instant, oldest first, locked.
+    """Return (namespace, fact) of the facts that `CLAIM_OLD` or one of the statements after it finds, oldest first.
 
-    Covers one namespace or all; `in_gaps` includes namespaces with an unconfirmed gap. Unless instants are `simulated`,
-    the tombstone must also have been written before that instant.
+    `in_gaps` includes namespaces with an unconfirmed gap.
     """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
-    given |= {"simulated": simulated, "requested": list(REQUESTED)}
-    return db.execute(CLAIM_OLD, given).fetchall()
+    return db.execute(statement, given | {"simulated": simulated, "requested": list(REQUESTED)}).fetchall()
 
 
-def count_old(db: Connection, before: datetime, namespace: int | None, *, simulated: bool) -> int:
-    """Return the number of facts, of one namespace or all, forgotten on request before an instant."""
+def count(db: Connection, statement: str, before: datetime, namespace: int | None, *, simulated: bool) -> int:
+    """Return the number of facts that `COUNT_OLD` or `COUNT_SUPERSEDED` finds."""
     given = {"before": before, "namespace": namespace, "simulated": simulated, "requested": list(REQUESTED)}
-    return number(db, COUNT_OLD, given)
-
-
-def claim_superseded(
-    db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool
-) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of facts superseded or retracted before an instant, oldest first, locked."""
-    given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
-    return db.execute(CLAIM_SUPERSEDED, given).fetchall()
-
-
-def count_superseded(db: Connection, before: datetime, namespace: int | None) -> int:
-    """Return the number of facts, of one namespace or all, superseded or retracted before an instant."""
-    return number(db, COUNT_SUPERSEDED, {"before": before, "namespace": namespace})
+    return number(db, statement, given)
 
 
 def erase(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
