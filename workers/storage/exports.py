@@ -116,54 +116,26 @@ def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) ->
         return {row["id"]: row for row in rows}
 
 
-LINKS = f"""
-    select namespaces.name as namespace, source, target, type, strength, links.created_at
-    from links join namespaces on namespaces.id = links.namespace
-    where {NAMED}
-    order by links.namespace, source, target, type
-"""
+OTHERS = {
+    "link": ("links", "source, target, type, strength, links.created_at", "source, target, type"),
+    "contradiction": ("contradictions", "fact, other, found_at, accepted_at", "fact, other"),
+    "likeness": ("likenesses", "fact, other, similarity, found_at, apart_at", "fact, other"),
+    "occurrence": ("occurrences", "fact, occurrences.id, session, turn, role, said_at", "fact, session"),
+    "document": ("documents", "path, folder, digest::text as digest, read_at", "path"),
+    "relation": (
+        "relations",
+        "source, target, type, initial_weight, last_observed, pinned, relations.created_at",
+        "source, target, type",
+    ),
+    "wish": ("forgotten_hashes", "salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason", "digest"),
+}
+"""Tables that are exported, their columns and their order, by the kind of the records."""
 
-CONTRADICTIONS = f"""
-    select namespaces.name as namespace, fact, other, found_at, accepted_at
-    from contradictions join namespaces on namespaces.id = contradictions.namespace
+OTHER = f"""
+    select namespaces.name as namespace, {{columns}}
+    from {{table}} join namespaces on namespaces.id = {{table}}.namespace
     where {NAMED}
-    order by contradictions.namespace, fact, other
-"""
-
-LIKENESSES = f"""
-    select namespaces.name as namespace, fact, other, similarity, found_at, apart_at
-    from likenesses join namespaces on namespaces.id = likenesses.namespace
-    where {NAMED}
-    order by likenesses.namespace, fact, other
-"""
-
-OCCURRENCES = f"""
-    select namespaces.name as namespace, fact, occurrences.id, session, turn, role, said_at
-    from occurrences join namespaces on namespaces.id = occurrences.namespace
-    where {NAMED}
-    order by occurrences.namespace, fact, session
-"""
-
-DOCUMENTS = f"""
-    select namespaces.name as namespace, path, folder, digest::text as digest, read_at
-    from documents join namespaces on namespaces.id = documents.namespace
-    where {NAMED}
-    order by documents.namespace, path
-"""
-
-RELATIONS = f"""
-    select namespaces.name as namespace, source, target, type, initial_weight, last_observed, pinned,
-        relations.created_at
-    from relations join namespaces on namespaces.id = relations.namespace
-    where {NAMED}
-    order by relations.namespace, source, target, type
-"""
-
-DELETION_REQUESTS = f"""
-    select namespaces.name as namespace, salt, encode(digest, 'hex') as digest, fact, forgotten_at, reason
-    from forgotten_hashes join namespaces on namespaces.id = forgotten_hashes.namespace
-    where {NAMED}
-    order by forgotten_hashes.namespace, digest
+    order by {{table}}.namespace, {{order}}
 """
 
 # Only namespaces with settings, turns or deletion requests.
@@ -181,16 +153,9 @@ OWN = f"""
 
 def other_records(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, row) of everything but facts, of one namespace or all, from server-side cursors."""
-    statements = {
-        "own": OWN,
-        "link": LINKS,
-        "contradiction": CONTRADICTIONS,
-        "likeness": LIKENESSES,
-        "occurrence": OCCURRENCES,
-        "document": DOCUMENTS,
-        "relation": RELATIONS,
-        "wish": DELETION_REQUESTS,
-    }
+    statements = {"own": OWN}
+    for kind, (table, columns, order) in OTHERS.items():
+        statements[kind] = OTHER.format(table=table, columns=columns, order=order)
     for kind, statement in statements.items():
         with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
             cursor.itersize = batch
