@@ -98,10 +98,10 @@ def clean(context: Context, now: datetime) -> bool:
     Without erased facts there is nothing to do; what is in use or away is left for the next cleaning.
     """
     with connect(context.direct_database_url, autocommit=True) as db:
-        erased = tombstones.erasures(db)
-        if not erased.ids:
+        erased, names = tombstones.erasures(db)
+        if not erased:
             return False
-        search_indexes.count_grown(context, now, erased.namespaces)
+        search_indexes.count_grown(context, now, names)
         try:
             server.vacuum(db)
         except psycopg.errors.LockNotAvailable:
@@ -134,8 +134,8 @@ def scrub(context: Context, now: datetime) -> list[str]:
 def _scrub(context: Context, now: datetime) -> list[str]:
     """Rewrite the files of one shard; return what was not reached."""
     with connect(context.direct_database_url, autocommit=True) as db:
-        erased = tombstones.erasures(db)
-        search_indexes.count_grown(context, now, erased.namespaces)
+        erased, names = tombstones.erasures(db)
+        search_indexes.count_grown(context, now, names)
         try:
             written, dropped = server.rewrite(db), server.drop_log(db)
         except psycopg.errors.LockNotAvailable:

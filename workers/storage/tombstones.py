@@ -270,21 +270,12 @@ ERASURES = """
 DROP_ERASURES = "delete from erasures where id = any(%(ids)s)"
 
 
-@dataclass(frozen=True, slots=True)
-class Erasures:
-    """Erasures whose pages are not vacuumed yet: their ids and the names of their namespaces."""
-
-    ids: Sequence[int]
-    namespaces: Sequence[str]
+def erasures(db: Connection) -> tuple[list[int], list[str]]:
+    """Return the ids of the committed erasures that are not vacuumed yet, and the names of their namespaces."""
+    ids, names = db.execute(ERASURES).fetchone() or (None, None)
+    return ids or [], names or []
 
 
-def erasures(db: Connection) -> Erasures:
-    """Return the committed erasures that are not vacuumed yet."""
-    row = db.execute(ERASURES).fetchone()
-    ids, names = row or (None, None)
-    return Erasures(ids or [], names or [])
-
-
-def drop_erasures(db: Connection, done: Erasures) -> None:
+def drop_erasures(db: Connection, ids: Sequence[int]) -> None:
     """Delete the records of vacuumed erasures, by id: others may have smaller ids and be committed later."""
-    db.execute(DROP_ERASURES, {"ids": done.ids})
+    db.execute(DROP_ERASURES, {"ids": ids})
