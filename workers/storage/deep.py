@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -16,6 +16,7 @@ from workers.core import tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import activity, columns, imports, packing
+from workers.storage.branches import BETWEEN_FACTS
 from workers.storage.connection import Connection, Cursor, fetch_all, number
 
 FINGERPRINT = 32767
@@ -79,13 +80,14 @@ TAKE = """
     returning namespace, id, forgotten_at, body, signature is not null as signed, signature::text
 """
 
-# In order, to avoid deadlocks.
-LOCK = """
-    select from deep
-    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
-    order by id for update
+# Only the hash of an id is indexed.
+THESE = """
+    where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
 """
+
+# In order, to avoid deadlocks.
+LOCK = f"select from deep {THESE} order by id for update"
 
 SIGN = """
     insert into signatures (namespace, fact, live, signature)
@@ -166,11 +168,7 @@ CONTAINING = """
     order by number
 """
 
-BODIES = f"""
-    {DEEP}
-    where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
-"""
+BODIES = f"{DEEP} {THESE}"
 
 # The last condition is the costliest, and few facts meet the other.
 DRAWN = f"""
@@ -211,6 +209,11 @@ EXPORT = """
 """
 
 
+ENDED_STATE = {
+    "held": False, "retired": True, "compared": False, "due_at": "infinity", "ends_at": "infinity", "worth": 0,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Deep:
     """A row of deep memory without its words; `signed` if it has a signature."""
@@ -221,7 +224,7 @@ class Deep:
     body: bytes
     signed: bool
 
-    def rows(self) -> "Row":
+    def rows(self) -> packing.Unpacked:
         """Return its rows of `facts` and `activity`, and its rows of other tables by table name."""
         fact, state, beside = packing.unpack(self.body)
         own = {"namespace": self.namespace, "id": str(self.id)}
@@ -230,14 +233,7 @@ class Deep:
         if state["tier"] is None:
             state["tier"] = _tier(state, self.forgotten_at)
         state |= {"namespace": self.namespace, "fact": str(self.id), "fidelity": FINGERPRINT if self.signed else 0}
-        state |= {
-            "held": False,
-            "retired": True,
-            "compared": False,
-            "due_at": "infinity",
-            "ends_at": "infinity",
-            "worth": 0,
-        }
+        state |= ENDED_STATE
         beside.setdefault("events", [_forgotten(fact)])
         return fact, state, beside
 
@@ -278,7 +274,7 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     are just being moved into deep memory are there. Those that are there are locked before, as a promotion locks the
     facts that are linked with its own.
     """
-    db.execute(LOCK, {"namespace": namespace, "ids": columns.uuids(ids)})
+    db.execute(LOCK, {"namespace": namespace, "ids": list(ids)})
     activity.ask_lock(db, namespace, ids)
     return ask_promote(db, namespace, ids)()
 
@@ -347,9 +343,7 @@ def following(db: Connection, namespace: int, after: UUID | None, limit: int) ->
     return {one.id: _with_sessions(*packing.unpack(one.body)) for one in rows}
 
 
-def _with_sessions(
-    fact: packing.Columns, _state: packing.Columns, beside: dict[str, list[packing.Columns]]
-) -> packing.Columns:
+def _with_sessions(fact: packing.Columns, _: packing.Columns, beside: packing.Rows) -> packing.Columns:
     return fact | {"sessions": [fact["session"], *(one["session"] for one in beside.get("occurrences", ()))]}
 
 
@@ -435,19 +429,13 @@ def _forgotten(fact: packing.Columns) -> packing.Columns:
     return {"at": fact["forgotten_at"], "what": "forgotten", "details": details}
 
 
-Row: TypeAlias = tuple[packing.Columns, packing.Columns, dict[str, list[packing.Columns]]]
-
-PAIRS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}
-"""Tables whose rows refer to two facts, and the columns that do."""
-
-
-def _hand_over(db: Connection, namespace: int, rows: Sequence[Row]) -> None:
+def _hand_over(db: Connection, namespace: int, rows: Sequence[packing.Unpacked]) -> None:
     """Move rows between a returning fact and a fact that stays deep into the latter's body.
 
     The other facts are locked, as one that is just being moved into deep memory, or erased, would violate foreign keys.
     """
-    pairs = [(table, row) for table in PAIRS for row in _beside(rows, table)]
-    ids = {row[end] for table, row in pairs for end in PAIRS[table]}
+    pairs = [(table, row) for table in BETWEEN_FACTS for row in _beside(rows, table)]
+    ids = {row[end] for table, row in pairs for end in BETWEEN_FACTS[table]}
     if not ids:
         return
     activity.ask_lock(db, namespace, [UUID(one) for one in sorted(ids)])()
@@ -455,11 +443,11 @@ def _hand_over(db: Connection, namespace: int, rows: Sequence[Row]) -> None:
     for one in others:
         fact, state, beside = packing.unpack(one.body)
         for table, row in pairs:
-            if str(one.id) in {row[end] for end in PAIRS[table]}:
+            if str(one.id) in {row[end] for end in BETWEEN_FACTS[table]}:
                 beside[table] = [*beside.get(table, []), row]
         body = packing.pack(fact, state, beside)
         db.execute(REWRITE, {"namespace": namespace, "id": one.id, "body": body})
 
 
-def _beside(rows: Sequence[Row], table: str) -> list[packing.Columns]:
+def _beside(rows: Sequence[packing.Unpacked], table: str) -> list[packing.Columns]:
     return [row for _, _, beside in rows for row in beside.get(table, [])]

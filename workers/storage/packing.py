@@ -20,6 +20,12 @@ from workers.core import lifetime
 Columns: TypeAlias = dict[str, Any]
 """A row as by PostgreSQL's `row_to_json`."""
 
+Rows: TypeAlias = dict[str, list[Columns]]
+"""Rows of other tables by table name."""
+
+Unpacked: TypeAlias = tuple[Columns, Columns, Rows]
+"""A fact, its activity and its rows of other tables."""
+
 HEAD = struct.Struct(">qBHIH16s")
 """Creation time in microseconds since the epoch, reason, segment, base, content salience, and run."""
 
@@ -92,8 +98,8 @@ def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]])
     return head + packer.compress(said.encode()) + packer.flush()
 
 
-def unpack(packed: bytes) -> tuple[Columns, Columns, dict[str, list[Columns]]]:
-    """Return the fact, its activity and its rows of other tables; the salience is exact to four digits."""
+def unpack(packed: bytes) -> Unpacked:
+    """Return a fact from its packed form; the salience is exact to four digits."""
     micros, reason, segment, base, salience, run = HEAD.unpack_from(packed)
     created = EPOCH + timedelta(microseconds=micros)
     unpacker = zlib.decompressobj(-15, _dictionary())
