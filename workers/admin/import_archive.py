@@ -197,7 +197,7 @@ def _write(
         having = {}
     states = [_activity(one, now, context.settings.segments, embedded=one.id in having) for one in those]
     imports.add(db, imports.ADD_ACTIVITY, tenant, states)
-    imports.take_turns(db, tenant, max(one.past.state.occurred or 0 for one in those))
+    imports.take_own(db, tenant, max(one.past.state.occurred or 0 for one in those), {})
     events = [{"fact": str(one.id), **event.model_dump(mode="json")} for one in those for event in one.past.events]
     imports.add(db, imports.ADD_EVENTS, tenant, events)
     _write_vectors(db, tenant, [one for one in those if one.id in having], having)

@@ -8,16 +8,22 @@ from psycopg.types.json import Json, Jsonb
 
 from workers.storage.connection import Connection
 
+OF_FACT = """
+    id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata, session, turn,
+    role, content_salience, salience_given, source_date, created_at, valid_from, valid_until, superseded_at,
+    superseded_by, supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at
+"""
+OF_ACTIVITY = """
+    fact, segment, branch, base, coactivations, last_seen_at, confidence, last_confirmed_at, expires_at, decay_class,
+    decay_class_source, halvings, confirmations, compared, recall_count, last_accessed_at, spells, tier, fidelity, held,
+    stale, retired, due_at, pinned_until, kept_lifetime, encoded_at, occurred, outrun_at
+"""
+"""The columns of `facts` and `activity` that are written."""
+
 # As `json`, which leaves the caller's object in `metadata` as it is: `jsonb` sorts its keys and rewrites its numbers.
-ADD_FACTS = """
-    insert into facts (namespace, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
-        metadata, session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
-        valid_until,
-        superseded_at, superseded_by, supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at)
-    select %(namespace)s, id, kind, text, hash, summary, category, entity, key, value, source, tags, importance,
-        metadata, session, turn, role, content_salience, salience_given, source_date, created_at, valid_from,
-        valid_until,
-        superseded_at, superseded_by, supersedes_id, forgotten_at, forgotten_reason, forgotten_by, tombstone_at
+ADD_FACTS = f"""
+    insert into facts (namespace, {OF_FACT})
+    select %(namespace)s, {OF_FACT}
     from json_populate_recordset(null::facts, %(rows)s)
     order by hash
     on conflict do nothing
@@ -26,15 +32,9 @@ ADD_FACTS = """
 
 # A volatile function makes Citus read first, then insert; it crashes at `insert … select` with a function that is not
 # immutable, such as `jsonb_populate_recordset`.
-ADD_ACTIVITY = """
-    insert into activity (namespace, fact, segment, branch, base, coactivations, last_seen_at, confidence,
-        last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
-        last_accessed_at, spells, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
-        occurred, outrun_at, worth)
-    select %(namespace)s, fact, segment, branch, base, coactivations, last_seen_at, confidence,
-        last_confirmed_at, expires_at, decay_class, decay_class_source, halvings, confirmations, compared, recall_count,
-        last_accessed_at, spells, tier, fidelity, held, stale, retired, due_at, pinned_until, kept_lifetime, encoded_at,
-        occurred, outrun_at, fact_worth(content_salience, importance, 0)
+ADD_ACTIVITY = f"""
+    insert into activity (namespace, {OF_ACTIVITY}, worth)
+    select %(namespace)s, {OF_ACTIVITY}, fact_worth(content_salience, importance, 0)
     from jsonb_populate_recordset(null::activity, %(rows)s) as new
     join facts on facts.namespace = %(namespace)s and facts.id = new.fact
     where random() >= 0
@@ -65,10 +65,7 @@ LINKED = """
     where namespace = %(namespace)s and source = any(%(sources)s)
 """
 
-ADD_CONTRADICTIONS = """
-    insert into contradictions (namespace, fact, other, found_at, accepted_at)
-    select %(namespace)s, new.fact, new.other, new.found_at, new.accepted_at
-    from jsonb_populate_recordset(null::contradictions, %(rows)s) as new
+BETWEEN_FACTS = """
     join facts as one on one.namespace = %(namespace)s and one.id = new.fact
     join facts as two on two.namespace = %(namespace)s and two.id = new.other
     where random() >= 0
@@ -76,15 +73,16 @@ ADD_CONTRADICTIONS = """
     on conflict do nothing
 """
 
-ADD_LIKENESSES = """
+ADD_CONTRADICTIONS = f"""
+    insert into contradictions (namespace, fact, other, found_at, accepted_at)
+    select %(namespace)s, new.fact, new.other, new.found_at, new.accepted_at
+    from jsonb_populate_recordset(null::contradictions, %(rows)s) as new {BETWEEN_FACTS}
+"""
+
+ADD_LIKENESSES = f"""
     insert into likenesses (namespace, fact, other, similarity, found_at, apart_at)
     select %(namespace)s, new.fact, new.other, new.similarity, new.found_at, new.apart_at
-    from jsonb_populate_recordset(null::likenesses, %(rows)s) as new
-    join facts as one on one.namespace = %(namespace)s and one.id = new.fact
-    join facts as two on two.namespace = %(namespace)s and two.id = new.other
-    where random() >= 0
-    order by new.fact, new.other
-    on conflict do nothing
+    from jsonb_populate_recordset(null::likenesses, %(rows)s) as new {BETWEEN_FACTS}
 """
 
 ADD_OCCURRENCES = """
@@ -130,8 +128,6 @@ ADD_DELETION_REQUESTS = """
     on conflict do nothing
 """
 
-TAKE_TURNS = "update namespaces set turns = greatest(turns, %(turns)s) where id = %(namespace)s"
-
 DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
 
 TAKE_OWN = """
@@ -171,11 +167,6 @@ def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
 def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
     """Return the facts among these with a deletion request."""
     return {fact for (fact,) in db.execute(DELETION_REQUESTS_OF, {"namespace": namespace, "ids": list(ids)})}
-
-
-def take_turns(db: Connection, namespace: int, turns: int) -> None:
-    """Increase a namespace's number of turns to at least this one."""
-    db.execute(TAKE_TURNS, {"namespace": namespace, "turns": turns})
 
 
 def take_own(db: Connection, namespace: int, turns: int, settings: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Decay runs: a row for each pass and for each of its tasks, with their counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -36,18 +36,6 @@ LOCK_PART = """
     for no key update of decay_parts
 """
 
-COUNT = """
-    update decay_parts
-    set processed = processed + %(processed)s, changed = changed + %(changed)s, hot = hot + %(hot)s,
-        warm = warm + %(warm)s, cold = cold + %(cold)s, compressed = compressed + %(compressed)s,
-        fingerprinted = fingerprinted + %(fingerprinted)s, expired = expired + %(expired)s,
-        faded = faded + %(faded)s, culled = culled + %(culled)s, aged = aged + %(aged)s,
-        crowded = crowded + %(crowded)s, stale = stale + %(stale)s, decayed = decayed + %(decayed)s,
-        held = held + %(held)s,
-        duration_ms = duration_ms + %(duration_ms)s
-    where run = %(run)s and segment = %(segment)s and part = %(part)s
-"""
-
 FINISH_PART = """
     update decay_parts set done_at = statement_timestamp()
     where run = %(run)s and segment = %(segment)s and part = %(part)s and done_at is null
@@ -59,23 +47,6 @@ FINISH = """
     where id = %(run)s and finished_at is null
         and not exists (select from decay_parts where run = %(run)s and done_at is null)
     returning id
-"""
-
-TOTALS = """
-    select coalesce(sum(processed), 0)::bigint as processed, coalesce(sum(changed), 0)::bigint as changed,
-        coalesce(sum(hot), 0)::bigint as hot, coalesce(sum(warm), 0)::bigint as warm,
-        coalesce(sum(cold), 0)::bigint as cold, coalesce(sum(compressed), 0)::bigint as compressed,
-        coalesce(sum(fingerprinted), 0)::bigint as fingerprinted, coalesce(sum(expired), 0)::bigint as expired,
-        coalesce(sum(faded), 0)::bigint as faded, coalesce(sum(culled), 0)::bigint as culled,
-        coalesce(sum(aged), 0)::bigint as aged, coalesce(sum(crowded), 0)::bigint as crowded,
-        coalesce(sum(stale), 0)::bigint as stale,
-        coalesce(sum(decayed), 0)::bigint as decayed,
-        coalesce(sum(held), 0)::bigint as held, coalesce(sum(duration_ms), 0)::float8 as duration_ms,
-        (
-            select count(distinct one) from decay_parts, unnest(segment || further) as one
-            where run = %(run)s and one <> 32767
-        )::int as segments
-    from decay_parts where run = %(run)s
 """
 
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
@@ -165,6 +136,25 @@ class Counters:
         return self.expired + self.faded + self.culled + self.aged + self.crowded
 
 
+FACTS = [one.name for one in fields(Counters) if one.name not in ("duration_ms", "segments")]
+"""The counters that are numbers of facts."""
+
+COUNT = f"""
+    update decay_parts
+    set {", ".join(f"{name} = {name} + %({name})s" for name in (*FACTS, "duration_ms"))}
+    where run = %(run)s and segment = %(segment)s and part = %(part)s
+"""
+
+TOTALS = f"""
+    select {", ".join(f"coalesce(sum({name}), 0)::bigint as {name}" for name in FACTS)},
+        coalesce(sum(duration_ms), 0)::float8 as duration_ms, (
+            select count(distinct one) from decay_parts, unnest(segment || further) as one
+            where run = %(run)s and one <> {CROWDED}
+        )::int as segments
+    from decay_parts where run = %(run)s
+"""
+
+
 def begin(
     db: Connection,
     run: UUID,
@@ -210,8 +200,7 @@ def lock_part(db: Connection, run: UUID, segment: int, part: int) -> Part | None
 
 def count(db: Connection, run: UUID, segment: int, part: int, counters: Counters) -> None:
     """Add the counts of a batch to its part, in the transaction of the batch."""
-    values = {field.name: getattr(counters, field.name) for field in fields(counters)}
-    db.execute(COUNT, values | {"run": run, "segment": segment, "part": part})
+    db.execute(COUNT, asdict(counters) | {"run": run, "segment": segment, "part": part})
 
 
 def finish_part(db: Connection, run: UUID, segment: int, part: int) -> None:
@@ -262,8 +251,7 @@ def record(db: Connection, run: UUID, now: datetime, work: Work, namespace: int 
 
 def open_parts(db: Connection, older_than_seconds: float) -> list[tuple[UUID, int, int]]:
     """Return open parts of runs that began at least that long ago, whose messages may be lost."""
-    rows = db.execute(OPEN_PARTS, {"older_than": timedelta(seconds=older_than_seconds)})
-    return [(run, segment, part) for run, segment, part in rows]
+    return db.execute(OPEN_PARTS, {"older_than": timedelta(seconds=older_than_seconds)}).fetchall()
 
 
 # The counts of a pass over all namespaces are hidden from a single one.
