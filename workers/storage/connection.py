@@ -1,4 +1,8 @@
-"""Connections to PostgreSQL: a small pool in each process, opened at first use because none survives a fork."""
+"""Connections to PostgreSQL: a small pool in each process, opened at first use because none survives a fork.
+
+Functions that connect raise `UnavailableError`, naming host and cause, if the server does not answer. Those that take a
+connection from a pool raise `NoConnectionError` if PostgreSQL or the pool has none free in time.
+"""
 
 import os
 import re
@@ -12,6 +16,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, class_row
@@ -24,6 +29,7 @@ from workers.storage.lenient import read_leniently
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Cursor: TypeAlias = psycopg.Cursor[TupleRow]
+Statement: TypeAlias = str | sql.Composed
 Pool: TypeAlias = ConnectionPool["_Own"]
 Row = TypeVar("Row")
 
@@ -178,10 +184,6 @@ def transaction(url: str, *, wait: float = WAIT_SECONDS) -> Iterator[Connection]
     """Yield a connection in a transaction that commits at the end of the block, or rolls back on an error.
 
     PostgreSQL 17 and later end a transaction after `TRANSACTION_SECONDS`, unless it calls `lift_limits`.
-
-    Raises:
-        NoConnectionError: PostgreSQL has no connection free, or this process's pool has none, within `wait` seconds.
-        UnavailableError: the server does not answer; the message names host and cause.
     """
     with _borrowed(url, _Use.TRANSACTIONS, wait) as db:
         _prepare(db)
@@ -199,12 +201,7 @@ def _borrowed(url: str, use: _Use, wait: float) -> Iterator[_Own]:
 
 @contextmanager
 def reading(url: str) -> Iterator[Connection]:
-    """Yield a connection in a `repeatable read` transaction: all statements see one snapshot.
-
-    Raises:
-        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
-        UnavailableError: the server does not answer; the message names host and cause.
-    """
+    """Yield a connection in a `repeatable read` transaction: all statements see one snapshot."""
     with _borrowed(url, _Use.TRANSACTIONS, READ_WAIT_SECONDS) as db, _autocommit(db):
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         try:
@@ -226,19 +223,19 @@ def _autocommit(db: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def reader(url: str, *, second: bool = False) -> Iterator[Connection]:
+def reader(url: str) -> Iterator[Connection]:
     """Yield a connection on which each `in_pipeline` is a transaction that reads one snapshot.
 
-    Statements have generic plans where these cost no more. A `second` reader is for a caller that already has one.
-
-    Raises:
-        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
-        UnavailableError: the server does not answer; the message names host and cause.
+    Statements have generic plans where these cost no more.
     """
-    with (
-        _borrowed(url, _Use.SECOND_READS if second else _Use.READS, READ_WAIT_SECONDS) as db,
-        _autocommit(db),
-    ):
+    with _borrowed(url, _Use.READS, READ_WAIT_SECONDS) as db, _autocommit(db):
+        yield db
+
+
+@contextmanager
+def second_reader(url: str) -> Iterator[Connection]:
+    """Yield another reader's transaction, whose queries run in parallel with those of the caller's first one."""
+    with _borrowed(url, _Use.SECOND_READS, READ_WAIT_SECONDS) as db, _autocommit(db), in_pipeline(db):
         yield db
 
 
@@ -274,26 +271,11 @@ def _pipeline(db: Connection, begin: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def second_reader(url: str) -> Iterator[Connection]:
-    """Yield a second reader, whose queries run in parallel with those of the first.
-
-    Raises:
-        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
-        UnavailableError: the server does not answer; the message names host and cause.
-    """
-    with reader(url, second=True) as db, in_pipeline(db):
-        yield db
-
-
-@contextmanager
 def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
     """Yield a connection in a transaction in pipeline mode, which does not wait for each statement.
 
     With `few` rows its statements have generic plans even where they cost more. An error is raised when the next result
     is read, at the latest at the end of the block; `rowcount` is not known within it.
-
-    Raises:
-        UnavailableError: the server does not answer; the message names host and cause.
     """
     with _borrowed(url, _Use.TRANSACTIONS, WAIT_SECONDS) as db, _autocommit(db), _pipeline(db, BEGIN):
         _prepare(db)
@@ -344,7 +326,6 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
     """Return a configured connection outside the pool; `autocommit` requires a session of its own.
 
     Raises:
-        UnavailableError: the server does not answer; the message names host and cause.
         SettingsError: `autocommit`, and a pooler is between this process and PostgreSQL.
     """
     try:
@@ -363,31 +344,34 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
 
 @contextmanager
 def outside_pool(url: str) -> Iterator[Connection]:
-    """Yield a connection outside the pool, on the current shard until its first commit, which shares no lock.
-
-    Raises:
-        UnavailableError: the server does not answer; the message names host and cause.
-    """
+    """Yield a connection outside the pool, on the current shard until its first commit, which shares no lock."""
     with connect(url) as db:
         routing.begin(db, share=False)
         yield db
 
 
+def scalar(db: Connection, statement: str, given: Mapping[str, Any] | None = None) -> Any:
+    """Return a statement's single value; None if it returns no row."""
+    row = db.execute(statement, given).fetchone()
+    return row[0] if row else None
+
+
 def number(db: Connection, statement: str, given: Mapping[str, Any] | None = None) -> int:
     """Return a statement's single number, or boolean as 1 or 0; 0 if it returns no row."""
-    row = db.execute(statement, given).fetchone()
-    return int(row[0] or 0) if row else 0
+    return int(scalar(db, statement, given) or 0)
 
 
 def fetch_all(
-    db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None, **options: Any
+    db: Connection, kind: type[Row], statement: Statement, given: Mapping[str, Any] | None = None, **options: Any
 ) -> list[Row]:
     """Return a statement's rows as objects of `kind`, by the names of their columns; `options` are those of psycopg."""
     with db.cursor(row_factory=class_row(kind)) as cursor:
         return cursor.execute(statement, given, **options).fetchall()
 
 
-def fetch_one(db: Connection, kind: type[Row], statement: str, given: Mapping[str, Any] | None = None) -> Row | None:
+def fetch_one(
+    db: Connection, kind: type[Row], statement: Statement, given: Mapping[str, Any] | None = None
+) -> Row | None:
     """Return a statement's first row as an object of `kind`, if there is one."""
     with db.cursor(row_factory=class_row(kind)) as cursor:
         return cursor.execute(statement, given).fetchone()

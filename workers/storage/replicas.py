@@ -13,10 +13,9 @@ from typing import TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.rows import class_row
 
 from workers.errors import InvalidInputError, SettingsError, UnavailableError
-from workers.storage.connection import transaction
+from workers.storage.connection import fetch_one, number, scalar, transaction
 
 log = logging.getLogger(__name__)
 
@@ -159,11 +158,11 @@ class Replicas:
     def _has_replayed(self, one: Replica, least: int) -> bool:
         try:
             with transaction(one.url, wait=ANSWER_SECONDS) as db:
-                row = db.execute(REPLAYED).fetchone()
+                replayed = number(db, REPLAYED)
         except AWAY as error:
             self.fail(one, error)
             return False
-        one.position = max(one.position, row[0] or 0) if row else one.position
+        one.position = max(one.position, replayed)
         return one.position >= least
 
     def _watch(self) -> None:
@@ -244,18 +243,13 @@ def position_of(token: str) -> int:
 def token(primary: str) -> str:
     """Return the current position in the primary's log, which includes all committed transactions."""
     with transaction(primary) as db:
-        row = db.execute(POSITION).fetchone()
-    return str(row[0]) if row else ""
+        return str(scalar(db, POSITION))
 
 
 def ask(url: str) -> State:
-    """Return the state of a server.
-
-    Raises:
-        UnavailableError: it does not answer.
-    """
+    """Return the state of a server."""
     with transaction(url, wait=ANSWER_SECONDS) as db:
-        found = db.cursor(row_factory=class_row(State)).execute(STATE).fetchone()
+        found = fetch_one(db, State, STATE)
     if found is None:
         raise UnavailableError("it does not say which database it has")
     return found

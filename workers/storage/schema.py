@@ -14,7 +14,7 @@ from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError
 from workers.storage import migrations, routing, shards
-from workers.storage.connection import CONFIGURATION, Connection, outside_pool
+from workers.storage.connection import CONFIGURATION, Connection, number, outside_pool, scalar
 
 COMPATIBILITY = "select max(version) from schema_version"
 
@@ -62,7 +62,6 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None, cou
     Raises:
         SchemaError: the schema is not one that this version can use or migrate, or pgvector is missing.
         SettingsError: a namespace is on a shard that is not among these.
-        UnavailableError: the server does not answer.
     """
     ran: set[int] = set()
     for shard in range(count):
@@ -109,9 +108,7 @@ def check(db: Connection) -> None:
     if had < version():
         what = "no schema of Ebb" if had == 0 else f"schema {had}"
         raise SchemaError(f"The database has {what}, this version of Ebb needs schema {version()}: run `ebb migrate`.")
-    row = db.execute(COMPATIBILITY).fetchone()
-    needed = int(row[0] or 0) if row else 0
-    if needed > compatibility():
+    if number(db, COMPATIBILITY) > compatibility():
         raise SchemaError(
             f"The database has schema {had}, which this version of Ebb (schema {version()}) cannot work with: "
             "upgrade Ebb."
@@ -172,8 +169,7 @@ def all_differences(database_url: str, count: int) -> list[str]:
 
 def servers(db: Connection) -> str:
     """Return the versions of PostgreSQL and pgvector."""
-    row = db.execute(SERVERS).fetchone()
-    return str(row[0]) if row else "PostgreSQL without pgvector"
+    return scalar(db, SERVERS) or "PostgreSQL without pgvector"
 
 
 def version() -> int:
@@ -205,8 +201,8 @@ def _check_encoding(db: Connection) -> None:
 
 def _missing_schema(db: Connection) -> str | None:
     """Return which schema the search path names first, if it does not exist: what follows would be used instead."""
-    row = db.execute(MISSING_SCHEMA).fetchone()
-    return row[0] if row else None
+    name: str | None = scalar(db, MISSING_SCHEMA)
+    return name
 
 
 def _distribute(db: Connection) -> None:
@@ -215,10 +211,10 @@ def _distribute(db: Connection) -> None:
     Raises:
         SchemaError: the schema is `public`, which Citus does not place.
     """
-    row = db.execute(ON_CITUS).fetchone()
-    if row is None:
+    schema = scalar(db, ON_CITUS)
+    if schema is None:
         return
-    if row[0] == "public":
+    if schema == "public":
         raise SchemaError(
             "Citus does not place the schema `public`: name another at the end of EBB_DATABASE_URL, and it is made: "
             "?options=-csearch_path%3Debb%2Cpublic"
@@ -305,8 +301,7 @@ STABLE = ("table ", "column ", "text search configuration ")
 
 def live_catalogue(db: Connection) -> dict[str, Any]:
     """Return the catalogue of a database: PostgreSQL's major version and the definitions of objects by name."""
-    row = db.execute(MAJOR).fetchone()
-    return {"postgres": row[0] if row else 0, "objects": dict(db.execute(OBJECTS).fetchall())}
+    return {"postgres": number(db, MAJOR), "objects": dict(db.execute(OBJECTS).fetchall())}
 
 
 @cache

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg_pool import PoolTimeout
 
 from workers.errors import UnavailableError
-from workers.storage.connection import READ_WAIT_SECONDS, Connection, fetch_all, number, transaction
+from workers.storage.connection import READ_WAIT_SECONDS, Connection, fetch_all, number, scalar, transaction
 
 ENDED = ("08", "57P")
 """Beginnings of SQLSTATEs: no connection, and a server that ends or starts; libpq's own errors have none."""
@@ -34,21 +34,14 @@ CLOCK = "select clock_timestamp()"
 
 
 def read_clock(url: str) -> datetime:
-    """Return the time by the database's clock.
-
-    Raises:
-        NoConnectionError: there is no connection free within `READ_WAIT_SECONDS`.
-        UnavailableError: the database does not answer.
-    """
+    """Return the time by the database's clock; raises as `connection.transaction` does."""
     with transaction(url, wait=READ_WAIT_SECONDS) as db:
         return now(db)
 
 
 def now(db: Connection) -> datetime:
     """Return the time by the database's clock."""
-    row = db.execute(CLOCK).fetchone()
-    assert row is not None  # noqa: S101 - the statement always returns a row
-    shown: datetime = row[0]
+    shown: datetime = scalar(db, CLOCK)
     return shown.astimezone(UTC)
 
 
@@ -64,8 +57,7 @@ def try_write(db: Connection) -> None:
     Raises:
         UnavailableError: the database does not accept writes.
     """
-    row = db.execute(READ_ONLY).fetchone()
-    if row is not None and row[0]:
+    if scalar(db, READ_ONLY):
         raise UnavailableError("PostgreSQL takes no writes: it is read-only, or a replica that follows another.")
     try:
         db.execute(PROBE)
@@ -119,8 +111,8 @@ def size(db: Connection) -> int:
 
 def oldest_due(db: Connection, now: datetime) -> datetime | None:
     """Return the earliest due time before `now`, if any fact is due."""
-    row = db.execute(OLDEST_DUE, {"now": now}).fetchone()
-    return row[0] if row else None
+    due: datetime | None = scalar(db, OLDEST_DUE, {"now": now})
+    return due
 
 
 def last_pass(db: Connection) -> tuple[Any, ...] | None:
@@ -128,53 +120,32 @@ def last_pass(db: Connection) -> tuple[Any, ...] | None:
     return db.execute(NEWEST_RUN).fetchone()
 
 
+ERASED_FROM = "facts, vectors, signatures, events, occurrences, lexemes, documents, deep"
+"""Tables that have what facts say; PostgreSQL's statistics contain samples of their rows."""
+
+TABLES = f"{ERASED_FROM}, activity, links, contradictions, likenesses"
+
 # Without `index_cleanup`, vacuum may leave a few dead rows in the indexes.
-VACUUM = """
-    vacuum (index_cleanup on)
-        facts, activity, vectors, signatures, events, links, contradictions, likenesses, occurrences, lexemes,
-        documents, deep
-"""
+VACUUM = f"vacuum (index_cleanup on) {TABLES}"
 
 # A plain vacuum leaves the bytes in free space, and unused words in the GIN index.
-REWRITE = """
-    vacuum (full)
-        facts, activity, vectors, signatures, events, links, contradictions, likenesses, occurrences, lexemes,
-        documents, deep
-"""
+REWRITE = f"vacuum (full) {TABLES}"
 
-# Statistics contain samples of erased rows. `analyze` keeps the old statistics of an empty table, so they are cleared
-# first, which PostgreSQL supports from version 18 on.
+# `analyze` keeps the old statistics of an empty table, so they are cleared first, which PostgreSQL supports from
+# version 18 on.
 CLEARS = "select to_regproc('pg_catalog.pg_clear_attribute_stats') is not null"
-
 CLEAR = """
     select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
     from pg_stats
     where schemaname = current_schema() and (tablename = any(%(tables)s) or starts_with(tablename, 'facts_'))
 """
-
-ANALYZE = "analyze facts, vectors, signatures, events, occurrences, lexemes, documents, deep"
-
-SAMPLED = ["facts", "vectors", "signatures", "events", "occurrences", "lexemes", "documents", "deep"]
-
-VACUUM_STATISTICS = "vacuum pg_catalog.pg_statistic"
-
-REWRITE_STATISTICS = "vacuum full pg_catalog.pg_statistic"
+ANALYZE = f"analyze {ERASED_FROM}"
 
 OWNED = "select pg_has_role(relowner, 'usage') from pg_class where oid = 'facts'::regclass"
 
-OFF = "alter system set wal_recycle = off"
-
-AS_BEFORE = "alter system reset wal_recycle"
-
-RELOAD = "select pg_reload_conf()"
-
 RECYCLES = "select current_setting('wal_recycle')::boolean"
-
 SPARE = "select count(*) from pg_ls_waldir() where name > pg_walfile_name(pg_current_wal_lsn()) and length(name) = 24"
-
 FILL = "select pg_logical_emit_message(true, 'ebb', ''), pg_switch_wal()"
-
-CHECKPOINT = "checkpoint"
 
 RELOAD_SECONDS = 5.0
 
@@ -184,7 +155,7 @@ def vacuum(db: Connection) -> None:
     db.execute("set statement_timeout = 0")
     db.execute(VACUUM)
     _renew_statistics(db)
-    db.execute(VACUUM_STATISTICS)
+    db.execute("vacuum pg_catalog.pg_statistic")
 
 
 def rewrite(db: Connection) -> bool:
@@ -195,13 +166,12 @@ def rewrite(db: Connection) -> bool:
     Raises:
         psycopg.errors.LockNotAvailable: a transaction holds a table for too long; nothing is lost.
     """
-    row = db.execute(OWNED).fetchone()
-    if not row or not row[0]:
+    if not scalar(db, OWNED):
         return False
     db.execute("set statement_timeout = 0")
     db.execute(REWRITE)
     _renew_statistics(db)
-    db.execute(REWRITE_STATISTICS)
+    db.execute("vacuum full pg_catalog.pg_statistic")
     return True
 
 
@@ -212,38 +182,34 @@ def drop_log(db: Connection) -> bool:
     removes them too.
     """
     try:
-        db.execute(OFF)
+        db.execute("alter system set wal_recycle = off")
     except psycopg.errors.InsufficientPrivilege:
         return False
     try:
         _reload(db, recycles=False)
-        row = db.execute(SPARE).fetchone()
-        for _ in range(int(row[0]) + 1 if row else 1):
+        for _ in range(number(db, SPARE) + 1):
             db.execute(FILL)
-        db.execute(CHECKPOINT)
+        db.execute("checkpoint")
     finally:
-        db.execute(AS_BEFORE)
+        db.execute("alter system reset wal_recycle")
         _reload(db)
     return True
 
 
 def _renew_statistics(db: Connection) -> None:
     """Clear and rebuild the statistics in one transaction, so that no plan is made without any."""
-    row = db.execute(CLEARS).fetchone()
+    clears = scalar(db, CLEARS)
     with db.transaction():
-        if row and row[0]:
-            db.execute(CLEAR, {"tables": SAMPLED})
+        if clears:
+            db.execute(CLEAR, {"tables": ERASED_FROM.split(", ")})
         db.execute(ANALYZE)
 
 
 def _reload(db: Connection, *, recycles: bool | None = None) -> None:
     """Reload the server's configuration; wait until `wal_recycle` has the given value."""
-    db.execute(RELOAD)
+    db.execute("select pg_reload_conf()")
     until = time.monotonic() + RELOAD_SECONDS
-    while recycles is not None and time.monotonic() < until:
-        row = db.execute(RECYCLES).fetchone()
-        if row and row[0] == recycles:
-            break
+    while recycles is not None and scalar(db, RECYCLES) != recycles and time.monotonic() < until:
         time.sleep(0.05)
 
 

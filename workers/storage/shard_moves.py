@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import LiteralString, TypeAlias
 
 from psycopg import sql
-from psycopg.rows import class_row
 
 from workers.storage import branches, routing
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all, fetch_one
 
 MOVED = (
     "namespaces", "facts", *branches.OF_FACTS, *branches.BETWEEN_FACTS, *branches.OF_NAMESPACES, "api_keys", "uses",
@@ -238,16 +237,12 @@ def kind(db: Connection, way: Way, schema: str) -> object:
 
 def find(db: Connection, way: Way, name: str) -> Moving | None:
     """Return a namespace of the old shard."""
-    with db.cursor(row_factory=class_row(Moving)) as cursor:
-        return cursor.execute(sql.SQL(FIND).format(**way.names()), {"name": name}).fetchone()
+    return fetch_one(db, Moving, sql.SQL(FIND).format(**way.names()), {"name": name})
 
 
 def tables(db: Connection, way: Way) -> list[Table]:
     """Return the tables with rows of a namespace, in the order in which rows are added."""
-    with db.cursor(row_factory=class_row(Table)) as cursor:
-        return cursor.execute(
-            TABLES, {"schema": sql.Identifier(way.target).as_string(db), "names": list(MOVED)}
-        ).fetchall()
+    return fetch_all(db, Table, TABLES, {"schema": sql.Identifier(way.target).as_string(db), "names": list(MOVED)})
 
 
 def own_transaction(db: Connection, way: Way, schema: str) -> Running:
@@ -393,8 +388,7 @@ def _contents(db: Connection, move: Move, schema: str, rows: LiteralString, give
         _statement(DIGEST, move, table, schema, name=sql.Literal(table.name), rows=sql.SQL(rows))
         for table in move.tables
     ]
-    with db.cursor(row_factory=class_row(Content)) as cursor:
-        return cursor.execute(sql.SQL(" union all ").join(each), given).fetchall()
+    return fetch_all(db, Content, sql.SQL(" union all ").join(each), given)
 
 
 def _statement(

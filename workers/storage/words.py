@@ -6,16 +6,15 @@ from datetime import datetime
 from functools import partial
 
 from psycopg import sql
-from psycopg.rows import class_row
 
 from workers.core.question_words import without_question_words
 from workers.storage import columns, namespaces
-from workers.storage.connection import Connection, Cursor, number
+from workers.storage.connection import Connection, Cursor, fetch_all, number, scalar
 from workers.storage.namespaces import Namespace
 
 LANGUAGE = "select name from languages"
 
-LANGUAGE_LOCKED = "select name from languages for update"
+LANGUAGE_LOCKED = f"{LANGUAGE} for update"
 
 INSTALLED_LANGUAGES = """
     select cfgname from pg_ts_config where pg_ts_config_is_visible(oid) and cfgname <> 'ebb_written' order by cfgname
@@ -49,9 +48,7 @@ REBUILD = """
 
 def language(db: Connection, *, lock: bool = False) -> str:
     """Return the database's language, locked until the commit if `lock`."""
-    row = db.execute(LANGUAGE_LOCKED if lock else LANGUAGE).fetchone()
-    assert row is not None  # noqa: S101 - the schema writes it
-    return str(row[0])
+    return str(scalar(db, LANGUAGE_LOCKED if lock else LANGUAGE))
 
 
 def installed_languages(db: Connection) -> list[str]:
@@ -166,8 +163,7 @@ def _asked(cursor: Cursor) -> tuple[Namespace, list[Term]] | None:
 
 def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
     """Return a query's words in a namespace, without stop words and question words."""
-    cursor = db.cursor(row_factory=class_row(Term))
-    return cursor.execute(OF_QUERY, {"name": namespace, "query": without_question_words(query)}).fetchall()
+    return fetch_all(db, Term, OF_QUERY, {"name": namespace, "query": without_question_words(query)})
 
 
 def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[], dict[str, int]]:
