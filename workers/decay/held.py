@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 import numpy as np
-from ebb.contract.decay import HeldFact, HeldFacts, ListHeld
+from ebb.contract.decay import HeldFacts, ListHeld
 
 from workers.context import Context
 from workers.core.fading import REASONS, as_written, ends
@@ -40,7 +40,7 @@ def listed(context: Context, asked: ListHeld) -> HeldFacts:
         shown, following = cursors.page(found, asked.limit, lambda one: HeldCursor(one.ended_at, one.id))
         reasons = _reasons(context, db, activity.read(db, tenant, [one.id for one in shown]))
         total = limits.count_held(db, tenant)
-    facts = [HeldFact(**asdict(one), reason=reasons.get(one.id)) for one in shown]
+    facts = [one.model_copy(update={"reason": reasons.get(one.id)}) for one in shown]
     return HeldFacts(held=facts, total=total, next=following)
 
 

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from ebb.contract.decay import HeldFact
+
 from workers.core.forget_limit import Ending
-from workers.storage.connection import Connection, fetch_all, fetch_one, lift_limits, number
+from workers.storage.connection import Connection, fetch_all, fetch_one, lift_limits, number, scalar
 
 # Serialises the transactions that end facts of a namespace; taken after the facts are locked.
 LOCK = "select pg_advisory_xact_lock(%(key)s)"
@@ -65,8 +67,8 @@ def lock(db: Connection, namespace: int) -> None:
 
 def remaining(db: Connection, namespace: int, now: datetime) -> int | None:
     """Return how many more facts of a namespace may end at `now`; none if there is no limit."""
-    row = db.execute(REMAINING, {"namespace": namespace, "now": now}).fetchone()
-    return None if row is None or row[0] is None else int(row[0])
+    left: int | None = scalar(db, REMAINING, {"namespace": namespace, "now": now})
+    return left
 
 
 def count_ended(db: Connection, namespace: int, facts: int, now: datetime, *, asked: int = 0) -> None:
@@ -98,8 +100,8 @@ def recently_ended(db: Connection, namespace: int, now: datetime) -> list[Ending
 
 def last_pass(db: Connection, namespace: int) -> datetime | None:
     """Return the time of the last finished pass over a namespace, if any."""
-    row = db.execute(PASSED, {"namespace": namespace}).fetchone()
-    return row[0] if row else None
+    at: datetime | None = scalar(db, PASSED, {"namespace": namespace})
+    return at
 
 
 def cutoff(db: Connection, run: UUID, namespace: int) -> Cutoff | None:
@@ -120,7 +122,7 @@ def drop_old_endings(db: Connection) -> None:
 
 # Uses the partial index of held facts.
 HELD_PAGE = """
-    select id, text, decay_class, activity.ends_at as ended_at, created_at
+    select id, text, decay_class, null as reason, activity.ends_at as ended_at, created_at
     from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
     where activity.namespace = %(namespace)s and held and not retired
@@ -154,17 +156,6 @@ SETTLE_HELD = """
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A held fact, with the times when it was stored and when it ended."""
-
-    id: UUID
-    text: str
-    decay_class: str | None
-    ended_at: datetime
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class HeldCursor:
     """The position of a listing: the last held fact."""
 
@@ -172,11 +163,11 @@ class HeldCursor:
     id: UUID
 
 
-def held_page(db: Connection, namespace: int, limit: int, behind: HeldCursor | None) -> list[Held]:
-    """Return a page of held facts of a namespace, by the time when they ended."""
+def held_page(db: Connection, namespace: int, limit: int, behind: HeldCursor | None) -> list[HeldFact]:
+    """Return a page of held facts of a namespace, by the time when they ended, without the reasons."""
     place = {"ended_at": None, "id": None} if behind is None else asdict(behind)
     given = {"namespace": namespace, "limit": limit} | place
-    return fetch_all(db, Held, HELD_PAGE, given)
+    return fetch_all(db, HeldFact, HELD_PAGE, given)
 
 
 def count_held(db: Connection, namespace: int) -> int:
