@@ -11,7 +11,7 @@ from datetime import datetime
 from uuid import NAMESPACE_URL, uuid5
 
 from ebb.contract.documents import Chunk as FilePart
-from ebb.contract.documents import Document, Documents, Index, Indexed, ListDocuments, Unindex, Unindexed, Upload
+from ebb.contract.documents import Documents, Index, Indexed, ListDocuments, Unindex, Unindexed, Upload
 from ebb.contract.facts import NewFact
 
 from workers.context import Context
@@ -33,10 +33,7 @@ ALONE_SECONDS = 29.0
 def known(context: Context, asked: ListDocuments) -> Documents:
     """Return the indexed files of a folder."""
     with transaction(context.read_url) as db:
-        found = documents.known(db, namespaces.id_of(db, asked.namespace), asked.name)
-    return Documents(
-        documents=[Document(path=one.path, folder=one.folder, digest=one.digest and one.digest.hex()) for one in found]
-    )
+        return Documents(documents=documents.known(db, namespaces.id_of(db, asked.namespace), asked.name))
 
 
 def index(context: Context, asked: Index, read_at: datetime) -> Indexed:

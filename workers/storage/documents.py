@@ -6,19 +6,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ebb.contract.documents import RegisteredFolder
+from ebb.contract.documents import Document, RegisteredFolder
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection, fetch_all, fetch_one, number
+from workers.storage.connection import Connection, fetch_all, fetch_one, number, scalar
 
 ANY_CHUNK = "select exists (select from facts where namespace = %(namespace)s and kind = 'chunk')"
 
 # Imported chunks may have no document.
 KNOWN = """
-    select path, folder, digest from documents
+    select path, folder, encode(digest, 'hex') as digest from documents
     where namespace = %(namespace)s and starts_with(path, %(prefix)s)
     union all
-    select distinct source, null::text, null::bytea from facts
+    select distinct source, null, null from facts
     where namespace = %(namespace)s and kind = 'chunk' and starts_with(source, %(prefix)s)
         and not exists (
             select from documents where documents.namespace = %(namespace)s and documents.path = facts.source
@@ -55,29 +55,20 @@ DROP = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A file as it was last read; folder and digest are unknown if only its chunks exist."""
-
-    path: str
-    folder: str | None
-    digest: bytes | None
-
-
 def any_chunk(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has chunks of documents."""
     return bool(number(db, ANY_CHUNK, {"namespace": namespace}))
 
 
-def known(db: Connection, namespace: int, name: str) -> list[Known]:
-    """Return the known files below a folder."""
-    return fetch_all(db, Known, KNOWN, {"namespace": namespace, "prefix": f"{name}/"})
+def known(db: Connection, namespace: int, name: str) -> list[Document]:
+    """Return the files below a folder as they were last read; folder and digest are unknown if only chunks exist."""
+    return fetch_all(db, Document, KNOWN, {"namespace": namespace, "prefix": f"{name}/"})
 
 
 def read_at(db: Connection, namespace: int, path: str) -> datetime | None:
     """Return the time when a file was last read, if ever."""
-    row = db.execute(READ_AT, {"namespace": namespace, "path": path}).fetchone()
-    return row[0] if row else None
+    at: datetime | None = scalar(db, READ_AT, {"namespace": namespace, "path": path})
+    return at
 
 
 def put(db: Connection, namespace: int, path: str, folder: str, digest: bytes, at: datetime) -> None:
@@ -104,46 +95,35 @@ def drop(db: Connection, namespace: int, chunks: Sequence[UUID], paths: Sequence
 
 BATCH = 200
 
-# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed. As to `+ 0`, see
-# `server.OUTDATED`.
-ITEMS_BELOW = """
-    select id, entity as path, key, created_at,
-        case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
+# As to `+ 0`, see `server.OUTDATED`.
+LIVE_ITEMS = """
     from facts
     join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
-        and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
-        and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
+"""
+
+# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed.
+ITEMS_BELOW = f"""
+    select id, entity as path, key, created_at,
+        case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
+    {LIVE_ITEMS}
+        and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
+        and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
     order by created_at desc, id desc
     limit %(limit)s
 """
 
-ITEM_PATHS = """
-    select distinct entity
-    from facts
-    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
-        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-        and (metadata ->> 'minutes' is null
-            or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
-    order by entity
-"""
+ITEM_PATHS = f"select distinct entity {LIVE_ITEMS} order by entity"
 
-ITEMS_AMONG = """
-    select id, entity as path, key, metadata, created_at
-    from facts
-    where namespace = %(namespace)s and id = any(%(ids)s) and kind = 'item'
+ITEM = """
+    select id, entity as path, key, metadata, created_at from facts
+    where namespace = %(namespace)s and kind = 'item'
 """
-
-ITEM_AT = """
-    select id, entity as path, key, metadata, created_at
-    from facts
-    where namespace = %(namespace)s and hash = %(hash)s and kind = 'item'
-        and forgotten_at is null and superseded_at is null
-"""
+ITEMS_AMONG = f"{ITEM} and id = any(%(ids)s)"
+ITEM_AT = f"{ITEM} and hash = %(hash)s and forgotten_at is null and superseded_at is null"
 
 
 @dataclass(frozen=True, slots=True)
