@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -261,7 +260,7 @@ def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """List the shards with their schemas, numbers of namespaces and facts, and sizes."""
     from workers.admin import shard_moves  # noqa: PLC0415 - psycopg is slow to load
 
-    found = [asdict(one) for one in shard_moves.listed(on_database(home))]
+    found = [one.model_dump(by_alias=True) for one in shard_moves.listed(on_database(home))]
     if as_json:
         output.print_json({"shards": found})
     else:

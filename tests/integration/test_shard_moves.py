@@ -247,7 +247,7 @@ def test_a_move_whose_server_ends_says_what_to_do(sharded: Memory, step: str) ->
 def test_a_move_whose_node_is_killed_says_what_to_do_and_can_be_repeated(sharded: Memory, step: str, end: str) -> None:
     fill(sharded)
     before, counted, old = contents(sharded), counts(sharded), routing_of("ann")
-    nodes = [holder(sharded.context.database_url, one.schema) for one in moves.listed(sharded.context)]
+    nodes = [holder(sharded.context.database_url, one.schema_name) for one in moves.listed(sharded.context)]
     new = next(shard for shard in range(SHARDS) if nodes[shard].data != nodes[old].data)
     node = nodes[old if end == "source" else new]
 

@@ -174,7 +174,7 @@ def test_a_shard_is_listed_with_its_schema_and_the_size_of_its_rows(sharded: Mem
     fill(sharded)
     before = listed(sharded.context)
     with connect(sharded.context.database_url) as db:
-        assert [one.schema for one in before] == schemas(db)
+        assert [one.schema_name for one in before] == schemas(db)
     with at("ann"):
         place = routing.shard_of_new("ann")
         sharded.store(*(f"{number} {token_hex(5000)}" for number in range(20)), namespace="ann")
@@ -244,7 +244,7 @@ def test_two_systems_in_one_database_have_shards_of_their_own(sharded: Memory) -
             assert texts
             assert not any(word in text for text in texts for word in {"bicycle", "boat"} - {what})
         assert sum(one.namespaces for one in listed(memory.context)) == len(NAMES)
-    assert [one.schema for one in listed(other.context)] == [own, f"{own}_0001", f"{own}_0002"]
+    assert [one.schema_name for one in listed(other.context)] == [own, f"{own}_0001", f"{own}_0002"]
 
 
 AS_BEFORE = """
@@ -278,7 +278,7 @@ def test_a_migration_renames_shards_to_those_of_their_home(sharded: Memory) -> N
     close_pools()
     assert schema.apply(sharded.context.database_url, count=SHARDS) == [33, 34, 35, 36, 37, 38]
     schema.verify_at(sharded.context.database_url, SHARDS)
-    assert [one.schema for one in listed(sharded.context)] == ["public", "public_0001", "public_0002"]
+    assert [one.schema_name for one in listed(sharded.context)] == ["public", "public_0001", "public_0002"]
     for name in NAMES:
         with at(name):
             assert [one.text for one in sharded.ask("red bicycle", namespace=name, limit=1).results] == [

@@ -177,7 +177,7 @@ def _all_grants(context: Context) -> Iterator[dict[bytes, Grant]]:
             with transaction(context.database_url) as db:
                 found += [(number, key) for key in api_keys.every(db)]
         with routing.at(0, 1), transaction(context.database_url) as db:
-            places = shards.places(db, {key.namespace for _, key in found})
+            places = shards.directory(db, {key.namespace for _, key in found})
         yield {
             key.digest: _grant(key)
             for number, key in found

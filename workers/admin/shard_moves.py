@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
-from ebb.contract.admin import NamespaceMoved
+from ebb.contract.admin import NamespaceMoved, Shard
 
 from workers.admin import branches as branching
 from workers.admin import keys
@@ -16,7 +16,6 @@ from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import branches, namespaces, routing, schema, shard_moves, shards
 from workers.storage.connection import Connection, connect, lift_limits, snapshot, transaction
 from workers.storage.shard_moves import Content, Move, Moving, Way
-from workers.storage.shards import Shard
 
 LOCK_MS = 300
 """Longest wait for writes that are under way; new ones wait meanwhile, so a longer one is tried again."""
@@ -149,7 +148,7 @@ def _move(context: Context, namespace: str, new: int, meanwhile: Callable[[str],
             _unlimited(db)
             if not shard_moves.try_hold(db):
                 raise OtherMoveError(OTHER_MOVE)
-            home, old = shards.where(db, namespace)
+            home, old = shards.home(db), shards.directory(db, [namespace]).get(namespace, 0)
             _check_shards(db, home, namespace, old, new, context.settings.shards)
             way = Way(home, shards.schema_of(home, old), shards.schema_of(home, new))
             moving = _find(db, way, namespace)

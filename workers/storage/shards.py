@@ -1,13 +1,13 @@
 """Shards: schemas with the same tables, and the directory of the namespaces on them, which stands in the first."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ebb.contract.admin import Shard
 from psycopg import sql
 
 from workers.errors import SettingsError
 from workers.storage import routing
-from workers.storage.connection import Connection, home_and_shard, number
+from workers.storage.connection import Connection, home_and_shard, number, scalar
 
 ADD = "insert into {home}.directory (name, shard) values (%(name)s, %(shard)s) on conflict do nothing"
 
@@ -22,8 +22,6 @@ ADD_ON_ANOTHER = """
 """
 
 IS_HERE = "select exists (select from {home}.directory where name = %(name)s and shard = %(shard)s)"
-
-WHERE = "select shard from directory where name = %(name)s"
 
 NUMBERS = """
     select coalesce(max(right(nspname, 4)::int), 0) + 1 from pg_namespace
@@ -56,22 +54,9 @@ IDS_OF_A_SHARD = 2**21
 
 NUMBER = "select setval(pg_get_serial_sequence('namespaces', 'id'), %(first)s, false)"
 
-DIRECTORY = "select name, shard from directory"
-
-PLACES = "select name, shard from directory where name = any(%(names)s)"
+DIRECTORY = "select name, shard from directory where %(names)s::text[] is null or name = any(%(names)s)"
 
 HIGHEST = "select name, shard from directory order by shard desc limit 1"
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A shard: its number and schema, and the namespaces, live facts and bytes in it."""
-
-    number: int
-    schema: str
-    namespaces: int
-    facts: int
-    bytes: int
 
 
 def schema_of(home: str, shard: int) -> str:
@@ -79,25 +64,14 @@ def schema_of(home: str, shard: int) -> str:
     return f"{home}_{shard:04}" if shard else home
 
 
-def where(db: Connection, namespace: str) -> tuple[str, int]:
-    """Return the schema of the first shard, and the shard of a namespace, on a connection that is not routed."""
-    return home(db), number(db, WHERE, {"name": namespace})
-
-
 def home(db: Connection) -> str:
     """Return the schema of the first shard, on a connection that is not routed."""
-    row = db.execute("select current_schema()").fetchone()
-    return str(row[0]) if row else ""
+    return str(scalar(db, "select current_schema()"))
 
 
-def directory(db: Connection) -> dict[str, int]:
-    """Return the shard of each namespace in the directory, on a connection that is not routed."""
-    return dict(db.execute(DIRECTORY).fetchall())
-
-
-def places(db: Connection, names: Iterable[str]) -> dict[str, int]:
-    """Return the shard of each of these namespaces in the directory, on a connection that is not routed."""
-    return dict(db.execute(PLACES, {"names": list(names)}).fetchall())
+def directory(db: Connection, names: Iterable[str] | None = None) -> dict[str, int]:
+    """Return the shard of each namespace in the directory, or of some, on a connection that is not routed."""
+    return dict(db.execute(DIRECTORY, {"names": None if names is None else list(names)}).fetchall())
 
 
 def next_number(db: Connection) -> int:
@@ -114,7 +88,8 @@ def measure(db: Connection, shard: int, *, on_citus: bool) -> Shard:
     """Return the current shard with its counts; old rows of moved namespaces count until they are deleted."""
     namespaces, facts = db.execute(MEASURE).fetchone() or (0, 0)
     schema, size = db.execute(SIZE_ON_CITUS if on_citus else SIZE).fetchone() or ("", 0)
-    return Shard(shard, schema, namespaces, facts, size)
+    counts = {"namespaces": namespaces, "facts": facts, "bytes": size}
+    return Shard.model_validate({"number": shard, "schema": schema, **counts})
 
 
 def place(db: Connection, namespace: str) -> int:
@@ -123,7 +98,7 @@ def place(db: Connection, namespace: str) -> int:
     if known is None or known[1] is not None:
         return (known[1] if known else None) or 0
     shard = routing.shard_of_new(namespace)
-    _add(db, known[0], namespace, shard)
+    db.execute(sql.SQL(ADD).format(home=sql.Identifier(known[0])), {"name": namespace, "shard": shard})
     routing.send(db, namespace)
     return shard
 
@@ -160,7 +135,3 @@ def check(db: Connection, shards: int) -> None:
             f"EBB_SHARDS={shards} is not allowed: the namespace {row[0]!r} is on shard {row[1]}. Set "
             f"EBB_SHARDS={row[1] + 1} or more, or move what is there with `ebb shards move`."
         )
-
-
-def _add(db: Connection, home: str, namespace: str, shard: int) -> None:
-    db.execute(sql.SQL(ADD).format(home=sql.Identifier(home)), {"name": namespace, "shard": shard})

@@ -99,9 +99,9 @@ def settings(self: Task, asked: contract.ChangeSettings) -> contract.NamespaceSe
 
 
 @task_of(contract.SHARDS, contract.ListShards)
-def list_shards(_: Task, __: contract.ListShards) -> dict[str, Any]:
+def list_shards(_: Task, __: contract.ListShards) -> contract.Shards:
     """Return all shards with their sizes."""
-    return {"shards": [asdict(one) for one in shard_moves.listed(context)]}
+    return contract.Shards(shards=shard_moves.listed(context))
 
 
 @task_of(contract.MOVE, contract.MoveNamespace, base=OnceTask, **HOURS)
