@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from workers.storage import facts
+from workers.storage import facts, tallies
 from workers.storage.connection import Connection, number
 from workers.storage.namespaces import with_capacity
 
@@ -36,14 +36,11 @@ LEAST_BY = """
 
 # Facts that are held have ended and wait for their owner, so they take no place of others. Two bytes a dimension;
 # `fidelity` is the divisor of a vector's dimensions.
-COUNTED = """
+COUNTED = f"""
     select coalesce(sum(facts), 0)::bigint,
         coalesce(sum(facts * case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end), 0)::float8
-    from (
-        select fidelity, facts from tallies where namespace = %(namespace)s and not held
-        union all
-        select fidelity, facts from tally_changes where namespace = %(namespace)s and not held
-    ) as counted
+    from {tallies.COUNTED}
+    where not held
 """
 
 OVER = """

@@ -5,28 +5,26 @@ from datetime import datetime
 
 from workers.storage.connection import Connection, fetch_all, number
 
-# One statement, so that each change is read exactly once, as such or in the totals.
-READ = """
-    select decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
-        sum(facts)::bigint as facts
-    from (
+# One query, so that each change is read exactly once, as such or in the totals.
+COUNTED = """(
         select * from tallies where namespace = %(namespace)s
         union all
         select * from tally_changes where namespace = %(namespace)s
     ) as counted
-    group by decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason
+"""
+
+OF_EACH = "namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason"
+"""The columns that identify a tally."""
+
+READ = f"""
+    select decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
+        sum(facts)::bigint as facts
+    from {COUNTED}
+    group by {OF_EACH}
     having sum(facts) <> 0
 """
 
-LIVE = """
-    select coalesce(sum(facts), 0)::bigint
-    from (
-        select facts, forgotten_reason from tallies where namespace = %(namespace)s
-        union all
-        select facts, forgotten_reason from tally_changes where namespace = %(namespace)s
-    ) as counted
-    where forgotten_reason is null
-"""
+LIVE = f"select coalesce(sum(facts), 0)::bigint from {COUNTED} where forgotten_reason is null"
 
 # A fact is due a moment after its end. PostgreSQL skip-scans the index on segment and due time, or intersects it with
 # the primary key. An index by namespace would be a little faster here, but cost each pass 8 to 23 % more log and each
@@ -44,34 +42,32 @@ PINNED = """
     select count(*) from activity where namespace = %(namespace)s and pinned_until > %(now)s and not retired
 """
 
-CLAIM_SETTLING = "select pg_try_advisory_xact_lock(%(key)s)"
-WAIT_FOR_SETTLING = "select pg_advisory_xact_lock(%(key)s)"
+TRY_LOCK = "select pg_try_advisory_xact_lock(%(key)s)"
+LOCK = "select pg_advisory_xact_lock(%(key)s)"
 SETTLING_LOCK = 0x0EBB + 2
+AUDITING_LOCK = 0x0EBB + 6
 
-SETTLE = """
+SETTLE = f"""
     with taken as (
         delete from tally_changes where ctid = any(array(select ctid from tally_changes limit %(limit)s))
         returning *
     ),
     added as (
         insert into tallies
-        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
-            sum(facts)
+        select {OF_EACH}, sum(facts)
         from taken
-        group by 1, 2, 3, 4, 5, 6, 7, 8, 9
+        group by {OF_EACH}
         having sum(facts) <> 0
-        on conflict (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason)
-        do update set facts = tallies.facts + excluded.facts
+        on conflict ({OF_EACH}) do update set facts = tallies.facts + excluded.facts
     )
     select count(*), array_agg(distinct namespace) from taken
 """
 
 # One statement, so that facts and counts are of one snapshot. Corrections are inserted as changes, which blocks no
 # writer.
-AUDIT = """
+AUDIT = f"""
     with wrong as (
-        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason,
-            sum(facts)::bigint as facts
+        select {OF_EACH}, sum(facts)::bigint as facts
         from (
             select * from tallies
             union all
@@ -87,23 +83,16 @@ AUDIT = """
             from deep group by 1, 9
         ) as counted
         where %(own)s::int is null or namespace = %(own)s
-        group by 1, 2, 3, 4, 5, 6, 7, 8, 9
+        group by {OF_EACH}
         having sum(facts) <> 0
     ),
     mended as (
-        insert into tally_changes (namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale,
-            forgotten_reason, facts)
-        select namespace, decay_class, decay_class_source, tier, fidelity, branch, held, stale, forgotten_reason, -facts
-        from wrong where %(mend)s
+        insert into tally_changes ({OF_EACH}, facts) select {OF_EACH}, -facts from wrong where %(mend)s
     )
     select coalesce(sum(facts) filter (where facts > 0), 0)::bigint,
         coalesce(-sum(facts) filter (where facts < 0), 0)::bigint
     from wrong
 """
-
-WAIT_TO_AUDIT = "select pg_advisory_xact_lock(%(key)s)"
-AUDITING_LOCK = 0x0EBB + 6
-
 
 DEEP = "deep "
 """Prefix of the reasons of facts in deep memory."""
@@ -157,8 +146,7 @@ def pinned(db: Connection, namespace: int, now: datetime) -> int:
 
 def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
     """Add changes to the totals; return their number and namespaces, or 0 and None if another transaction does it."""
-    claimed = db.execute(CLAIM_SETTLING, {"key": SETTLING_LOCK}).fetchone()
-    if not claimed or not claimed[0]:
+    if not number(db, TRY_LOCK, {"key": SETTLING_LOCK}):
         return 0, None
     row = db.execute(SETTLE, {"limit": limit}).fetchone()
     return (int(row[0]), row[1] or []) if row else (0, [])
@@ -166,12 +154,12 @@ def settle(db: Connection, limit: int) -> tuple[int, list[int] | None]:
 
 def wait_for_settling(db: Connection) -> None:
     """Block `settle` until the commit, after waiting for a running one."""
-    db.execute(WAIT_FOR_SETTLING, {"key": SETTLING_LOCK})
+    db.execute(LOCK, {"key": SETTLING_LOCK})
 
 
 def audit(db: Connection, own: int | None, *, mend: bool) -> int:
     """Return by how many facts the counts of one namespace, or all, are wrong; `mend` corrects them."""
     if mend:
-        db.execute(WAIT_TO_AUDIT, {"key": AUDITING_LOCK})
+        db.execute(LOCK, {"key": AUDITING_LOCK})
     row = db.execute(AUDIT, {"own": own, "mend": mend}).fetchone()
     return max(row) if row else 0
