@@ -23,29 +23,20 @@ Work: TypeAlias = Literal[
 A janitor takes the same facts as decay, of one namespace.
 """
 
-# Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other. `+ 0` keeps the
-# planner from reading the whole namespace to find its due facts.
-CLAIM = f"""
-    {ANCHORS}
-    where segment = any(%(segments)s::smallint[]) and due_at <= %(now)s
-        and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
+TAKEN = """
+    (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
         and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
-    order by segment, due_at
-    limit %(limit)s
-    for no key update skip locked
 """
+"""Facts that a pass takes. `+ 0` keeps the planner from reading the whole namespace to find its due facts."""
+
+NEXT_DUE = f"where segment = any(%(segments)s::smallint[]) and due_at <= %(now)s and {TAKEN} order by segment, due_at"
+
+# Locked rows are skipped, so that the tasks of a pass share a segment without waiting for each other.
+CLAIM = f"{ANCHORS} {NEXT_DUE} limit %(limit)s for no key update skip locked"
 
 # A locked row may still be due when its lock is released: a redelivered store changes nothing, and a touch may be dated
 # before the pass. One row only, as two waiters for several rows in different orders could deadlock.
-DUE_LOCKED = """
-    select fact from anchors
-    where segment = any(%(segments)s::smallint[]) and due_at <= %(now)s
-        and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
-        and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
-    order by segment, due_at
-    limit 1
-    for no key update
-"""
+DUE_LOCKED = f"select fact from anchors {NEXT_DUE} limit 1 for no key update"
 
 WAIT = "set local lock_timeout = '5s'"
 
@@ -60,9 +51,7 @@ DUE_OR_AGAIN = f"(due_at <= %(now)s or namespace = any(%(again)s) and {COMPUTED_
 PREVIEW = f"""
     {ANCHORS}
     where segment = any(%(segments)s::smallint[])
-        and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
-        and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
-        and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
+        and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s)) and {TAKEN}
     order by segment, due_at, namespace, fact
     offset %(offset)s
     limit %(limit)s
@@ -87,15 +76,13 @@ WRITE_FADED = """
 """
 
 # One index probe per segment; its cost depends on the number of due facts.
-SEGMENTS = """
+SEGMENTS = f"""
     select series.segment, due.facts
     from generate_series(0, (select coalesce(max(segment), -1) from activity)) as series (segment)
     cross join lateral (
         select count(*) as facts from anchors
         where anchors.segment = series.segment
-            and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s))
-            and (%(namespace)s::int is null or namespace + 0 = %(namespace)s)
-            and pass_takes(%(work)s, greatest(confirmed_at, pinned_until), expires_at, %(instant)s)
+            and (due_at <= %(now)s or (%(with_held)s and held and ends_at <= %(now)s)) and {TAKEN}
     ) as due
     where due.facts > 0
 """

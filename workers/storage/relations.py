@@ -33,17 +33,14 @@ RELATION = """
 """
 """A relation with its weight at an instant."""
 
-FIND = f"""
-    {RELATION}
+THIS = """
     where namespace = %(namespace)s and lower(source) = lower(%(source)s) and lower(target) = lower(%(target)s)
         and type = %(type)s
 """
 
-REMOVE = """
-    delete from relations
-    where namespace = %(namespace)s and lower(source) = lower(%(source)s) and lower(target) = lower(%(target)s)
-        and type = %(type)s
-"""
+FIND = f"{RELATION} {THIS}"
+
+REMOVE = f"delete from relations {THIS}"
 
 LIST = f"""
     select source, target, type, last_observed, pinned, weight, total
@@ -81,10 +78,7 @@ EXAMINE = """
     from batch
 """
 
-# Computed from the row's current columns, so that concurrent observations are kept.
-MATERIALISE = """
-    update relations
-    set weight = relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s)
+OUTDATED = """
     where (%(only)s::int is null or namespace = %(only)s)
         and (namespace, id) > (%(after)s::int, %(after_id)s::bigint)
         and (namespace, id) <= (%(last)s::int, %(last_id)s::bigint)
@@ -92,16 +86,14 @@ MATERIALISE = """
         and abs(relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) - weight) > %(changed)s
 """
 
-PREVIEW = f"""
-    {RELATION}
-    where (%(only)s::int is null or namespace = %(only)s)
-        and (namespace, id) > (%(after)s::int, %(after_id)s::bigint)
-        and (namespace, id) <= (%(last)s::int, %(last_id)s::bigint)
-        and not pinned
-        and abs(relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s) - weight) > %(changed)s
-    order by namespace, id
-    limit %(limit)s
+# Computed from the row's current columns, so that concurrent observations are kept.
+MATERIALISE = f"""
+    update relations
+    set weight = relation_weight(initial_weight, last_observed, pinned, %(now)s, %(half_life)s)
+    {OUTDATED}
 """
+
+PREVIEW = f"{RELATION} {OUTDATED} order by namespace, id limit %(limit)s"
 
 Place: TypeAlias = tuple[int, int]
 """The key of a relation: namespace and id."""
