@@ -105,7 +105,7 @@ def unknown(twin: Memory) -> Memory:
 
 def test_words_are_looked_up_in_their_index_before_the_first_analyze(unknown: Memory) -> None:
     given = {"namespace": 1, "terms": ["'crate'"], "own": "'namespace 1'", "candidates": "'17' | '18'", "budget": 100}
-    assert "facts_search" in indexes(unknown, candidates.MATCHES, given | Scope(day(0)).parameters())
+    assert "facts_search" in indexes(unknown, candidates.MATCHES, given | Scope(day(0)).parameters)
 
 
 def test_neighbours_are_looked_up_fact_by_fact_before_the_first_analyze(unknown: Memory) -> None:
@@ -178,7 +178,7 @@ def newcomer(twin: Memory) -> Memory:
     ],
 )  # fmt: skip
 def test_all_facts_of_a_namespace_that_statistics_lack_are_read_once(newcomer: Memory, statement: str) -> None:
-    values = some(newcomer, FEW) | Scope(day(1), filters=Filters(role="user")).parameters() | visible.FIRST
+    values = some(newcomer, FEW) | Scope(day(1), filters=Filters(role="user")).parameters | visible.FIRST
     assert rows_read(newcomer, statement, values | {"deep": False, "queries": None, "dims": None}) <= 5 * FEW
 
 

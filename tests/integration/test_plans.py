@@ -147,7 +147,7 @@ def query_near(number: int) -> Bit:
 MATCHING = {
     "namespace": 3, "terms": ["'word7'", "'guest'"], "own": "'namespace 3'",
     "candidates": "'namespace 3' & ('word7' | 'guest')", "budget": 20_000,
-    **Scope(day(0)).parameters(),
+    **Scope(day(0)).parameters,
 }  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
 
 @pytest.mark.parametrize("after", [visible.FIRST, asdict(visible.Place(day(0), -1, UUID(int=5)))])
 def test_a_page_of_facts_is_read_by_their_creation_from_behind(filled: Memory, after: dict[str, Any]) -> None:
-    given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0)).parameters() | after
+    given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0)).parameters | after
     assert indexes(filled, visible.PAGE, given)["facts_newest"] == "Index Scan"
 
 
@@ -353,7 +353,7 @@ def test_links_are_walked_both_ways_by_their_own_indexes(filled: Memory) -> None
     seeds = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 10")]
     values = {
         "namespace": 3, "seeds": seeds, "scores": [1.0] * 10, "depth": 2, "breadth": 20, "fan": 20, "asked_for": [],
-        **Scope(day(0), known_as_of=day(1)).parameters(),
+        **Scope(day(0), known_as_of=day(1)).parameters,
     }  # fmt: skip
     used = indexes(filled, links.WALK, values)
     assert {"links_source", "links_target", "facts_pkey", "activity_pkey"} == used.keys()
@@ -392,7 +392,7 @@ def test_facts_of_named_entities_and_relations_are_found_by_name(filled: Memory)
     values = {
         "namespace": 3, "phrases": ["Guest 7", "room", "the"], "instant": day(0), "half_life": 90, "minimum": 0.1,
         "most_named": 20, "most_related": 5, "related": 20,
-        **Scope(day(0)).parameters(),
+        **Scope(day(0)).parameters,
     }  # fmt: skip
     used = {"facts_entities", "relations_source", "relations_target"}
     assert indexes(filled, entities.ABOUT, values).keys() == used

@@ -223,12 +223,9 @@ class Scope:
         """Return whether any filter is set."""
         return self.filters.filters() != NO_FILTERS.filters()
 
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of SQL statements with `FILTERED`."""
-        return dict(self._parameters)
-
-    @cached_property
-    def _parameters(self) -> dict[str, Any]:
         own = {"now": self.now, "as_of": self.as_of, "known_as_of": self.known_as_of, "ever": self.looks_back}
         own |= {"deep": self.deep}
         tier = None if self.filters.tier is None else int(Tier[self.filters.tier.upper()])
@@ -336,7 +333,7 @@ def read(
         "dims": columns.ints(list(query)),
         "queries": columns.halfvecs(db, [vector[None, :] for vector in query.values()]),
     }
-    given |= scope.parameters()
+    given |= scope.parameters
     rows = db.execute(READ_AMONG if scope.selects else READ, given, binary=True).fetchall()
     found = np.zeros(len(rows), RECORD)  # many times as fast as `empty`, which fills object by object
     if rows:
@@ -381,7 +378,7 @@ def matches(
         "candidates": " & ".join([*within, *(["(" + " | ".join(map(quoted, chosen)) + ")"] if chosen else [])]),
         "budget": budget,
     }
-    given |= scope.parameters()
+    given |= scope.parameters
     statement = MATCHES_AMONG if scope.selects else MATCHES
     return partial(_matches, db.execute(statement, given, binary=True, prepare=False), len(terms))
 

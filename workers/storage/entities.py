@@ -81,22 +81,18 @@ def about(
     given = {
         "namespace": namespace,
         "phrases": list(phrases),
-        "instant": _instant(scope),
+        "instant": scope.as_of or scope.now,
         "half_life": fading.half_life,
         "minimum": fading.minimum,
         "most_named": named,
         "most_related": related,
         "related": MOST_RELATED,
     }
-    given |= scope.parameters()
+    given |= scope.parameters
     filtered = scope.selects
     cursor = db.execute(ABOUT_AMONG if filtered else ABOUT, given, binary=True, prepare=False if filtered else None)
     rows = cursor.fetchall()
     return About([id_ for id_, _, _ in rows], {name: weight for _, name, weight in rows})
-
-
-def _instant(scope: Scope) -> datetime:
-    return scope.as_of or scope.now
 
 
 OF_ENTITY = """
@@ -118,8 +114,7 @@ OF_ENTITY_EVER = """
 
 def of_entity(db: Connection, namespace: int, entity: str, key: str | None) -> list[UUID]:
     """Return the live facts about an entity, or one key of it, ignoring case."""
-    given = {"namespace": namespace, "entity": entity, "key": key}
-    return [id_ for (id_,) in db.execute(OF_ENTITY, given)]
+    return [id_ for (id_,) in db.execute(OF_ENTITY, {"namespace": namespace, "entity": entity, "key": key})]
 
 
 def of_entity_with_past(

@@ -284,16 +284,9 @@ def remove(db: Connection, namespace: int, source: UUID, target: UUID, kind: str
 def walk(
     db: Connection, namespace: int, seeds: Mapping[Key, float], scope: Scope, *, depth: int, breadth: int, fan: int
 ) -> list[Walk]:
-    """Return the paths along links from seeds to facts in the scope.
+    """Return the paths along at most `depth` links from seeds, given with their scores, to facts in the scope.
 
-    Args:
-        db: the connection.
-        namespace: the namespace of the facts.
-        seeds: the facts to start from, with their scores.
-        scope: the filters of the recall.
-        depth: the maximum length of a path.
-        breadth: the number of facts from which each step continues.
-        fan: the number of links followed from one fact in one direction.
+    Each step continues from `breadth` facts, along `fan` links of each in either direction.
     """
     given = {
         "namespace": namespace,
@@ -304,10 +297,9 @@ def walk(
         "fan": fan,
         "asked_for": list(REQUESTED),
     }
-    given |= scope.parameters() | {"known_as_of": scope.known_as_of or LAST}
-    if scope.selects:
-        return fetch_all(db, Walk, WALK_AMONG, given, binary=True, prepare=False)
-    return fetch_all(db, Walk, WALK, given, binary=True)
+    given |= scope.parameters | {"known_as_of": scope.known_as_of or LAST}
+    statement, prepare = (WALK_AMONG, False) if scope.selects else (WALK, None)
+    return fetch_all(db, Walk, statement, given, binary=True, prepare=prepare)
 
 
 def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:

@@ -33,14 +33,7 @@ NEAREST = """
     ) as near
 """
 
-NEAREST_EVER = """
-    select array_send(array_agg(fact)), array_send(array_agg(distance))
-    from (
-        select fact, signature <~> %(query)s as distance from signatures
-        where namespace = %(namespace)s
-        order by signature <~> %(query)s limit %(limit)s
-    ) as near
-"""
+NEAREST_EVER = NEAREST.replace(" and live", "")
 
 # As to `select`, see `server.OUTDATED`.
 NEAREST_AMONG = f"""
@@ -48,9 +41,7 @@ NEAREST_AMONG = f"""
     from (
         select signatures.fact, signature <~> %(query)s as distance from signatures
         join facts on facts.namespace = (select %(namespace)s::int) and facts.id = signatures.fact
-        where signatures.namespace = %(namespace)s
-            and (%(ever)s or live)
-            and {FILTERED}
+        where signatures.namespace = %(namespace)s and (%(ever)s or live) and {FILTERED}
         order by signature <~> %(query)s limit %(limit)s
     ) as near
 """
@@ -154,10 +145,10 @@ def ask_nearest(
 ) -> Callable[[], tuple[list[Key], Floats]]:
     """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
+    statement = NEAREST_EVER if scope is not None and scope.looks_back else NEAREST
     if scope is not None and scope.selects:
-        return partial(_nearest, db.execute(NEAREST_AMONG, given | scope.parameters(), binary=True, prepare=False))
-    ever = scope is not None and scope.looks_back
-    return partial(_nearest, db.execute(NEAREST_EVER if ever else NEAREST, given, binary=True, prepare=False))
+        statement, given = NEAREST_AMONG, given | scope.parameters
+    return partial(_nearest, db.execute(statement, given, binary=True, prepare=False))
 
 
 def _nearest(found: Cursor) -> tuple[list[Key], Floats]:

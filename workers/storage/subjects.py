@@ -10,7 +10,7 @@ from ebb.contract.recall import Filters
 from workers.core.names import folded
 from workers.storage import deep
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, scalar
 
 STEMS = "select tsvector_to_array(stems(%(query)s))"
 
@@ -28,8 +28,7 @@ MATCHING = f"""
 
 def stems(db: Connection, query: str) -> list[str]:
     """Return the stems of a query's words, without stop words."""
-    row = db.execute(STEMS, {"query": query}).fetchone()
-    return list(row[0]) if row else []
+    return list(scalar(db, STEMS, {"query": query}))
 
 
 def matching(
@@ -47,7 +46,7 @@ def matching(
     scope = Scope(now, Filters(**subject, documents="source" in subject))
     given: dict[str, Any] = {"namespace": namespace, "after": after, "limit": limit, "erasing": erasing}
     given |= {"stems": None if wanted is None else list(wanted)}
-    return dict(db.execute(MATCHING, scope.parameters() | given).fetchall())
+    return dict(db.execute(MATCHING, scope.parameters | given).fetchall())
 
 
 def matching_deep(
@@ -60,18 +59,14 @@ def matching_deep(
 ) -> tuple[dict[UUID, str], UUID | None]:
     """Return the texts of matching facts in the next batch of deep memory, and the id to continue after, if any."""
     found = deep.following(db, namespace, after, limit)
-    fitting = [id_ for id_, fact in found.items() if _fits(fact, subject)]
+    fitting = [id_ for id_, fact in found.items() if all(_fits(fact, name, one) for name, one in subject.items())]
     if wanted is not None and fitting:
         held = deep.containing(db, namespace, fitting, wanted)
         fitting = [id_ for id_, said in zip(fitting, held, strict=True) if all(said)]
     return {id_: str(found[id_]["text"]) for id_ in fitting}, max(found) if len(found) == limit else None
 
 
-def _fits(fact: Mapping[str, Any], subject: Mapping[str, Any]) -> bool:
-    return all(_fits_one(fact, name, one) for name, one in subject.items())
-
-
-def _fits_one(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:
+def _fits(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:
     if name == "tag":
         return wanted in fact["tags"]
     if name == "session":

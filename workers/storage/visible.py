@@ -100,10 +100,8 @@ class VisibleFact:
 
 def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, VisibleFact]:
     """Return the facts that are visible at `now`, by id."""
-    return {
-        fact.id: fact
-        for fact in fetch_all(db, VisibleFact, AMONG, {"namespace": namespace, "ids": list(ids), "now": now})
-    }
+    given = {"namespace": namespace, "ids": list(ids), "now": now}
+    return {one.id: one for one in fetch_all(db, VisibleFact, AMONG, given)}
 
 
 def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> list[UUID]:
@@ -190,5 +188,5 @@ def page(
 
     New facts shift an offset, but not a page `after` a place.
     """
-    given = {"namespace": namespace, "limit": limit, "offset": offset} | scope.parameters()
+    given = {"namespace": namespace, "limit": limit, "offset": offset} | scope.parameters
     return fetch_all(db, Place, PAGE, given | (asdict(after) if after else FIRST))
