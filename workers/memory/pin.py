@@ -78,10 +78,10 @@ def _write(context: Context, db: Connection, found: Reached, until: float, now: 
     activity.pin_until(db, tenant, id_, until, seconds)
     turns.restart_count(db, rows.namespaces.tolist(), rows.ids)
     if until == now.timestamp():
-        events.add(db, tenant, id_, now, "unpinned", {})
+        events.add_many(db, tenant, now, [(id_, "unpinned", {})])
     else:
         shown = None if math.isinf(until) else datetime.fromtimestamp(until, now.tzinfo).isoformat()
-        events.add(db, tenant, id_, now, "pinned", {"until": shown})
+        events.add_many(db, tenant, now, [(id_, "pinned", {"until": shown})])
 
 
 def _lifetime(db: Connection, tenant: int, rows: Activity) -> float:

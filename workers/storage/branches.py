@@ -154,14 +154,12 @@ def listed(db: Connection, original: str | None) -> list[Branch]:
 
 def following(db: Connection, namespace: int, after: UUID, limit: int) -> list[UUID]:
     """Return the next ids of a namespace's facts, including forgotten ones."""
-    rows = db.execute(FOLLOWING, {"namespace": namespace, "after": after, "limit": limit})
-    return [id_ for (id_,) in rows]
+    return [id_ for (id_,) in db.execute(FOLLOWING, {"namespace": namespace, "after": after, "limit": limit})]
 
 
 def missing(db: Connection, original: int, branch: Branch) -> list[UUID]:
     """Return the ids of the facts that the branch lacks, such as those that left deep memory after their turn."""
-    rows = db.execute(MISSING, {"namespace": original, "branch": branch.id})
-    return [id_ for (id_,) in rows]
+    return [id_ for (id_,) in db.execute(MISSING, {"namespace": original, "branch": branch.id})]
 
 
 def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID]) -> int:

@@ -407,15 +407,11 @@ def _packed(one: dict[str, Any]) -> bytes:
 
 def _tier(state: packing.Columns, at: datetime) -> int:
     """Return the tier of a fact at an instant."""
-    seen = max(datetime.fromisoformat(one) for one in (state["last_seen_at"], _pin_end(state)) if one)
+    used = [one for one in (state["last_seen_at"], state["pinned_until"]) if one not in (None, "infinity", "-infinity")]
+    seen = max(map(datetime.fromisoformat, used))
     times = np.array([state["coactivations"]])
     strength = tiers.strength(np.array([state["base"]]), times)
     return int(tiers.tier(tiers.curve(strength, times), np.array([(at - seen) / timedelta(days=1)]))[0])
-
-
-def _pin_end(state: packing.Columns) -> str | None:
-    pinned_until: str | None = state["pinned_until"]
-    return None if pinned_until in {None, "infinity", "-infinity"} else pinned_until
 
 
 def _identity(fact: packing.Columns) -> bytes:

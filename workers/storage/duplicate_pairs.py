@@ -78,7 +78,7 @@ MARK_DIFFERENT = """
 
 # Without ended facts, like every read. As to `+ 0` and `coalesce`, see `server.OUTDATED`.
 MEMBERS = """
-    select id, left(text, %(length)s) as text, created_at, coalesce(decay_class, '') as decay_class, confirmations,
+    select id, left(text, 80) as text, created_at, coalesce(decay_class, '') as decay_class, confirmations,
         tags, importance, coalesce(pinned_until > %(now)s, false) as pinned
     from facts
     join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
@@ -176,9 +176,9 @@ def mark_different(db: Connection, namespace: int, ids: Sequence[UUID], now: dat
     db.execute(MARK_DIFFERENT, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
-def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime, length: int = 80) -> dict[UUID, Member]:
-    """Return the facts that are live at `now`, with the first `length` characters of their texts."""
-    given = {"namespace": namespace, "ids": list(ids), "now": now, "length": length}
+def members(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Member]:
+    """Return the facts that are live at `now`."""
+    given = {"namespace": namespace, "ids": list(ids), "now": now}
     return {member.id: member for member in fetch_all(db, Member, MEMBERS, given)}
 
 

@@ -10,11 +10,6 @@ from psycopg.types.json import Jsonb
 
 from workers.storage.connection import Connection, fetch_one, number
 
-ADD = """
-    insert into events (namespace, fact, at, what, details)
-    values (%(namespace)s, %(fact)s, %(now)s, %(what)s, %(details)s)
-"""
-
 ADD_MANY = """
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, fact, %(now)s, what, details
@@ -150,11 +145,6 @@ def account(db: Connection, namespace: int, fact: UUID, now: datetime) -> Accoun
     return fetch_one(db, Account, ACCOUNT, {"namespace": namespace, "fact": fact, "now": now})
 
 
-def add(db: Connection, namespace: int, fact: UUID, now: datetime, what: str, details: dict[str, Any]) -> None:
-    """Add an event to a fact's history, in the transaction of the change."""
-    db.execute(ADD, {"namespace": namespace, "fact": fact, "now": now, "what": what, "details": Jsonb(details)})
-
-
 def add_many(db: Connection, namespace: int, now: datetime, noted: Sequence[tuple[UUID, str, dict[str, Any]]]) -> None:
     """Add events as (fact, what, details)."""
     given = {
@@ -197,8 +187,8 @@ def later(
 
 def restored_at(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> set[UUID]:
     """Return the facts that were restored at exactly this instant, by an earlier delivery of the same request."""
-    rows = db.execute(RESTORED_AT, {"namespace": namespace, "facts": list(facts), "now": now})
-    return {fact for (fact,) in rows}
+    given = {"namespace": namespace, "facts": list(facts), "now": now}
+    return {fact for (fact,) in db.execute(RESTORED_AT, given)}
 
 
 def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[UUID, list[str]]:
@@ -214,8 +204,7 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
 
 def merged_into(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
     """Return the facts into which these were ever merged."""
-    rows = db.execute(MERGED_INTO, {"namespace": namespace, "facts": list(facts)})
-    return [id_ for (id_,) in rows]
+    return [id_ for (id_,) in db.execute(MERGED_INTO, {"namespace": namespace, "facts": list(facts)})]
 
 
 def pruned_since(db: Connection, namespace: int, since: datetime) -> int:

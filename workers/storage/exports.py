@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from workers.storage import deep
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.deep import Deep
 
 NAMED = "(%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)"
@@ -105,15 +105,13 @@ def rows(db: Connection, namespace: str | None, batch: int = 1000) -> Iterator[d
 def unpacked(db: Connection, those: Sequence[Deep]) -> list[dict[str, Any]]:
     """Return facts of deep memory with their activity, in the given order."""
     given = deep.parameters(those) | {"namespace": None, "ids": None, "seen_at": None}
-    with db.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(DEEP_ROWS, given).fetchall()
+    return fetch_all(db, dict[str, Any], DEEP_ROWS, given)
 
 
 def shown(db: Connection, namespace: str, ids: Sequence[UUID], now: datetime) -> dict[UUID, dict[str, Any]]:
     """Return the live facts among these, with their activity and the other sessions in which they were said."""
-    with db.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(SHOWN, {"namespace": namespace, "ids": list(ids), "seen_at": now})
-        return {row["id"]: row for row in rows}
+    given = {"namespace": namespace, "ids": list(ids), "seen_at": now}
+    return {row["id"]: row for row in fetch_all(db, dict[str, Any], SHOWN, given)}
 
 
 OTHERS = {

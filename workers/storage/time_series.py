@@ -179,6 +179,5 @@ def system_since(db: Connection, start: datetime, now: datetime) -> list[tuple[d
 
 def thin_system(db: Connection, now: datetime) -> int:
     """Reduce the resolution of old rows, as of tallies; return how many were deleted."""
-    levels: tuple[tuple[timedelta, timedelta], ...] = LEVELS
-    gone = sum(db.execute(THIN_SYSTEM, {"before": now - age, "step": step}).rowcount for age, step in levels)
+    gone = sum(db.execute(THIN_SYSTEM, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
     return gone + db.execute(DROP_OLD_SYSTEM, {"before": now - KEPT}).rowcount

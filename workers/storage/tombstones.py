@@ -177,10 +177,8 @@ class Cursor:
 
 def standings(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> dict[UUID, Standing]:
     """Return the standing at `now` of the facts that exist, by id."""
-    return {
-        standing.id: standing
-        for standing in fetch_all(db, Standing, STANDINGS, {"namespace": namespace, "ids": list(ids), "now": now})
-    }
+    given = {"namespace": namespace, "ids": list(ids), "now": now}
+    return {one.id: one for one in fetch_all(db, Standing, STANDINGS, given)}
 
 
 def revive(
@@ -243,7 +241,7 @@ def claim(
     in_gaps: bool,
     simulated: bool,
 ) -> list[tuple[int, UUID]]:
-    """Return (namespace, fact) of the facts that `CLAIM_OLD` or one of the statements after it finds, oldest first.
+    """Return (namespace, fact) of the oldest facts that `CLAIM_OLD` or one of the statements after it finds, locked.
 
     `in_gaps` includes namespaces with an unconfirmed gap.
     """
