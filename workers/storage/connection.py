@@ -274,26 +274,14 @@ def _pipeline(db: Connection, begin: str | None) -> Iterator[None]:
 def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
     """Yield a connection in a transaction in pipeline mode, which does not wait for each statement.
 
-    With `few` rows its statements have generic plans even where they cost more. An error is raised when the next result
+    Its statements, which find rows by key, have generic plans; with `few` rows even where these cost more, as planning
+    the statements of a single store takes as long as running them. An error is raised when the next result
     is read, at the latest at the end of the block; `rowcount` is not known within it.
     """
     with _borrowed(url, _Use.TRANSACTIONS, WAIT_SECONDS) as db, _autocommit(db), _pipeline(db, BEGIN):
         _prepare(db)
-        (generic_plans if few else keep_plans)(db)
+        db.execute(GENERIC_PLANS if few else KEEP_PLANS)
         yield db
-
-
-def keep_plans(db: Connection) -> None:
-    """Use generic plans in the rest of this transaction, for statements that find rows by key."""
-    db.execute(KEEP_PLANS)
-
-
-def generic_plans(db: Connection) -> None:
-    """Use generic plans in the rest of this transaction even where they cost more, for statements about few rows.
-
-    Planning the statements of a single store takes as long as running them.
-    """
-    db.execute(GENERIC_PLANS)
 
 
 def commit_later(db: Connection) -> None:
