@@ -1,7 +1,7 @@
 """Entities: the subjects of facts and the ends of relations, found by name, ignoring case."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -82,13 +82,11 @@ def about(
         "namespace": namespace,
         "phrases": list(phrases),
         "instant": scope.as_of or scope.now,
-        "half_life": fading.half_life,
-        "minimum": fading.minimum,
         "most_named": named,
         "most_related": related,
         "related": MOST_RELATED,
     }
-    given |= scope.parameters
+    given |= asdict(fading) | scope.parameters
     filtered = scope.selects
     cursor = db.execute(ABOUT_AMONG if filtered else ABOUT, given, binary=True, prepare=False if filtered else None)
     rows = cursor.fetchall()

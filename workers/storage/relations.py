@@ -172,7 +172,7 @@ def find(
 ) -> Relation | None:
     """Return a relation with its weight at `now`; the case of entities is ignored."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind, "now": now}
-    return fetch_one(db, Relation, FIND, given | {"half_life": fading.half_life})
+    return fetch_one(db, Relation, FIND, given | asdict(fading))
 
 
 def remove(db: Connection, namespace: int, source: str, target: str, kind: str) -> bool:
@@ -196,12 +196,12 @@ def among(
     given: dict[str, object] = {"namespace": namespace, "entity": entity, "decayed": decayed, "limit": limit}
     given |= dict.fromkeys(("weight", "source", "target", "type")) if behind is None else asdict(behind)
     given |= {"now": now if behind is None else behind.at}
-    return fetch_all(db, Listed, LIST, given | {"half_life": fading.half_life, "minimum": fading.minimum})
+    return fetch_all(db, Listed, LIST, given | asdict(fading))
 
 
 def examine(db: Connection, namespace: int | None, after: Place, now: datetime, fading: Fading, limit: int) -> Step:
     """Return the counts of the next batch of relations after a key, in one namespace or all."""
-    given = _range(namespace, after, now, fading) | {"minimum": fading.minimum, "limit": limit}
+    given = _range(namespace, after, now, fading) | {"limit": limit}
     with db.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(EXAMINE, given).fetchone()
     assert row is not None  # noqa: S101 - an aggregate always has a row
@@ -224,11 +224,4 @@ def preview(
 
 
 def _range(namespace: int | None, after: Place, now: datetime, fading: Fading) -> dict[str, object]:
-    return {
-        "only": namespace,
-        "after": after[0],
-        "after_id": after[1],
-        "now": now,
-        "half_life": fading.half_life,
-        "changed": CHANGED,
-    }
+    return {"only": namespace, "after": after[0], "after_id": after[1], "now": now, "changed": CHANGED} | asdict(fading)
