@@ -48,7 +48,7 @@ def on_database(home: Path | None) -> "Context":
     from workers.storage import schema  # noqa: PLC0415
 
     settings = located(home)
-    schema.check_at(settings.database_url, settings.shards)
+    schema.verify_at(settings.database_url, settings.shards, schema.check)
     return Context(settings)
 
 

@@ -115,22 +115,6 @@ def check(db: Connection) -> None:
         )
 
 
-def verify_at(database_url: str, count: int = 1) -> None:
-    """Raise `EbbError` unless this version of Ebb can work with all shards of the database at a URL."""
-    check_at(database_url, count, verify)
-
-
-def check_at(database_url: str, count: int, check: Callable[[Connection], None] = check) -> None:
-    """Raise `EbbError` unless each shard passes `check`, and no namespace is on a further one."""
-    if not database_url:
-        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
-    for shard in range(count):
-        with _of_shard(shard, count), outside_pool(database_url) as db:
-            check(db)
-            if not shard:
-                shards.check(db, count)
-
-
 def verify(db: Connection) -> None:
     """Raise `SchemaError` unless `check` passes and the live catalogue is what this version of Ebb works with."""
     check(db)
@@ -141,6 +125,17 @@ def verify(db: Connection) -> None:
             f"The database's schema is not the one that this version of Ebb works with: {found[0]}{more}. See all "
             "with `ebb doctor`; undo the change, restore a backup, or export with the version that wrote it and import."
         )
+
+
+def verify_at(database_url: str, count: int = 1, check: Callable[[Connection], None] = verify) -> None:
+    """Raise `EbbError` unless each shard of the database at a URL passes a check, and no namespace is on another."""
+    if not database_url:
+        raise SettingsError("EBB_DATABASE_URL is not set. Set it, or let `ebb up` start servers of its own.")
+    for shard in range(count):
+        with _of_shard(shard, count), outside_pool(database_url) as db:
+            check(db)
+            if not shard:
+                shards.check(db, count)
 
 
 def differences(db: Connection) -> list[str]:
