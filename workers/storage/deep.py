@@ -240,9 +240,7 @@ class Deep:
 
 def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int:
     """Move locked tombstones into deep memory; return how many."""
-    cursor = db.execute(READ, {"namespaces": list(namespaces), "ids": list(ids)})
-    names = [column.name for column in cursor.description or ()]
-    found = [dict(zip(names, row, strict=True)) for row in cursor]
+    found = fetch_all(db, dict[str, Any], READ, {"namespaces": list(namespaces), "ids": list(ids)})
     given = {"namespaces": [one["namespace"] for one in found], "ids": [one["id"] for one in found]}
     words = [packing.marks([*one["words"], *_marks_of_turns(one["fact"], one["links"] or [])]) for one in found]
     db.execute(DEMOTE, given | {"words": words, "bodies": [_packed(one) for one in found]})

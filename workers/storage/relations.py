@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TypeAlias
-
-from psycopg.rows import dict_row
+from typing import Any, TypeAlias
 
 from workers.storage.connection import Connection, fetch_all, fetch_one
 
@@ -202,8 +200,7 @@ def among(
 def examine(db: Connection, namespace: int | None, after: Place, now: datetime, fading: Fading, limit: int) -> Step:
     """Return the counts of the next batch of relations after a key, in one namespace or all."""
     given = _range(namespace, after, now, fading) | {"limit": limit}
-    with db.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(EXAMINE, given).fetchone()
+    row = fetch_one(db, dict[str, Any], EXAMINE, given)
     assert row is not None  # noqa: S101 - an aggregate always has a row
     last = row.pop("last")
     return Step(**row, last=(last[0], last[1]) if last else None)

@@ -13,7 +13,7 @@ adds, so that workers of the previous release keep working; one that they cannot
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 import psycopg
 
 from workers.errors import SchemaError, UnavailableError
-from workers.storage.connection import Connection, connect
+from workers.storage.connection import Connection, connect, scalar
 
 Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches"]
 Report: TypeAlias = Callable[[str], None]
@@ -85,8 +85,7 @@ def number(db: Connection) -> int:
     has_schema, has_migrations = row or (False, False)
     if not has_migrations:
         return FIRST if has_schema else 0
-    row = db.execute(NUMBER).fetchone()
-    return int(row[0]) if row and row[0] else FIRST
+    return scalar(db, NUMBER) or FIRST
 
 
 @contextmanager
@@ -128,19 +127,14 @@ def run(database_url: str, db: Connection, migrations: tuple[Migration, ...], re
 
 
 def _locked(db: Connection) -> bool:
-    row = db.execute("select pg_try_advisory_lock(%s)", (LOCK,)).fetchone()
-    return bool(row and row[0])
+    return bool(scalar(db, "select pg_try_advisory_lock(%(key)s)", {"key": LOCK}))
 
 
 def _run(db: Connection, migration: Migration, report: Report) -> None:
     try:
-        if migration.mode == "transaction":
-            with db.transaction():
-                _run_statements(db, migration, report)
-                _record(db, migration)
-            return
-        (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
-        _record(db, migration)
+        with db.transaction() if migration.mode == "transaction" else nullcontext():
+            (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
+            db.execute(RECORD, {"number": migration.number, "name": migration.name})
     except psycopg.OperationalError:
         raise
     except psycopg.Error as error:
@@ -160,10 +154,6 @@ def _run_batches(db: Connection, migration: Migration, report: Report) -> None:
     while changed := db.execute(migration.sql.encode()).rowcount:
         rows += changed
         report(f"{rows} rows so far")
-
-
-def _record(db: Connection, migration: Migration) -> None:
-    db.execute(RECORD, {"number": migration.number, "name": migration.name})
 
 
 def _parsed(file: str, sql: str) -> Migration:
@@ -216,8 +206,6 @@ def _watch(
 
 def _state(database_url: str, pid: int) -> str:
     with connect(database_url, autocommit=True) as db:
-        waiting = db.execute(WAITING, {"pid": pid}).fetchone()
-        if waiting and waiting[0]:
-            return f"waiting for {', '.join(waiting[0])}"
-        building = db.execute(BUILDING, {"pid": pid}).fetchone()
-        return str(building[0]) if building else "running"
+        if waiting := scalar(db, WAITING, {"pid": pid}):
+            return f"waiting for {', '.join(waiting)}"
+        return scalar(db, BUILDING, {"pid": pid}) or "running"
