@@ -138,11 +138,7 @@ RESTART = """
         and coactivations = 0 and base::real = content_salience
 """
 
-ESTIMATE_AGAIN = """
-    update facts set content_salience = new.salience
-    from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
-    where namespace = %(namespace)s and facts.id = new.id
-"""
+ESTIMATE_AGAIN = ESTIMATE.replace(" and content_salience is null", "")
 
 
 # On Citus the tables of the node that is asked are empty: their rows are on the schema's node.
