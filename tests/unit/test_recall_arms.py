@@ -105,7 +105,15 @@ def test_the_words_that_say_most_are_the_rarest_known_ones_and_then_unknown_ones
     assert words_of(informative(terms, 2)) == ["luna", "the"]
 
 
-def test_a_character_is_looked_for_only_where_no_pair_holds_it() -> None:
+def test_a_chinese_character_in_a_pair_counts_as_a_written_form() -> None:
     terms = [Term(word, 1, stem=True) for word in ("喝", "茶", "喝咖", "a", "ab")]
 
-    assert sorted(words_of(informative(terms, 9))) == ["a", "ab", "喝咖", "茶"]
+    found = {term.lexeme: term.stem for term in informative(terms, 9)}
+
+    assert found == {"a": True, "ab": True, "喝": False, "喝咖": True, "茶": True}
+
+
+def test_other_characters_are_looked_for_only_where_no_pair_holds_them() -> None:
+    terms = [Term(word, 1, stem=True) for word in ("の", "は", "の木")]
+
+    assert sorted(words_of(informative(terms, 9))) == ["の木", "は"]
