@@ -3,11 +3,14 @@
 The program `celery` would load the commands of every plugin into each process, and search the current folder first.
 """
 
+import gc
 import sys
 from importlib import import_module
 
-import click
-from celery.bin.base import CLIContext
+gc.disable()  # while modules are loaded, which create many objects and little garbage
+
+import click  # noqa: E402
+from celery.bin.base import CLIContext  # noqa: E402
 
 COMMANDS = {"worker": "celery.bin.worker", "beat": "celery.bin.beat", "flower": "flower.command"}
 
@@ -25,6 +28,7 @@ def main(name: str, options: list[str]) -> None:
     quiet = settings.log_format == "json"
     parent = click.Context(click.Group("ebb"), obj=CLIContext(app=app, no_color=False, workdir=None, quiet=quiet))
     level = [] if name == "flower" else [f"--loglevel={settings.log_level}"]
+    gc.enable()
     command.main([*options, *level], prog_name=name, parent=parent)
 
 

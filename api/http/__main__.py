@@ -4,17 +4,19 @@ import gc
 import sys
 from contextlib import closing
 
-import uvicorn
+GARBAGE_THRESHOLD = 50_000
+"""Allocations between two garbage collections: with Python's 700, a large body and a start cause hundreds of them."""
+gc.set_threshold(GARBAGE_THRESHOLD)
 
-from api.http.door import Door
-from api.http.limits import PatientProtocol
-from workers import logs
-from workers.errors import EbbError
-from workers.settings import Settings
+import uvicorn  # noqa: E402
+
+from api.http.door import Door  # noqa: E402
+from api.http.limits import PatientProtocol  # noqa: E402
+from workers import logs  # noqa: E402
+from workers.errors import EbbError  # noqa: E402
+from workers.settings import Settings  # noqa: E402
 
 STOP_SECONDS = 10
-GARBAGE_THRESHOLD = 50_000
-"""Allocations between two garbage collections: with Python's 700, a large body causes hundreds of them."""
 MOST_CONNECTIONS = 1_000
 """Limit of concurrent connections; more are answered 503."""
 
@@ -28,7 +30,6 @@ def main() -> None:
     except EbbError as error:
         sys.exit(f"ebb: {error}")
     logs.configure(settings)
-    gc.set_threshold(GARBAGE_THRESHOLD)
     uvicorn.run(
         "api.http:app",
         host=settings.host,
