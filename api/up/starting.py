@@ -22,6 +22,8 @@ from workers.storage import schema
 
 DATABASE = "ebb"
 READY_SECONDS = 120.0
+PAUSE_SECONDS = 0.1
+"""Between two looks, each of which asks the supervisor: with half of it, looking took as long as a worker's start."""
 FAILED = ("backoff", "exited", "fatal")
 
 Report = Callable[[str], None]
@@ -253,7 +255,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
             raise UnavailableError(
                 f"{', '.join(names)}: no answer in {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."
             )
-        time.sleep(0.05)
+        time.sleep(PAUSE_SECONDS)
 
 
 def _check_running(system: System, names: Sequence[str]) -> None:
