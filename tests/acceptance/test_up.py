@@ -234,12 +234,18 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
     assert [each["state"] for each in running.status()["processes"]] == ["running"] * len(PROGRAMS)
 
 
-def test_when_all_are_killed_at_once_up_works_again(running: Place) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.deep)])
+def test_when_all_are_killed_at_once_up_works_again_until_a_signal_to_it_stops_everything(
+    running: Place, ending: signal.Signals
+) -> None:
     for process in running.family():
         with suppress(psutil.NoSuchProcess):  # killing one ends others
             process.kill()
-    again = running.up()
-    assert again.returncode == 0, again.stdout + again.stderr
+    with _foreground(running) as up:
+        family = running.family()
+        up.send_signal(ending)
+        assert up.wait() == 0
+    assert all_gone(family)
 
 
 def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(stopped: Place) -> None:
@@ -256,15 +262,6 @@ def test_down_where_nothing_runs_says_so(place: Place) -> None:
     assert down.returncode == 0
     assert "Nothing was running" in down.stdout
     assert place.status()["processes"] == []
-
-
-@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.deep)])
-def test_a_signal_to_the_foreground_stops_everything(stopped: Place, ending: signal.Signals) -> None:
-    with _foreground(stopped) as up:
-        family = stopped.family()
-        up.send_signal(ending)
-        assert up.wait() == 0
-    assert all_gone(family)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
