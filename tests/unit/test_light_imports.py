@@ -15,6 +15,13 @@ def test_a_door_loads_neither_model_nor_database(module: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_command_line_loads_neither_model_nor_database_before_a_command_runs() -> None:
+    every = "import sys; from api.cli import command_line; command_line()"
+    loaded = f"{every}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_worker_loads_no_tracing_unless_it_is_wanted() -> None:
     loaded = "import sys, workers.startup; print('opentelemetry.exporter' in sys.modules)"
     environment = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}

@@ -4,7 +4,7 @@ Each threshold is crossed at one known age, so the state follows from comparing 
 ages give the next change, so a pass only needs to visit facts that are due.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from workers.core.confidence import (
 )
 from workers.core.episodes import Branch, aged_out_at, stale_at
 from workers.core.fidelity import FINGERPRINT, PENDING, ladder
+from workers.core.lifetime import expiry
 from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
 
 GUARD = 1e-3
@@ -159,6 +160,12 @@ def with_pins(facts: Anchors) -> Anchors:
         silent_since=np.maximum(facts.silent_since, facts.pinned_until),
         permanent=permanent,
     )
+
+
+def expiries(decay_classes: Sequence[str | None], confirmed_at: Floats) -> Floats:
+    """Return when facts of these classes expire; an empty name is a fact without one."""
+    named = zip(decay_classes, confirmed_at.tolist(), strict=True)
+    return np.array([expiry(name or None, at) for name, at in named], dtype=np.float64)
 
 
 def lifetimes(facts: Anchors) -> Floats:

@@ -10,13 +10,9 @@ No setting changes a lifetime.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from ebb.contract.values import DecayClass
-
-from workers.core.arrays import Floats
 
 DAY = 86_400.0
 HOUR = 3_600.0
@@ -170,9 +166,3 @@ def expiry(decay_class: str | None, confirmed_at: float) -> float:
     """Return when a fact of that class expires, in epoch seconds; infinite if it never does."""
     seconds = lifetime(decay_class).seconds
     return float("inf") if seconds is None else confirmed_at + seconds
-
-
-def expiries(decay_classes: Sequence[str | None], confirmed_at: Floats) -> Floats:
-    """Return when facts of these classes expire; an empty name is a fact without one."""
-    named = zip(decay_classes, confirmed_at.tolist(), strict=True)
-    return np.array([expiry(name or None, at) for name, at in named], dtype=np.float64)

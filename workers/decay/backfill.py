@@ -10,8 +10,8 @@ from ebb.contract.values import DecayClass
 
 from workers.context import Context
 from workers.core.arrays import Bools
-from workers.core.fading import as_written
-from workers.core.lifetime import classify_decay, expiries
+from workers.core.fading import as_written, expiries
+from workers.core.lifetime import classify_decay
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import careful, rules_for
 from workers.storage import edits, namespaces

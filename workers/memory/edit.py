@@ -13,7 +13,7 @@ from ebb.contract.values import MOST_TAGS
 from workers.context import Context
 from workers.core import lifetime
 from workers.core.episodes import Branch
-from workers.core.fading import as_written
+from workers.core.fading import as_written, expiries
 from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import UNKNOWN, lives
@@ -219,7 +219,7 @@ def _confirmed(rows: Activity, changed: Sequence[Change], classes: Sequence[str 
         rows.anchors,
         confidence=np.array([one.now("confidence") for one in changed], dtype=np.float64),
         confirmed_at=np.maximum(rows.anchors.confirmed_at, instant),
-        expires_at=lifetime.expiries(classes, np.maximum(rows.anchors.pinned_until, instant)),
+        expires_at=expiries(classes, np.maximum(rows.anchors.pinned_until, instant)),
         halvings=np.zeros_like(rows.anchors.halvings),
         permanent=permanent | (branch == Branch.PERMANENT),
         branch=branch,

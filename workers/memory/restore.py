@@ -11,7 +11,7 @@ from ebb.contract.retention import Outcome
 from ebb.contract.values import Reason
 
 from workers.context import Context
-from workers.core import fading, lifetime
+from workers.core import fading
 from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, as_written, ends
 from workers.core.fidelity import FINGERPRINT
@@ -260,7 +260,7 @@ def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
         anchors,
         confirmed_at=np.maximum(anchors.confirmed_at, instant),
         halvings=np.zeros_like(anchors.halvings),
-        expires_at=lifetime.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, instant)),
+        expires_at=fading.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, instant)),
         encoded_at=np.full_like(anchors.encoded_at, instant),
         outrun_at=np.full_like(anchors.outrun_at, NOT_YET),
         silent_since=np.full_like(anchors.silent_since, instant),

@@ -14,7 +14,7 @@ from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Bools, Each, Floats
 from workers.core.confidence import DAY
-from workers.core.fading import Anchors, as_written, select, with_pins
+from workers.core.fading import Anchors, as_written, expiries, select, with_pins
 from workers.core.fidelity import FULL, PENDING
 from workers.core.repeats import is_repeat, with_question
 from workers.memory.namespace_settings import rules_for
@@ -289,7 +289,7 @@ def confirmed(anchors: Anchors, rows: Activity, at: Each, *, always: bool) -> An
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < at)
     renewed = refreshed | (always & (anchors.confirmed_at < at))
-    expires = lifetime.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, at))
+    expires = expiries(rows.decay_classes, np.maximum(anchors.pinned_until, at))
     return replace(
         anchors,
         confirmed_at=np.where(renewed, at, anchors.confirmed_at),
