@@ -84,8 +84,9 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
     door = door_of(request)
     if key and _is_token(key) and door.settings.oauth_issuers:
         granted = door.tokens.verify(key)
-        who = Caller(granted.namespace, granted.scopes, f"{OF_TOKENS}{granted.subject}", granted.ends)
-        request.state.caller = _within(who, namespace)
+        subject = f"{OF_TOKENS}{granted.subject}"
+        who = _within(Caller(granted.namespace, granted.scopes, subject, granted.ends), namespace)
+        request.state.caller = who
         return who
     digest = key_ring.digest(key).hex() if key else signed_in if key is None else ""
     found = door.look_up(digest)

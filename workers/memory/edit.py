@@ -165,7 +165,7 @@ def _classed(
 
 
 def _without_doubles(db: Connection, tenant: int, changes: Sequence[Change], *, strict: bool) -> list[Change]:
-    """Return the changes, of those that would make a fact equal to another without the fields that identify it.
+    """Return the changes; one that would make a fact equal to another loses the fields that identify the fact.
 
     Raises:
         InvalidInputError: there is such a change, and `strict` is true.

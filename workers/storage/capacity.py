@@ -34,8 +34,8 @@ LEAST_BY = """
     )
 """
 
-# Facts that are held have ended and wait for their owner, so they take no place of others. Two bytes a dimension;
-# `fidelity` is the divisor of a vector's dimensions.
+# Facts that are held have ended and wait for their owner, so they take no place of others; of forgotten facts,
+# `held` is null. Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
 COUNTED = f"""
     select coalesce(sum(facts), 0)::bigint,
         coalesce(sum(facts * case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end), 0)::float8

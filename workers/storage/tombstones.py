@@ -62,7 +62,7 @@ FOUND = f"""
 COUNT_FOUND = f"select count(*) {SELECTED}"
 
 PAST = "forgotten_at < %(before)s and (%(simulated)s or coalesce(tombstone_at < %(before)s, true))"
-"""Facts forgotten before an instant; unless instants are `simulated`, that was written before that instant too."""
+"""Facts forgotten before an instant; unless instants are `simulated`, their tombstones were written before it, too."""
 
 # Facts that ended by decay go to deep memory instead, unless they were superseded before.
 OLD = f"{PAST} and (forgotten_reason = any(%(requested)s) or superseded_at is not null)"
