@@ -2,7 +2,6 @@
 
 import importlib.util
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from workers.errors import SettingsError
@@ -19,15 +18,6 @@ EXTRAS = {
     "openai": ["httpx2", "tenacity"],
 }
 """Packages of each embedder's extra."""
-
-CLASSES = {
-    "static": "StaticEmbedder",
-    "hashing": "HashingEmbedder",
-    "onnx": "OnnxEmbedder",
-    "local": "LocalEmbedder",
-    "openai": "OpenAIEmbedder",
-}
-"""The class of each embedder, in the module of its name."""
 
 ABILITIES = {
     "static": "compares meaning, of English words, and parts of words in any language",
@@ -102,8 +92,27 @@ def make_embedder(settings: Settings, stored: str | None = None) -> Embedder:
     provider = settings.embedder or default_for(stored)
     _require_extra(provider)
     # Each embedder loads a heavy package, so only the chosen one is imported.
-    embedder: Embedder = getattr(import_module(f"{__name__}.{provider}"), CLASSES[provider])(settings)
-    return embedder
+    match provider:
+        case "static":
+            from workers.embedding.static import StaticEmbedder  # noqa: PLC0415
+
+            return StaticEmbedder(settings)
+        case "onnx":
+            from workers.embedding.onnx import OnnxEmbedder  # noqa: PLC0415
+
+            return OnnxEmbedder(settings)
+        case "hashing":
+            from workers.embedding.hashing import HashingEmbedder  # noqa: PLC0415
+
+            return HashingEmbedder(settings)
+        case "local":
+            from workers.embedding.local import LocalEmbedder  # noqa: PLC0415
+
+            return LocalEmbedder(settings)
+        case _:
+            from workers.embedding.openai import OpenAIEmbedder  # noqa: PLC0415
+
+            return OpenAIEmbedder(settings)
 
 
 def _require_extra(embedder: str) -> None:
