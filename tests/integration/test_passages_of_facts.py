@@ -124,3 +124,12 @@ def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(mem
     assert "treasure" in best.passage.text
     assert best.explain is not None
     assert best.explain["outstanding"] > 0
+
+
+def test_a_sentence_of_a_very_long_text_without_blanks_is_found_where_it_is(memory: Memory) -> None:
+    filler, said, question = LANGUAGES["Chinese"]
+    fact = memory.add(filler * 300 + said + filler * 900)  # the index has positions up to 16,383
+    spread = memory.add("".join(filler * 300 + one for one in ("藏宝", "宝图", "图在", "哪里")))
+    results = {one.id: one for one in memory.ask(question, min_relevance=0).results}
+    assert said in results[fact].passage.text
+    assert results[spread].relevance < 0.7 * results[fact].relevance

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.core.passages import CUT, Cut, best_begin, passage_at, term_counts, words_by_position
+from workers.core.passages import CUT, WORD, Cut, best_begin, passage_at, places_in, term_counts, word_starts
 
 SMALL = Cut(step=5, longest=15)
 
@@ -63,8 +63,16 @@ def test_characters_are_words_in_scripts_without_blanks() -> None:
     assert (found.start, found.end) == (5, 15)
 
 
-def test_pairs_of_characters_follow_the_text_in_the_index() -> None:
-    assert words_by_position("go 北京路x 上海") == [*range(7), *(1, 5), *(2,)]
+def test_lexemes_of_scripts_without_blanks_are_found_in_the_text() -> None:
+    text = "go 北京路x 上海, 北京 か\u3099い"
+    assert places_in(text, ["北京", "京路", "海", "がい", "南京"]) == {
+        "北京": [1, 7], "京路": [2], "海": [6], "がい": [9], "南京": [],
+    }  # fmt: skip
+
+
+@given(st.text(st.sampled_from("中文かハ・がิ็x9 -<>&;='\0\u3099") | st.characters()))
+def test_words_of_a_long_text_begin_where_they_are_found_one_by_one(text: str) -> None:
+    assert word_starts(text).tolist() == [found.start(1) for found in WORD.finditer(text) if found[1]]
 
 
 def test_marks_and_tags_are_no_words() -> None:

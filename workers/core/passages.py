@@ -6,7 +6,7 @@ retrieval", 1994). The text index stores the positions of words, so the best pas
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +29,12 @@ MARK, SILENT_MARK, LETTER = "\0", "\u30fb", "\u3042"
 is no word, and for one that is."""
 
 TAG = r"<[a-z][a-z0-9]*(?:\s(?:[\w=#/:.&?%~\s-]|\"[^\"]*\"|'[^']*')*)?>|&#?[a-z0-9]+;"
-WORD = re.compile(
-    rf"{TAG}|((?!\W)[{UNSPACED}]|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|{MARK})*)", re.IGNORECASE
-)  # fmt: skip
+SPACED = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|{MARK})*"
+WORD = re.compile(rf"{TAG}|((?!\W)[{UNSPACED}]|{SPACED})", re.IGNORECASE)
 """Approximately a word as the text index counts them: tags and what has no letter or digit have no position."""
+
+SPACED_WORD = re.compile(rf"{TAG}|({SPACED})", re.IGNORECASE)
+UNSPACED_LETTER = re.compile(rf"(?!\W)[{UNSPACED}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,39 @@ def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
     return Passage(start, end, text[start:end])
 
 
-def words_by_position(text: str) -> list[int]:
-    """Return the number of the word at each position that the text index has for a text.
+def places_in(text: str, lexemes: Iterable[str]) -> dict[str, list[int]]:
+    """Return the numbers of the words of a text at which lexemes of scripts without blanks begin.
 
-    In scripts without blanks each character is a word, and pairs of them are indexed after the text, each at its first.
+    In the text index, pairs of characters are behind the text, and all those behind 16,383 words have one position.
     """
-    plain, _ = _plain(text)
-    words = _words(plain)
-    return [*range(len(words)), *_pairs(plain, words)]
+    normal = unicodedata.normalize("NFKC", text)
+    starts = word_starts(_without_marks(normal))
+    return {one: np.searchsorted(starts, list(_found(normal, one))).tolist() for one in lexemes}
+
+
+def word_starts(plain: str) -> Ints:
+    """Return the first character of each word of a text whose marks are replaced, as `WORD` finds them.
+
+    A match for each character of a long text would take ten times as long.
+    """
+    begins = np.isin(_codes(plain), _codes("".join(filter(UNSPACED_LETTER.match, set(plain)))))
+    for found in SPACED_WORD.finditer(plain):
+        start, end = found.span()
+        begins[start:end] = False
+        begins[start] = bool(found[1])
+    return np.flatnonzero(begins)
+
+
+def _codes(text: str) -> Ints:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _found(text: str, sought: str) -> Iterator[int]:
+    """Yield where a text contains another one."""
+    place = text.find(sought)
+    while place >= 0:
+        yield place
+        place = text.find(sought, place + 1)
 
 
 def is_unspaced(lexeme: str) -> bool:
@@ -136,7 +163,13 @@ def _plain(text: str) -> tuple[str, Sequence[int]]:
         return text, range(len(text))
     parts = [unicodedata.normalize("NFKC", one) for one in text]
     owners = [place for place, part in enumerate(parts) for _ in part]
-    return "".join(_shown(one) if unicodedata.category(one) in MARKS else one for one in "".join(parts)), owners
+    return _without_marks("".join(parts)), owners
+
+
+def _without_marks(text: str) -> str:
+    """Return a normalised text, marks replaced."""
+    marks = {ord(one): _shown(one) for one in set(text) if unicodedata.category(one) in MARKS}
+    return text.translate(marks) if marks else text
 
 
 def _shown(mark: str) -> str:
@@ -144,12 +177,3 @@ def _shown(mark: str) -> str:
     if not UNSPACED_RUN.match(mark):
         return MARK
     return SILENT_MARK if SILENT.match(mark) else LETTER
-
-
-def _pairs(text: str, words: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the first word of each pair of characters that the index has after a text (`in_pairs` in schema.sql)."""
-    numbers = {start: number for number, (start, _) in enumerate(words)}
-    runs = [found.span() for found in UNSPACED_RUN.finditer(text)]
-    begins = [begin for shift in (0, 1) for start, end in runs for begin in range(start + shift, end - 1, 2)]
-    found = [numbers.get(begin, numbers.get(begin + 1)) for begin in begins]
-    return [number for number in found if number is not None]

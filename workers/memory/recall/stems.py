@@ -37,25 +37,26 @@ def in_passages(db: Connection, namespace: int, ids: Sequence[Key], lexemes: Seq
     texts = {id_: place for place, id_ in enumerate(ids)}
     terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
     read = candidates.positions_of(db, namespace, ids, lexemes)
-    if pairs := {id_ for id_, lexeme, _ in read if passages.is_unspaced(lexeme)}:
-        read = _by_word(read, candidates.texts_of(db, namespace, list(pairs)))
+    if unspaced := {id_ for id_, lexeme, _ in read if passages.is_unspaced(lexeme)}:
+        read = _by_text(read, candidates.texts_of(db, namespace, list(unspaced)))
     triples = [(texts[id_], terms[lexeme], place) for id_, lexeme, places in read for place in places]
     text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
     return passages.term_counts(text, term, place, (len(texts), len(terms)))
 
 
-def _by_word(read: Sequence[Occurrences], texts: Mapping[Key, str]) -> list[Occurrences]:
-    """Return occurrences with the numbers of words in place of positions, in these texts in scripts without blanks."""
-    words = {id_: passages.words_by_position(text) for id_, text in texts.items()}
+def _by_text(read: Sequence[Occurrences], texts: Mapping[Key, str]) -> list[Occurrences]:
+    """Return occurrences where those of lexemes in scripts without blanks are as in these texts."""
+    sought: dict[Key, set[str]] = {id_: set() for id_ in texts}
+    for id_, lexeme, _ in read:
+        if id_ in texts and passages.is_unspaced(lexeme):
+            sought[id_].add(lexeme)
+    found = {id_: passages.places_in(texts[id_], lexemes) for id_, lexemes in sought.items()}
     return [
-        (id_, lexeme, [_word_at(words[id_], place) for place in places] if id_ in words else places)
+        (id_, lexeme, [*(one for one in places if one < 0), *found[id_][lexeme]])
+        if lexeme in sought.get(id_, ())
+        else (id_, lexeme, places)
         for id_, lexeme, places in read
     ]
-
-
-def _word_at(words: Sequence[int], place: int) -> int:
-    """Return the word at a position; one before the text stays there."""
-    return words[min(place, len(words) - 1)] if place >= 0 and words else place
 
 
 def in_best_passage(times: Ints) -> Bools:
