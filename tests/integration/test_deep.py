@@ -15,7 +15,7 @@ from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
-from workers.storage import activity, deep, facts, packing, tombstones
+from workers.storage import activity, deep, facts, packing, tombstones, words
 from workers.storage.connection import connect, transaction
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
@@ -363,6 +363,23 @@ def test_what_was_known_of_an_entity_before_the_end_is_looked_up(memory: Memory,
     for as_of, found in ((20, []), (0.5, [sunk])):
         results, _ = recall.lookup(memory.context, Lookup(entity="Mira", as_of=day(as_of)), day(20))
         assert [one.id for one in results] == found
+
+
+def test_what_is_deep_is_found_by_pairs_of_characters_before_single_ones(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "藏宝图在阁楼第三块地板下面"
+    apart = ", ".join(said)
+    memory.store(*({"text": f"{apart}, {number}", "decay_class": "session"} for number in range(20)))
+    gone = memory.add(said, decay_class="session")
+    memory.add(apart)  # its characters are known, the pairs are not
+    memory.decay(2)
+    memory.demote(at=4)
+    embed.reset(memory.context)
+    with transaction(memory.context.database_url) as db:
+        words.count(db, memory.value("select id from namespaces"), day(4))
+    monkeypatch.setattr("workers.memory.recall.deep.PROMOTED", 5)
+    assert memory.ids(said, at=20, deep=True)[0] == gone
 
 
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:

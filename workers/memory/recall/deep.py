@@ -170,8 +170,8 @@ def _searched(
 
 
 def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None, limit: int) -> Promising:
-    terms = [term for term in words.of_query(db, tenant.name, text) if term.stem]
-    rarest = text_arm.informative(terms, deep.MOST_WORDS)
+    terms = text_arm.informative(words.of_query(db, tenant.name, text), text_arm.MOST_TERMS)
+    rarest = [term for term in terms if term.stem][: deep.MOST_WORDS]
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
     own, stems = None if query is None else signature.encode(query[None, :])[0], [term.lexeme for term in rarest]
