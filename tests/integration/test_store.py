@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.context import Context
 from workers.embedding.openai import OpenAIEmbedder
@@ -20,7 +20,7 @@ from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.memory.add import Stored
 from workers.settings import Settings
-from workers.storage.connection import close_pools
+from workers.storage.connection import close_pools, connect
 
 MANY = 300
 TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(MANY)]
@@ -349,3 +349,15 @@ def test_a_fact_without_tags_gets_those_of_the_topics_it_names(memory: Memory) -
 def test_an_archive_is_not_tagged_unless_it_is_classified(memory: Memory) -> None:
     memory.store("Docker on the shelf", classify=False)
     assert memory.value("select tags from facts") == []
+
+
+def test_a_batch_waits_for_no_fact_while_it_holds_one_that_it_forgot(memory: Memory) -> None:
+    known, ended = memory.add("Mira likes tea."), memory.add("Mira is on a train.", decay_class="session")
+    lock = "select fact from activity where fact = %s for no key update nowait"
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        db.execute(lock, [known])
+        storing = pool.submit(memory.store, "Mira is on a train.", "Mira likes tea.", at=2)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.execute(lock, [ended])  # as another batch may, in the order of ids
+        db.commit()
+        assert [one.action for one in storing.result()] == ["added", "duplicate"]

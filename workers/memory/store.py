@@ -74,11 +74,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The namespace of a batch, the statements that live facts make, and those forgotten on request."""
+    """The namespace of a batch, the statements that live facts make, and those forgotten on request.
+
+    `any_ended` if facts were forgotten to know it, as they had ended.
+    """
 
     owner: Namespace
     stated: dict[bytes, UUID]
     deleted: dict[bytes, UUID]
+    any_ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +129,9 @@ def store_many(
         owner = namespaces.find(db, namespace)
         known = _known(context, db, owner or namespaces.find_or_add(db, namespace), batch, now)
         batch = replace(batch, given=_with_classes(context, batch.given, known.owner, classify=classify))
-        if at_once and owner is not None:
+        if at_once and owner is not None and not known.any_ended:
             return _store_within(context, db, batch, known, None, now, options)
-    # no transaction waits for a slow embedder or an LLM
+    # no transaction waits for a slow embedder or an LLM, nor for further facts while it has forgotten ones locked
     embedded = _embedded(context, batch, known)
     if judged:
         planned = batch.rows, batch.given, batch.intents
@@ -147,7 +151,7 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     forgotten = statements.ask_forgotten_among(db, owner.id, hashes)
     ended = activity.ask_ended_among(db, owner.id, hashes, now)
     read = statements.ask(db, owner.id, hashes)
-    if ended():
+    if any_ended := bool(ended()):
         forget_ended(context, db, owner.id, hashes, now)
         read = statements.ask(db, owner.id, hashes)
     found = statements.matches_identified(db, owner.id, hashes, read())
@@ -156,7 +160,7 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
     kept = {*stated, *batch.forced}
     deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
-    return Known(owner, stated, deleted)
+    return Known(owner, stated, deleted, any_ended)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
