@@ -256,6 +256,27 @@ def test_an_event_loop_does_not_use_the_connections_of_another_one(url: str, nam
     assert [asyncio.run(use()) for _ in range(3)] == ["added", "duplicate", "duplicate"]
 
 
+LOOPS = """
+import asyncio, gc, sys
+import psutil
+from ebb import AsyncMemory
+
+memory = AsyncMemory(sys.argv[1], namespace=sys.argv[2])
+for _ in range(10):
+    asyncio.run(memory.recall("Where is the other key?"))
+gc.collect()
+found = psutil.Process().net_connections()
+assert len(found) <= 2, found
+"""
+
+
+def test_event_loops_that_are_over_leave_no_connections_open(url: str, namespace: str) -> None:
+    command = [sys.executable, "-c", LOOPS, url, namespace]
+    done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 FORKING = """
 import os, sys
 from ebb import Memory

@@ -132,6 +132,7 @@ class AsyncMemory(Connected, AsyncOperations):
 
     _client = httpx.AsyncClient
     _by_place = WeakKeyDictionary
+    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
 
     async def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
         """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
@@ -160,7 +161,17 @@ class AsyncMemory(Connected, AsyncOperations):
         await self.close()
 
     def _place(self) -> asyncio.AbstractEventLoop:
-        return asyncio.get_running_loop()
+        running = asyncio.get_running_loop()
+        if running not in self._clients:
+            self._drop_closed()
+        return running
+
+    def _drop_closed(self) -> None:
+        """Drop the clients of closed event loops, which open connections refer to."""
+        for refers in self._clients.keyrefs():
+            loop = refers()
+            if loop is not None and loop.is_closed():
+                self._clients.pop(loop, None)
 
     async def _perform(self, operation: Operation, given: dict[str, Any], idempotency_key: str | None = None) -> Any:
         return await self._read(call(self._server, operation, given, idempotency_key), operation.answer)
