@@ -58,8 +58,12 @@ def test_a_celery_program_keeps_its_own_transport_options() -> None:
 def test_a_celery_program_whose_messages_do_not_reach_ebb_is_told_so() -> None:
     with pytest.raises(ValueError, match="no broker; give the address"):
         configure(Celery(set_as_current=False))
+
+
+@pytest.mark.parametrize("options", ["broker_transport_options", "result_backend_transport_options"])
+def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) -> None:
     app = Celery(set_as_current=False, broker="redis://host/0")
-    app.conf.broker_transport_options = {"global_keyprefix": "mine:"}
+    app.conf[options] = {"global_keyprefix": "mine:"}
     with pytest.raises(ValueError, match="global_keyprefix"):
         configure(app)
 

@@ -22,13 +22,14 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     `redis_url` is Ebb's broker, `EBB_REDIS_URL`; by default the app's own.
 
     Raises:
-        ValueError: the URL is not supported, or the app has none, or a prefix for the keys of its broker.
+        ValueError: the URL is not supported, or the app has none, or a prefix for its keys in Redis.
     """
     address = redis_url or app.conf.broker_url
     if address is None:
         raise ValueError("The app has no broker; give the address of Ebb's as `redis_url`, such as EBB_REDIS_URL.")
-    if app.conf.broker_transport_options.get("global_keyprefix"):
-        raise ValueError("The app has a global_keyprefix, under which Ebb sees no message; make a second app for Ebb.")
+    for options in (app.conf.broker_transport_options, app.conf.result_backend_transport_options):
+        if options.get("global_keyprefix"):
+            raise ValueError("The app has a global_keyprefix, by which it and Ebb miss each other; make a second app.")
     routes = app.conf.task_routes or ()
     app.conf.task_routes = (route, *(routes if isinstance(routes, list | tuple) else (routes,)))
     for name, value in celery_configuration(address).items():
