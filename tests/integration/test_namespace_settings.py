@@ -196,6 +196,17 @@ def test_a_dry_run_goes_by_settings_that_no_pass_has_applied_yet(memory: Memory)
     assert (tried.processed, tried.culled, tried.held) == (done.processed, done.culled, done.held) == (30, 6, 24)
 
 
+def test_a_dry_run_counts_no_fact_over_capacity_that_ends_by_changed_settings(memory: Memory) -> None:
+    memory.store(*({"text": f"Guest {number}.", "confidence": 0.2} for number in range(4)))
+    memory.store(*(f"The guest in room {number} likes tea." for number in range(30)))
+    memory.decay(10)
+    memory.choose({"hygiene.confidenceDecay.halfLife": 10, "capacity.facts": 29}, at=10)
+
+    tried, done = memory.decay(11, dry_run=True).counters, memory.decay(11).counters
+
+    assert (tried.culled, tried.crowded) == (done.culled, done.crowded) == (4, 1)
+
+
 def test_a_dry_run_goes_by_rules_of_the_operator_that_no_pass_has_applied_yet(memory: Memory) -> None:
     memory.store(*(f"The guest in room {number} likes tea." for number in range(30)))
     memory.decay(100)

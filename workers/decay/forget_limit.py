@@ -1,6 +1,7 @@
 """The forget limit: the share of a namespace that passes may end in a day and a week, also after gaps; capacity."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -180,14 +181,20 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
 def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: int) -> list[tuple[float, UUID]]:
     """Return the facts that ended without a request and are not held, by value."""
     found: list[tuple[float, UUID]] = []
+    for rows, ends_at in _ended(context, db, part, tenant):
+        counting = ~requested(rows, part.passed_at, part.planned_for) & ~in_gap(db, rows, ends_at)
+        found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
+    return sorted(found)
+
+
+def _ended(context: Context, db: Connection, part: Part, tenant: int) -> Iterator[tuple[Activity, Floats]]:
+    """Yield batches of the facts that have ended and are not held, with their ends (epoch seconds)."""
     now = part.planned_for
     for rows in due.due_by(db, tenant, now, BATCH, every=_takes_every(context, db, part, tenant)):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(with_turn_limit(rows, own, now).anchors, now.timestamp(), own.rules)
-        counting = have_ended(faded, now.timestamp()) & ~requested(rows, part.passed_at, now) & ~rows.held
-        counting &= ~in_gap(db, rows, faded.ends_at)
-        found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
-    return sorted(found)
+        ended = have_ended(faded, now.timestamp()) & ~rows.held
+        yield rows.only(ended), faded.ends_at[ended]
 
 
 def _takes_every(context: Context, db: Connection, part: Part, tenant: int) -> bool:
@@ -214,7 +221,8 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
     now, most, gone = part.planned_for, context.settings.decay_batch, 0
     for tenant, excess in capacity.over(db, context.database_url, part.namespace, now).items():
         if part.dry_run:
-            gone += len(capacity.least(db, tenant, _room_after_decay(context, db, tenant, excess, part), now))
+            left = excess - _ended_by_changed_settings(context, db, part, tenant)
+            gone += len(capacity.least(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now))
             continue
         limits.lock(db, tenant)
         wanted = _room(db, tenant, min(excess, most), part)
@@ -225,6 +233,14 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
                 limits.count_ended(db, tenant, len(ids), now)
             return len(ids)
     return gone
+
+
+def _ended_by_changed_settings(context: Context, db: Connection, part: Part, tenant: int) -> int:
+    """Return how many facts a dry run counted as ended by settings that no pass has applied."""
+    if not _takes_every(context, db, part, tenant):
+        return 0
+    every = sum(len(rows) for rows, _ in _ended(context, db, part, tenant))
+    return every - capacity.ended(db, tenant, part.planned_for)
 
 
 def _room_after_decay(context: Context, db: Connection, tenant: int, wanted: int, part: Part) -> int:

@@ -72,12 +72,17 @@ def allowed_by(
     found = {}
     for tenant, most, size in capacities:
         live, vectors = db.execute(COUNTED, {"namespace": tenant}).fetchone() or (0, 0.0)
-        left = live - number(db, OVER, {"namespace": tenant, "now": now})
+        left = live - ended(db, tenant, now)
         may = left if most is None else most
         if size is not None and live:
             may = min(may, int(size / max(row + dims * vectors / live, 1)))
         found[tenant] = (left, may)
     return found
+
+
+def ended(db: Connection, namespace: int, now: datetime) -> int:
+    """Return the number of facts that have ended and are not held."""
+    return number(db, OVER, {"namespace": namespace, "now": now})
 
 
 def least(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
