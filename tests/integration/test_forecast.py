@@ -272,3 +272,15 @@ def test_what_ends_soon_by_other_settings_is_listed_before_a_pass_applies_them(m
     assert tried == chosen
     memory.decay(100.01)
     assert endings.ending(memory.context, "default", 7, day(100.01), by_value=False) == chosen[1:]
+
+
+def test_a_held_fact_whose_explicit_lifetime_is_just_over_ends_by_other_settings_too(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
+    memory.store({"text": "Tea is at four.", "confidence": 0.11, "importance": 1, "decay_class": "durable"})
+    memory.decay(60)
+    memory.decay(89.9)
+    assert memory.stats(89.9).held == 49
+
+    real = compare_days(memory, 1, 90.1, "confidenceDecay.halfLife=3600", hygiene__confidenceDecay__halfLife=3600)
+
+    assert sum(one[reason] for one in real for reason in REASONS) == 1

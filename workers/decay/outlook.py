@@ -60,7 +60,8 @@ def visited(db: Connection, tenant: Namespace, ahead: Outlook, now: datetime, un
     """
     for rows in due.due_by(db, tenant.id, until, BATCH, every=ahead.every):
         if ahead.every:
-            waiting = rows.held & (ahead.by_hand | rows.explicit & (rows.anchors.expires_at <= now.timestamp()))
+            expired = rows.explicit & (rows.anchors.expires_at <= now.timestamp()) & np.isposinf(rows.due_at)
+            waiting = rows.held & (ahead.by_hand | expired)
             yield with_turn_limit(rows.only(~waiting), ahead.rules, now)
         else:
             yield rows
