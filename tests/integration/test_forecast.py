@@ -243,6 +243,15 @@ def test_held_facts_live_on_by_other_settings(memory: Memory) -> None:
     assert memory.stats(33).held == 0
 
 
+def test_facts_that_are_held_no_more_end_again_by_other_settings(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
+    assert memory.decay(30).counters.held == 48
+
+    real = compare_days(memory, 6, 30, "confidenceDecay.halfLife=240", hygiene__confidenceDecay__halfLife=240)
+
+    assert sum(one["held"] for one in real) > 0
+
+
 def test_a_branch_has_no_forget_limit_in_the_forecast_either(memory: Memory) -> None:
     memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
     memory.rows("update namespaces set branch_of = 'other', branch_age = interval '1 day'")

@@ -175,6 +175,7 @@ def _forecast_batch(
     due_at = np.minimum(rows.due_at, -np.inf if settings.every else np.inf)
     tier, fidelity, halvings = rows.tier.copy(), rows.anchors.fidelity.copy(), rows.anchors.halvings.copy()
     stale, crowdable = rows.anchors.stale.copy(), crowd.among(rows.ids)
+    rows = replace(rows, held=rows.held.copy())
     for day in ahead:
         due_today = due_at <= day.at.timestamp()
         places = np.flatnonzero(due_today)
@@ -197,6 +198,7 @@ def _forecast_batch(
             those = Ended(rows.only(due_today), faded.end_reason, in_gap, of_vectors + sizes.row, changes)
             day.ended.append(those.only(ended))
         day.released += int((rows.held[places] & ~ended).sum()) if day is ahead[0] else 0
+        rows.held[places] &= ended
         tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         stale[places] = faded.stale
         due_at[places] = np.where(ended, np.inf, faded.due_at)
