@@ -26,7 +26,7 @@ from workers.memory.lifetime import UNKNOWN, Ending, Life, endings_at
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, apply_within
 from workers.storage import activity, facts, statements, vectors
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, send_all
 from workers.storage.facts import Fact, Known, TextInSession
 from workers.storage.namespaces import Namespace
 
@@ -60,7 +60,7 @@ class Added:
     """Facts just added: their hashes, those with a vector, and the decay class and ending of each."""
 
     hashes: dict[UUID, bytes]
-    embedded: Collection[UUID]
+    embedded: set[UUID]
     endings: dict[UUID, tuple[str | None, Ending]]
 
 
@@ -83,7 +83,7 @@ def add_within(
     tenant, own = owner.id, hygiene(context, owner.settings)
     is_current = _ask_whether_current(context, db, rows, embedded)
     sent, read_added = _send_new(db, owner, rows, given)
-    # While PostgreSQL writes the facts, their vectors and signatures are computed.
+    send_all(db)  # PostgreSQL writes the facts while their vectors and signatures are computed
     found = _having_vectors(context, [row for row, _ in sent], embedded)
     usable = found if is_current() else {}
     signed = dict(zip(usable, encode(np.stack(list(usable.values()))), strict=True)) if usable else {}
@@ -98,7 +98,7 @@ def add_within(
     if kept:
         keep_vectors(db, tenant, kept, np.stack([usable[id_] for id_ in kept]), np.stack([signed[id_] for id_ in kept]))
     apply_within(context, db, tenant, turns, own.persistent_turns, now)
-    return Added({row.id: row.hash for row, _ in new}, kept, endings)
+    return Added({row.id: row.hash for row, _ in new}, set(kept), endings)
 
 
 def _ask_whether_current(

@@ -284,6 +284,12 @@ def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
         yield db
 
 
+def send_all(db: Connection) -> None:
+    """Send the statements of a pipeline so far, of which psycopg sends what fits into the socket's buffer at once."""
+    while db.pgconn.flush():
+        select.select([], [db.pgconn.socket], [])
+
+
 def commit_later(db: Connection) -> None:
     """Do not wait for the disk when this transaction commits, and use generic plans in the rest of it.
 
