@@ -3,9 +3,10 @@
 import hashlib
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from ebb.contract.documents import Document, Index, Indexed, ListDocuments, Unindex
+from ebb.contract.documents import Document, Index, Indexed, ListDocuments, ListItemPaths, NewItem, Unindex
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -14,7 +15,7 @@ from memory import Memory, day
 from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
-from workers.documents import files
+from workers.documents import files, items
 from workers.errors import UnavailableError
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
@@ -48,6 +49,14 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
         """,
         namespace,
     )
+
+
+def test_an_item_without_a_place_of_an_earlier_version_hides_no_others(memory: Memory) -> None:
+    item = NewItem(path=["users"], key="drink", document="{}")
+    items.put(memory.context, "default", [item], [uuid4()], day(0))
+    memory.add("Tea at four.")
+    memory.rows("update facts set kind = 'item' where kind = 'semantic'")
+    assert items.paths(memory.context, ListItemPaths(namespace="default"), day(0)).paths == [["users"]]
 
 
 def embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:

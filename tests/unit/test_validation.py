@@ -260,6 +260,15 @@ def test_an_invalid_choice_is_refused_with_the_valid_ones(field: str, allowed: s
     assert "given 'forever'" in message
 
 
+ITEM = {"entity": '"users"/"1"/', "key": "drink", "metadata": {"document": "{}", "created_at": "", "indexed": True}}
+
+
+@pytest.mark.parametrize("lacking", [{"entity": None}, {"entity": "users"}, {"key": None}, {"metadata": None}])
+def test_an_item_without_a_place_or_a_document_is_refused(lacking: dict[str, Any]) -> None:
+    assert new_fact({"text": "tea", "kind": "item", **ITEM}, 100).kind == "item"
+    assert refused(kind="item", **{**ITEM, **lacking}).startswith("kind: an item has a path, a key and a document")
+
+
 @pytest.mark.parametrize("given", ["x", "", 5, [], "018f6b2e"])
 def test_invalid_uuids_are_refused(given: Any) -> None:
     assert refused(id=given).startswith("id: input should be a valid UUID; given ")
