@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, get_args
 from urllib.parse import urlsplit
@@ -28,7 +28,8 @@ NamespaceHeader = Annotated[
     str | None,
     Header(
         alias="X-Ebb-Namespace",
-        description="The namespace if no key is used; default EBB_NAMESPACE. A key opens only its own namespace.",
+        description="The namespace if no key is used, or if the key has the scope `system`; other keys open their own. "
+        "Default without keys: EBB_NAMESPACE.",
     ),
 ]
 
@@ -105,13 +106,16 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
 
 
 def _within(who: Caller, namespace: str | None) -> Caller:
-    """Return a caller who asks for no other namespace than its key or token opens."""
-    if namespace not in (None, who.namespace):
+    """Return the caller in the namespace that it asks for: its own one, or any with the scope `system`."""
+    if namespace in (None, who.namespace):
+        return who
+    if "system" not in who.scopes:
         raise RefusedError(
             HTTPStatus.FORBIDDEN,
-            f"Your key opens only the namespace {who.namespace!r}; leave out X-Ebb-Namespace, or name that.",
+            f"Your key opens only the namespace {who.namespace!r}; leave out X-Ebb-Namespace, name that, or use a key "
+            "with the scope `system`.",
         )
-    return who
+    return replace(who, namespace=namespace_name(namespace))
 
 
 def allowed(scope: Scope) -> Callable[[Caller], Caller]:

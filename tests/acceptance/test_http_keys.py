@@ -306,6 +306,19 @@ def test_routes_on_all_namespaces_need_a_scope_of_their_own(
         assert served.post("/memory/decay?everywhere=true", json=dry, headers=key).status_code == status
 
 
+def test_a_key_for_all_namespaces_works_in_the_one_that_is_named(
+    live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str]
+) -> None:
+    every, there = make_key(live, f"every-{uuid4()}", "read", "system"), {"x-ebb-namespace": owner.namespace}
+    path = f"/memory/facts/{owner.ids['fact']}"
+    assert served.get(path, headers=every).status_code == 404
+    assert served.get(path, headers=every | there).json()["namespace"] == owner.namespace
+    assert served.post("/memory/facts", json={"text": "A brook."}, headers=every | there).status_code == 403
+    assert served.get(path, headers=every | {"x-ebb-namespace": "a b"}).status_code == 422
+    refused = served.get(path, headers=stranger | there)
+    assert (refused.status_code, MARK in refused.text) == (403, False)
+
+
 def test_a_bearer_token_is_accepted_and_a_revoked_key_is_refused_at_once(
     live: LiveSystem, served: httpx2.Client, namespace: str
 ) -> None:
