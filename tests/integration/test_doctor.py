@@ -189,10 +189,21 @@ def test_only_the_namespace_that_was_asked_for_is_examined(memory: Memory) -> No
     assert memory.examine(1) == {"hidden": 1}
 
 
-def test_facts_of_a_changed_class_or_by_changed_rules_are_distinguished_from_faults(memory: Memory) -> None:
+def test_facts_of_a_short_class_are_distinguished_from_faults(memory: Memory) -> None:
     memory.add("The oven needs ten minutes.", decay_class="session")
     memory.decay(0.9)
     assert memory.examine(0.95) == {}
+
+
+def test_facts_that_the_next_pass_computes_by_changed_settings_are_no_fault(memory: Memory) -> None:
+    spoilt, _ = memory.add("The mill stands by the river."), memory.add("The lamp is blue.", namespace="other")
+    memory.decay(1)
+    memory.choose({"hygiene.confidenceDecay.halfLife": 60}, at=1)
+    spoil(memory, SPOILT["hidden"], spoilt)
+    assert memory.examine(1) == {"hidden": 1}
+    assert memory.examine(1, mend=True) == {"hidden": 1}
+    memory.decay(2)
+    assert memory.examine(2) == {}
 
 
 def test_what_a_pass_made_of_facts_as_of_next_year_is_no_fault(memory: Memory) -> None:

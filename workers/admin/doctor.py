@@ -15,6 +15,7 @@ from workers.core.arrays import Bools
 from workers.core.fading import Faded, FadingRules, as_written, fade
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
+from workers.memory.changed_rules import unapplied
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, faults, namespaces, signatures, tallies, vectors
@@ -45,8 +46,8 @@ FAULTS = {
 }
 """The faults of facts, with their meaning and repair.
 
-A due fact has no fault, as the next pass updates it. The signature of a pooled vector cannot be checked. Word counts
-are refreshed regularly, and after a repair.
+A due fact has no fault, as the next pass updates it; after a change of settings all are due. The signature of a pooled
+vector cannot be checked. Word counts are refreshed regularly, and after a repair.
 """
 
 LACKING = ("no vector", "no signature", "signature of another", "wrong dimensions")
@@ -67,9 +68,11 @@ def examine(
     with transaction(context.database_url) as db:
         own = namespaces.id_within(db, namespace)
         batch = faults.following(db, own, after, BATCH)
+        again = unapplied(context, db, own) if batch else []
         wrong = defaultdict[str, list[UUID]](list)
         for one, those in groupby(batch, key=lambda one: one[0]):
-            for fault, ids in _faults(context, db, one, [id_ for _, id_ in those], now, mend=mend).items():
+            found = _faults(context, db, one, [id_ for _, id_ in those], now, mend=mend, is_due=one in again)
+            for fault, ids in found.items():
                 wrong[fault] += ids
         wrong["left over"] = _orphans(db, own, after, batch, mend=mend)
         miscounted = 0 if batch else tallies.audit(db, own, mend=mend)
@@ -112,9 +115,12 @@ def ranges(own: int | None, after: Position, batch: Sequence[Position], empty: S
 
 
 def _faults(
-    context: Context, db: Connection, tenant: int, ids: list[UUID], now: datetime, *, mend: bool
+    context: Context, db: Connection, tenant: int, ids: list[UUID], now: datetime, *, mend: bool, is_due: bool
 ) -> dict[str, list[UUID]]:
-    """Return the facts of one namespace with each fault, locked until the commit; `mend` repairs them."""
+    """Return the facts of one namespace with each fault, locked until the commit; `mend` repairs them.
+
+    If `is_due`, the next pass computes all of them by changed settings, so that none is due at a wrong instant.
+    """
     rows = activity.lock(db, tenant, ids)
     parts = faults.parts(db, tenant, ids)
     embedder = vectors.embedder(db)
@@ -128,6 +134,7 @@ def _faults(
     awaiting = set(_having(wrong, LACKING))
     live = rows.among({id_ for id_, one in parts.items() if not one.ended and id_ not in awaiting})
     late, faded = _wrongly_due(rules_for(context, db, live.namespaces), live, parts, now)
+    late &= not is_due
     wrong["wrong due"] = live.only(late).ids
     if mend:
         _mend(db, tenant, wrong, now)
