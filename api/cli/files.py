@@ -95,10 +95,15 @@ def export(
     at = context.now() if now is None else validation.instant(now, "--now")
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
+        facts = others = 0
         lines = exporting(context, name, at)
         for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.with_frame(lines):
             target.write(output.json_line(line, _plain) + "\n")
+            facts += "text" in line
+            others += not ("text" in line or archive_import.is_frame(line))
         target.flush()
+    if file is not None:
+        output.progress(f"{output.counted(facts, 'fact')} and {output.counted(others, 'other record')} in {file}")
 
 
 File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGPT or Claude; `-` is standard input.")]
@@ -119,7 +124,10 @@ def remember(call: Call) -> None:
     ]
     turns = [turn for answer in answers for turn in answer["turns"]]
     if not turns:
-        raise InvalidInputError(f"{call.own['file']} has no messages with words; each needs `role` and `content`.")
+        raise InvalidInputError(
+            f"{call.own['file']} has no message to store; each needs words in `content` and a `role`: "
+            "user, assistant or tool."
+        )
     errors = [turn for turn in turns if "error" in turn]
     if call.as_json:
         output.print_json({"conversations": answers})

@@ -277,6 +277,19 @@ def test_an_archive_that_has_lost_lines_says_so(live: LiveSystem, namespace: str
     assert f"had {there} lines, and {there - 1} of them are here" in counts["errors"][0]["error"]
 
 
+def test_an_export_says_what_it_wrote_and_keeps_the_previous_one_if_the_namespace_is_unknown(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "archive.jsonl"
+    live.ebb("store", "The spare key hangs behind the kitchen clock", "--namespace", namespace)
+    written = live.ebb("export", str(file), "--namespace", namespace)
+    assert (written.stdout, " ".join(written.stderr.split())) == ("", f"✓ 1 fact and 0 other records in {file}")
+    before = file.read_text()
+    refused = live.ebb("export", str(file), "--namespace", f"{namespace}-misspelt")
+    assert (refused.returncode, "so nothing is exported" in " ".join(refused.stderr.split())) == (1, True)
+    assert [one.read_text() for one in tmp_path.iterdir()] == [before]
+
+
 def test_a_failed_export_keeps_the_previous_one(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "archive.jsonl", ["the backup of yesterday"])
     away = replace(live, database_url="postgresql://no-role@127.0.0.1:1/ebb")

@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from workers.context import Context
-from workers.errors import DamagedError
+from workers.errors import DamagedError, NotFoundError
 from workers.memory.facts import shaped
-from workers.storage import deep, exports
+from workers.storage import deep, exports, namespaces
 from workers.storage.connection import Connection, snapshot
 
 BATCH = 1_000
@@ -28,6 +28,7 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
     `contradiction`, `relation`, `wish` (deletion request) and so on.
 
     Raises:
+        NotFoundError: there is no such namespace.
         UnavailableError: the database does not answer.
         DamagedError: facts without activity would be missing.
     """
@@ -41,6 +42,8 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
 
 def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
     with snapshot(context.database_url) as db:
+        if namespace is not None and namespaces.find(db, namespace) is None:
+            raise NotFoundError(f"namespace: there is no {namespace!r}, so nothing is exported; correct its name.")
         if lacking := exports.without_activity(db, namespace):
             raise DamagedError(
                 f"{lacking} facts have no activity, and would be missing; run `ebb doctor --all --mend` first."
