@@ -41,7 +41,7 @@ def decay(call: Call) -> None:
         return
     output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
     if held:
-        output.warn_held(held)
+        output.warn_held(held, dry_run=call.given["dry_run"] and bool(done["held"]))
 
 
 @command_of(PRUNE, also=("now",), own=PART, words=ANY_INSTANT)
@@ -59,7 +59,7 @@ def prune(call: Call) -> None:
         faded = output.counted(done["deleted"], "fact")
         output.console().print(f"{faded} that had faded {'would be' if dry_run else 'are'} forgotten")
     if done["held"]:
-        output.warn_held(done["held"])
+        output.warn_held(done["held"], dry_run=dry_run)
 
 
 @command_of(BACKFILL)
@@ -95,14 +95,22 @@ def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         rows = [[one["ends_at"][:16], f"{one['value']:.2f}", one["id"], one["text"]] for one in found["ending"]]
         output.print_table(["ends", "value", "id", "text"], rows)
         return
-    output.print_table(
-        ["day", *COLUMNS], [[day["at"][:10], *(day[name] or None for name in COLUMNS)] for day in found["days"]]
-    )
+    _print_days(found["days"])
     for day in found["days"]:
         for fact in day["facts"]:
             line = f"{day['at'][:10]}  {fact['change']:<13}  {fact['id']}  {fact['text']}"
             output.console().print(line, markup=False)
     _print_totals(found.get("unchanged"), found.get("totals"))
+
+
+def _print_days(days: list[dict[str, Any]]) -> None:
+    """Print the days on which something changes, and the number of the others."""
+    rows = [[day["at"][:10], *(day[name] or None for name in COLUMNS)] for day in days]
+    busy = [row for row in rows if any(row[1:])]
+    if busy:
+        output.print_table(["day", *COLUMNS], busy)
+    if idle := len(rows) - len(busy):
+        output.console().print(f"Nothing changes on {'the other ' if busy else ''}{output.counted(idle, 'day')}.")
 
 
 def _print_totals(unchanged: dict[str, Any] | None, totals: dict[str, Any] | None) -> None:
@@ -235,7 +243,7 @@ def janitor(call: Call) -> None:
     elif "skipped" in done:
         output.console().print(f"{done['skipped']}; see: ebb settings")
     elif not done["totalRuns"]:
-        output.console().print(f"The janitor was never in {done['namespace']!r}.")
+        output.console().print(f"The janitor has not run in {done['namespace']!r} yet.")
     else:
         output.print_table(["", done["namespace"]], [[label, done[name]] for name, label in LABELS.items()])
 
@@ -262,6 +270,8 @@ def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str
     if rows:
         output.print_table(["entity", "key", "value", "since", "id"], rows)
         output.console().print("[dim]settle one: ebb resolve OLD --keep NEW, or ebb resolve ONE TWO --both[/dim]")
+        if found.get("next"):
+            output.console().print("There are more: raise --limit.")
     else:
         output.console().print(f"Nothing in {namespace!r} contradicts anything else.")
 

@@ -153,8 +153,11 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def warn_held(facts: int) -> None:
-    """Print a warning that the forget limit holds back facts that have ended."""
+def warn_held(facts: int, *, dry_run: bool = False) -> None:
+    """Print a warning that the forget limit holds back facts that have ended, or would after a dry run."""
+    if dry_run:
+        console().print(f"[bold red]Forget limit:[/bold red] it would hold {counted(facts, 'fact')} back.")
+        return
     console().print(
         f"[bold red]Forget limit met:[/bold red] {over(facts)}. List them with `ebb held`, then let them go with "
         "`ebb held --let-go ID…` or keep them with `ebb held --keep ID…`, or all with `--all` in place of ids."

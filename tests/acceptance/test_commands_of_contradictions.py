@@ -36,6 +36,13 @@ def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, name
     assert [id_ for id_, _ in live.facts(namespace)] == sorted([old, new])
 
 
+def test_a_list_that_is_cut_says_so(live: LiveSystem, namespace: str) -> None:
+    stored(live, namespace, "Porto", "Lisbon", "Faro")
+    own = ("contradictions", "--namespace", namespace)
+    assert "There are more: raise --limit." in live.ebb(*own, "--limit", "1").stdout
+    assert "There are more" not in live.ebb(*own).stdout
+
+
 def test_both_facts_may_be_accepted(live: LiveSystem, namespace: str) -> None:
     one, two = stored(live, namespace, "Porto", "Lisbon")
     assert live.ebb_json("resolve", one, two, "--both", "--namespace", namespace) == {"accepted": [one, two]}

@@ -213,3 +213,22 @@ def test_an_impossible_pin_is_refused_with_a_message(client: Client, options: di
     id_ = client.store(TEXT)["id"]
     with pytest.raises(InvalidInputError, match=fault):
         client.pin(**({"id": id_} | options))
+
+
+def test_a_forecast_shows_the_days_on_which_something_changes(live: LiveSystem, client: Client) -> None:
+    own = ("forecast", "--shown", "0", "--namespace", client.namespace)
+    assert live.ebb(*own).stdout.startswith("Nothing changes on 7 days.\n")
+    client.store(TEXT)
+    shown = live.ebb(*own, "--days", "90").stdout.splitlines()
+    busy = [line for line in shown if line.startswith("20")]
+    assert 1 < len(busy) < 10
+    assert f"Nothing changes on the other {90 - len(busy)} days." in shown
+
+
+def test_a_dry_run_says_what_the_forget_limit_would_hold(live: LiveSystem, client: Client) -> None:
+    own = ("--namespace", client.namespace)
+    for number in range(30):
+        client.store(f"Rumour {number}.")
+    shown = " ".join(live.ebb("decay", "--dry-run", "--now", MONTHS_LATER, *own).stdout.split())
+    assert shown.endswith("Forget limit: it would hold 24 facts back.")
+    assert live.ebb("held", *own).stdout == f"Nothing is held in {client.namespace!r}.\n"
