@@ -55,3 +55,11 @@ def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:
 def test_a_task_that_is_not_named_is_not_asked_for() -> None:
     with Memory(ADDRESS) as memory, pytest.raises(NotFoundError, match=r"^task: is empty"):
         memory.state("")
+
+
+def test_a_text_in_place_of_the_parameters_of_a_write_is_refused() -> None:
+    with (
+        Memory(ADDRESS) as memory,
+        pytest.raises(TypeError, match=r"str has no parameters .* such as Store\(text='…'\)"),
+    ):
+        memory.accept("Mira moved to Leipzig")  # type: ignore[arg-type]

@@ -250,5 +250,12 @@ def operation(name: str) -> Operation:
 
 
 def of_params(params: type[Params]) -> Operation:
-    """Return the operation of a class of parameters."""
-    return next(one for one in operations().values() if one.params is params)
+    """Return the operation of a class of parameters.
+
+    Raises:
+        TypeError: it is none.
+    """
+    found = next((one for one in operations().values() if one.params is params), None)
+    if found is None:
+        raise TypeError(f"{params.__name__} has no parameters of an operation; give an object such as Store(text='…').")
+    return found
