@@ -115,7 +115,10 @@ def _end(given: str | None, now: datetime) -> datetime | None:
     if given is None:
         return None
     if not DAYS.fullmatch(given):
-        return validation.instant(given, "expires")
+        try:
+            return validation.instant(given, "expires")
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{error} Or give a number of days, such as 90d.") from None
     try:
         return now + timedelta(days=whole_days(given))
     except ValueError as error:

@@ -84,7 +84,13 @@ def test_the_command_reads_a_file_and_reports_the_outcome(live: LiveSystem, name
 
 
 @pytest.mark.parametrize(
-    ("content", "error"), [(b"\x80\x81", "no UTF-8 text"), (b"plain words", "no JSON object"), (b"{}", "no messages")]
+    ("content", "error"),
+    [
+        (b"\x80\x81", "no UTF-8 text"),
+        (b"plain words", "no JSON object"),
+        (b"{}", "no message to store"),
+        (b'{"role": "robot", "content": "Hi"}', "a `role`: user, assistant or tool"),
+    ],
 )
 def test_the_command_names_a_file_that_holds_no_conversation(
     live: LiveSystem, namespace: str, tmp_path: Path, content: bytes, error: str
@@ -94,5 +100,5 @@ def test_the_command_names_a_file_that_holds_no_conversation(
     done = live.ebb("remember", str(file), "--namespace", namespace)
 
     assert done.returncode == 1
-    assert error in done.stderr
+    assert error in " ".join(done.stderr.split())
     assert "chat.json" in done.stderr
