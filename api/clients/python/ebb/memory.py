@@ -34,8 +34,8 @@ class Connected:
 
     Args:
         url: the address of Ebb.
-        namespace: the namespace; needed only without a key.
-        key: a key from `ebb keys create`, which opens one namespace.
+        namespace: the namespace; by default that of the key, or without a key the server's.
+        key: a key from `ebb keys create`, which opens one namespace, or with the scope `system` each.
         timeout: seconds for each call; by default each operation has its own.
         retries: how often a call is repeated if the server does not answer or is busy; a write is done only once.
         connections: the maximum of open connections; further calls wait.
