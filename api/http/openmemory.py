@@ -1,7 +1,7 @@
 """OpenMemory's HTTP API for its unmodified clients (EBB_OPENMEMORY_API).
 
-Scopes are as on other routes. A `user_id` names a namespace, see `api.contrib.foreign`; a key allows only its own.
-Memories get no decay class: they fade, and are forgotten on request only.
+Scopes are as on other routes. A `user_id` names a namespace, see `api.contrib.foreign`; a key allows only its own,
+or with the scope `system` each. Memories get no decay class: they fade, and are forgotten on request only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,11 +50,11 @@ class Memories:
         who.check(scope)
         namespace = namespace_of(user) if user else who.namespace
         if namespace != who.namespace:
-            if who.key is not None:
+            if who.key is not None and "system" not in who.scopes:
                 raise RefusedError(
                     HTTPStatus.FORBIDDEN,
-                    f"user_id: your key opens the memory of {who.namespace!r} only; leave user_id out, or make a key "
-                    f"for each user with `ebb keys create --namespace`, for this one with {namespace!r}.",
+                    f"user_id: your key opens the memory of {who.namespace!r} only; leave user_id out, or use a key "
+                    f"to {namespace!r} (`ebb keys create --namespace`) or one with the scope `system`.",
                 )
             who = replace(who, namespace=namespace)
         return Session(self.door, who, timeout=None)

@@ -267,7 +267,7 @@ ROUTES: dict[str, Callable[[str, str], dict[str, Any]]] = {
 
 
 def test_no_route_gives_a_key_access_to_another_users_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
-    """One of the last two tests: once a key exists, every request needs one."""
+    """One of the last tests: once a key exists, every request needs one."""
     with live.client(user) as owner:
         id_ = owner.store(f"Mira sails to {SECRET}")["id"]
     key, before = make_key(live, f"{user}-stranger", "read", "write"), live.state()["facts"]
@@ -281,6 +281,16 @@ def test_no_route_gives_a_key_access_to_another_users_memory(live: LiveSystem, a
             assert SECRET not in answer.text, route
             assert answer.status_code in (403, 404) or route == "GET /health", route
     assert live.state()["facts"] == before
+
+
+def test_a_key_for_all_namespaces_opens_the_memory_of_each_user(
+    live: LiveSystem, api: httpx2.Client, user: str
+) -> None:
+    """Near the end: once a key exists, every request needs one."""
+    every = make_key(live, f"{user}-service", "read", "write", "system")
+    posted(api, "/memory/add", {"content": "Mira sails to Zanzibar", "user_id": user}, headers=every)
+    assert len(api.get(f"/users/{user}/memories", headers=every).json()["items"]) == 1
+    assert api.get("/memory/all", headers=every).json()["items"] == []
 
 
 def test_a_key_opens_only_its_own_memory(live: LiveSystem, api: httpx2.Client, user: str) -> None:
