@@ -1,8 +1,10 @@
 """`ebb up`, `down` and `status`: the system of a home; `ebb worker`, `beat`, `flower`, `api`, `mcp`: one process."""
 
+import errno
 import os
 import shutil
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +13,7 @@ import typer
 
 from api.cli import output
 from api.cli.operations import NamespaceName, client, configured, located
-from workers.errors import EbbError
+from workers.errors import EbbError, SystemStateError
 
 if TYPE_CHECKING:
     from api.up.home import Home
@@ -272,7 +274,23 @@ def flower(
     login = os.environ.get("FLOWER_BASIC_AUTH_FILE")
     if login:
         os.environ.setdefault("FLOWER_BASIC_AUTH", Path(login).read_text(encoding="utf-8").strip())
+    _refuse_taken(address, port)
     _become(processes.flower(address, port), settings if settings.redis_url else located(home))
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """Refuse an address where another program listens; other errors are left to the server.
+
+    Raises:
+        SystemStateError: it is in use.
+    """
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT does not matter
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise SystemStateError(f"Port {port} at {host} is in use: choose another with --port.") from None
 
 
 def api(
@@ -284,7 +302,9 @@ def api(
     from api.up import processes  # noqa: PLC0415
 
     settings = located(home)
-    _become(processes.api(host or settings.host, port or settings.port), settings)
+    address = (host or settings.host, port or settings.port)
+    _refuse_taken(*address)
+    _become(processes.api(*address), settings)
 
 
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:

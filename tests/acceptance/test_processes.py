@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +91,15 @@ def test_output_that_finds_no_room_is_one_message(live: LiveSystem, namespace: s
     assert done.returncode == 1
     assert done.stderr.startswith("Error: the output cannot be written: No space left on device.")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["api", "flower"])
+def test_a_port_in_use_is_one_message(live: LiveSystem, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = live.ebb_process(command, "--port", str(port))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: Port {port} at 127.0.0.1 is in use: choose another with --port.\n"
 
 
 def test_a_closed_standard_input_is_one_message(live: LiveSystem, namespace: str) -> None:
