@@ -79,7 +79,7 @@ def _ending(answer: dict[str, Any]) -> str:
     return f"ends {answer['ends_at']} ({answer['ends_for']}) unless {unless}"
 
 
-@command(FACTS, left_out=("before", "offset", "ids"))
+@command(FACTS, listed="facts", left_out=("before", "offset", "ids"))
 def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """List facts without a query, newest first: all, or those that match the filters."""
     if not page["facts"]:

@@ -106,12 +106,18 @@ def flag(*names: str, help: str) -> tuple[Any, bool]:  # noqa: A002 - Typer's na
 
 
 def command(
-    operation: Operation, act: Act | None = None, *, fails: Callable[[dict[str, Any]], bool] | None = None, **how: Any
+    operation: Operation,
+    act: Act | None = None,
+    *,
+    fails: Callable[[dict[str, Any]], bool] | None = None,
+    listed: str = "",
+    **how: Any,
 ) -> Callable[[Show], Callable[..., None]]:
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
     `act` performs the operation if the command needs more than that; `how` is as for `command_of`. If `fails` is true
-    of an answer, the command exits with 1. Defaults are not sent: they change nothing of a known fact. The command's
+    of an answer, the command exits with 1. If the answer's list `listed` is empty because there is no such namespace,
+    the command says so. Defaults are not sent: they change nothing of a known fact. The command's
     own options, without a default, are sent as given.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
@@ -126,6 +132,8 @@ def command(
                 output.print_json(answer)
             else:
                 show(answer, given, call.memory.namespace)
+                if listed and not answer.get(listed) and "namespaces" not in given:
+                    _say_if_unknown(call.memory)
             if fails is not None and fails(answer):
                 raise typer.Exit(1)
 
@@ -133,6 +141,15 @@ def command(
         return command_of(operation, **how)(run)
 
     return decorate
+
+
+def _say_if_unknown(memory: "Client") -> None:
+    """Print that a namespace does not exist, such as a misspelt one."""
+    name = memory.namespace
+    if name not in memory.namespaces(name, 1)["namespaces"]:
+        output.console(stderr=True).print(
+            f"There is no namespace {name!r} yet; -n names another one.", style="yellow", markup=False
+        )
 
 
 def command_of(

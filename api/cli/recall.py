@@ -39,7 +39,7 @@ WORDS_ONLY = (
 )
 
 
-@command(RECALL, arguments=("query",))
+@command(RECALL, listed="results", arguments=("query",))
 def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Recall the facts that fit a question."""
     if "why" in asked:
@@ -98,7 +98,7 @@ def _text(one: dict[str, Any]) -> str:
     return f"{one['path']}: {one['section']}\n{one['text']}" if one["section"] else f"{one['path']}\n{one['text']}"
 
 
-@command(LOOKUP, arguments=("entity", "key"), left_out=("limit", "cursor"))
+@command(LOOKUP, listed="results", arguments=("entity", "key"), left_out=("limit", "cursor"))
 def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Show all facts about an entity, or one of its properties, the most confident first; no vectors are needed."""
     if not found["results"]:

@@ -186,3 +186,12 @@ def test_erasure_is_counted_first_and_requires_confirmation(live: LiveSystem, na
     assert live.ebb("forget", gone, "--purge", "--yes", "-n", namespace).returncode == 0
     assert live.rows("select count(*) from facts where id = %s", [gone]) == [(0,)]
     assert live.ebb("purge", "--now", NEXT_YEAR, "-n", namespace).returncode == 0
+
+
+def test_an_empty_answer_from_a_namespace_that_does_not_exist_says_so(live: LiveSystem, namespace: str) -> None:
+    live.ebb("store", "The spare key hangs behind the kitchen clock", "--namespace", namespace)
+    for words in (["recall", "zebra"], ["list", "--tag", "zebra"], ["lookup", "zebra"]):
+        assert live.ebb(*words, "--namespace", namespace).stderr == ""
+        misspelt = live.ebb(*words, "--namespace", namespace[:-1])
+        assert f"There is no namespace {namespace[:-1]!r} yet" in " ".join(misspelt.stderr.split())
+        assert misspelt.returncode == 0
