@@ -19,8 +19,8 @@ Scopes = Annotated[
     list[str] | None,
     typer.Option(
         "--scope",
-        help="read, write, admin (erase, decay) or system (metrics, and what concerns all namespaces), once or more; "
-        "else read and write.",
+        help="read, write, admin (erase, decay) or system (metrics, and the other scopes in every namespace), "
+        "once or more; else read and write.",
     ),
 ]
 

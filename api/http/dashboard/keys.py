@@ -33,7 +33,7 @@ PURPOSES = {
     "read": "recall and look at memory",
     "write": "store, change and forget facts",
     "admin": "erase, run passes, and manage the keys of this namespace",
-    "system": "metrics, and what concerns all namespaces",
+    "system": "metrics, and the other scopes in every namespace",
 }
 EXPIRIES = {"": "never", "7": "in 7 days", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
 LANES = {
