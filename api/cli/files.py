@@ -28,6 +28,9 @@ MOST_ERRORS = 10
 PLACES = ("offset", "begun")
 """Fields of an import's progress that are no counts."""
 
+SAID = {"kept": "kept as ended", "beside": "other records"}
+"""Counts of an import that have a name of their own in text."""
+
 
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
@@ -174,11 +177,14 @@ def _report(bad: "BadLine", errors: "list[BadLine]", most: int) -> None:
 
 
 def _print(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) -> None:
-    """Print the counts; exit with 1 if a line was rejected."""
+    """Print the counts, in text without zeros; exit with 1 if a line was rejected."""
     if as_json:
         output.print_json(counts | {"errors": [{"line": bad.line, "error": bad.error} for bad in errors]})
     else:
-        output.console().print(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
+        said = {name: count for name, count in counts.items() if count or name == "lines"}
+        output.console().print(
+            ", ".join(f"{count} {SAID.get(name, name.replace('_', ' '))}" for name, count in said.items())
+        )
     if counts["rejected"]:
         raise typer.Exit(1)
 

@@ -362,3 +362,9 @@ def test_an_unknown_product_is_wrong_usage(live: LiveSystem, tmp_path: Path) -> 
 
     assert done.returncode == 2
     assert "openmemory" in done.stderr
+
+
+def test_the_counts_of_an_import_are_shown_without_zeros(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "facts.jsonl", ['{"text": "Mira sails"}', '{"text": "Mira sails"}', "{}"])
+    done = live.ebb("import", file, "--namespace", namespace)
+    assert (done.returncode, done.stdout.strip()) == (1, "3 lines, 1 added, 1 duplicates, 1 rejected")
