@@ -54,6 +54,12 @@ OF_ITEM = {"document", "created_at", "indexed"}
 MESSAGES = "as OpenAI, Anthropic and others have them: `role`, and `content` as text or in parts"
 
 
+def has_place(entity: Any, key: Any, metadata: Any) -> bool:
+    """Return whether a fact has the path, the key and the document of an item."""
+    is_path = isinstance(entity, str) and PATH_OF_ITEM.fullmatch(entity) is not None
+    return is_path and bool(key) and isinstance(metadata, dict) and metadata.keys() >= OF_ITEM
+
+
 class NewFact(Params):
     """A fact to store."""
 
@@ -94,9 +100,7 @@ class NewFact(Params):
     @model_validator(mode="after")
     def _has_a_place_if_it_is_an_item(self) -> Self:
         """Refuse an item without path, key and document, which no list of items could show."""
-        if self.kind == "item" and not (
-            self.key and PATH_OF_ITEM.fullmatch(self.entity or "") and (self.metadata or {}).keys() >= OF_ITEM
-        ):
+        if self.kind == "item" and not has_place(self.entity, self.key, self.metadata):
             raise ValueError(
                 "kind: an item has a path, a key and a document; put it with `put_item` or `PUT /memory/items`, or "
                 "leave `kind` out"
