@@ -32,6 +32,9 @@ SAID = {"kept": "kept as ended", "beside": "other records"}
 """Counts of an import that have a name of their own in text."""
 
 
+INTO = "Where all of it goes; else where each line is from, else EBB_NAMESPACE, else `default`."
+
+
 def import_(
     file: Annotated[str, typer.Argument(help="One JSON object a line, each with a `text`; `-` for standard input.")],
     product: Annotated[
@@ -47,7 +50,7 @@ def import_(
             "--classify", help="Give facts without decay_class or tags these by their words; a class is a lifetime."
         ),
     ] = False,
-    namespace: NamespaceName = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help=INTO)] = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
