@@ -183,8 +183,8 @@ def test_a_deletion_request_that_was_revoked_is_not_imported(memory: Memory, twi
     assert len(wishes) == 1
 
 
-def test_an_item_without_a_place_of_an_earlier_version_is_restored_as_a_fact(memory: Memory, twin: Memory) -> None:
+def test_an_item_without_a_place_of_an_earlier_version_is_restored_as_it_was(memory: Memory, twin: Memory) -> None:
     memory.add("Tea at four.")
     memory.rows("update facts set kind = 'item'")
     assert twin.import_records(memory.archive())[0] == "added"
-    assert twin.rows("select text, kind from facts") == [("Tea at four.", "semantic")]
+    assert twin.rows("select text, kind from facts") == [("Tea at four.", "item")]

@@ -54,7 +54,7 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
 def test_an_item_without_a_place_of_an_earlier_version_hides_no_others(memory: Memory) -> None:
     item = NewItem(path=["users"], key="drink", document="{}")
     items.put(memory.context, "default", [item], [uuid4()], day(0))
-    memory.add("Tea at four.")
+    memory.store("Tea at four.", {"text": "Tea at five.", "entity": "users/ana", "metadata": {"document": "{}"}})
     memory.rows("update facts set kind = 'item' where kind = 'semantic'")
     assert items.paths(memory.context, ListItemPaths(namespace="default"), day(0)).paths == [["users"]]
 

@@ -100,7 +100,7 @@ LIVE_ITEMS = """
     from facts
     join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
     where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
-        and entity is not null and metadata -> 'document' is not null
+        and entity like '"%%"/' and metadata -> 'document' is not null  -- others an earlier version stored
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from ebb.contract.facts import NewFact, has_place
+from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults
 from ebb.contract.values import (
     FIRST_INSTANT,
@@ -36,7 +36,7 @@ from pydantic import (
 
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError
-from workers.validation.facts import DERIVED, new_fact
+from workers.validation.facts import DERIVED, stored_fact
 
 Never = Literal["infinity"]
 Big = Annotated[int, Field(ge=0, lt=2**63)]
@@ -270,9 +270,7 @@ def archived(given: Any, max_text: int) -> Record:
     content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
     if "coactivations" in content:
         content["coactivations"] = _bounded(content["coactivations"])
-    if content.get("kind") == "item" and not has_place(*map(content.get, ("entity", "key", "metadata"))):
-        content["kind"] = "semantic"  # as earlier versions stored it
-    fact = new_fact(content, max_text)
+    fact = stored_fact(content, max_text)
     if fact.id is None:
         raise InvalidInputError("id: is missing; an archived fact has one.")
     return ArchivedFact(fact.id, fact, past)

@@ -1,5 +1,6 @@
 """Validation of facts to be stored."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,12 @@ DERIVED = (
 """Fields of an exported fact that cannot be stored: they follow from the others."""
 
 PERMANENT = "permanent"
+
+PATH_OF_ITEM = re.compile(r'(?:"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})+"/)+')
+"""Labels as an item has them: each as JSON, followed by a slash."""
+
+OF_ITEM = {"document", "created_at", "indexed"}
+"""Metadata that every item has."""
 
 
 def digest(fact: NewFact) -> bytes:
@@ -47,7 +54,25 @@ def new_fact(given: Any, max_text: int) -> NewFact:
 
     Raises:
         InvalidInputError: it is not an object, or fields are unknown or have invalid values; all are listed.
+            Or it is an item without a place, which no list of items could show.
     """
+    fact = stored_fact(given, max_text)
+    if fact.kind == "item" and not _has_place(fact):
+        raise InvalidInputError(
+            "kind: an item has a path, a key and a document; put it with `put_item` or `PUT /memory/items`, or leave "
+            "`kind` out."
+        )
+    return fact
+
+
+def _has_place(fact: NewFact) -> bool:
+    """Return whether a fact has the path, the key and the document of an item."""
+    is_path = PATH_OF_ITEM.fullmatch(fact.entity or "") is not None
+    return is_path and bool(fact.key) and (fact.metadata or {}).keys() >= OF_ITEM
+
+
+def stored_fact(given: Any, max_text: int) -> NewFact:
+    """Return a fact as `new_fact` does, also an item without a place that an earlier version stored."""
     fact = given if isinstance(given, NewFact) else _read(given)
     text = own_words(fact.text, "text", max_text)
     if not text:

@@ -1,11 +1,10 @@
 """Operations that write facts: store one or many, the messages of a conversation, and edit."""
 
-import re
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StrictBool, field_validator, model_validator
+from pydantic import Field, StrictBool, field_validator
 
 from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
@@ -45,19 +44,7 @@ Extra = Annotated[Metadata | None, Field(description="an object that comes back 
 MOST_MESSAGES = 1_000
 """Maximum number of messages in one call."""
 
-PATH_OF_ITEM = re.compile(r'(?:"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})+"/)+')
-"""Labels as an item has them: each as JSON, followed by a slash."""
-
-OF_ITEM = {"document", "created_at", "indexed"}
-"""Metadata that every item has."""
-
 MESSAGES = "as OpenAI, Anthropic and others have them: `role`, and `content` as text or in parts"
-
-
-def has_place(entity: Any, key: Any, metadata: Any) -> bool:
-    """Return whether a fact has the path, the key and the document of an item."""
-    is_path = isinstance(entity, str) and PATH_OF_ITEM.fullmatch(entity) is not None
-    return is_path and bool(key) and isinstance(metadata, dict) and metadata.keys() >= OF_ITEM
 
 
 class NewFact(Params):
@@ -96,16 +83,6 @@ class NewFact(Params):
     decay_class_source: ClassSource | None = Field(default=None, description="who chose its class")
     supersedes: FactId | None = Field(default=None, description="the id of the fact whose place it takes")
     again: StrictBool = Field(default=False, description="even if it was forgotten on request")
-
-    @model_validator(mode="after")
-    def _has_a_place_if_it_is_an_item(self) -> Self:
-        """Refuse an item without path, key and document, which no list of items could show."""
-        if self.kind == "item" and not has_place(self.entity, self.key, self.metadata):
-            raise ValueError(
-                "kind: an item has a path, a key and a document; put it with `put_item` or `PUT /memory/items`, or "
-                "leave `kind` out"
-            )
-        return self
 
 
 class Statement(Timed):
