@@ -131,3 +131,13 @@ def test_what_took_its_place_is_a_neighbour(memory: Memory) -> None:
         assert [fact["id"] for fact in found["facts"]] == [str(other)]
         (link,) = found["links"]
         assert (link["source"], link["target"], link["type"]) == (str(new), str(old), "SUPERSEDES")
+
+
+def test_what_was_superseded_is_no_neighbour_once_it_is_forgotten(memory: Memory) -> None:
+    old = memory.add("The boat is red.")
+    (stored,) = memory.store({"text": "The boat is blue.", "supersedes": str(old)}, at=1)
+    assert isinstance(stored, Stored)
+    memory.forget(old, at=1.5)
+    assert around(memory, stored.id) == {"facts": [], "links": [], "total": 0}
+    memory.restore(old, at=1.7)
+    assert [fact["id"] for fact in around(memory, stored.id)["facts"]] == [str(old)]

@@ -157,7 +157,7 @@ COUNTED = """
 
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
-    from facts where namespace = %(namespace)s and id = any(%(ids)b)
+    from facts where namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null
 """
 
 
@@ -287,7 +287,7 @@ def sizes(db: Connection, url: str) -> tuple[float, int]:
 
 
 def excerpts(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
-    """Return the facts' texts by id, shortened to `length` characters with an ellipsis."""
+    """Return the texts of facts by id, without forgotten ones, shortened to `length` characters with an ellipsis."""
     return dict(db.execute(BEGINNINGS, {"namespace": namespace, "ids": list(ids), "length": length}).fetchall())
 
 
