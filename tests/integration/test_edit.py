@@ -38,6 +38,18 @@ def noted(memory: Memory, id_: UUID) -> list[dict[str, Any]]:
     return [one.details for one in events if one.what == "edited"]
 
 
+def contradictions(memory: Memory) -> tuple[int, int, list[str], list[str]]:
+    """Return how many contradictions the list and the stats have, and what the newest fact updates by both reads."""
+    found = memory.ask("What is the code of the door?", at=4, explain=True, min_relevance=0.0).results
+    by_recall = [str(id_) for one in found if one.explain is not None for id_ in one.explain["updates"]]
+    newest = max(found, key=lambda one: one.created_at).id
+    events = history.history(memory.context, ShowHistory(id=newest), day(4)).events
+    by_history = [one.details["id"] for one in events if one.what == "updates"]
+    listed = contradicting(memory.context, ListContradictions(), day(4))
+    assert len(listed.contradictions) == listed.total
+    return listed.total, memory.stats(at=4).contradictions, by_recall, by_history
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -134,6 +146,18 @@ def test_what_it_is_about_can_be_given_later_and_then_contradicts(memory: Memory
     assert contradicting(memory.context, ListContradictions(), day(0)).total == 3
     assert stored(memory, {"text": "A code.", "value": "4444"})[0].action == "added"
     assert {one, other, bare.id} < set(memory.ids("code", limit=10))
+
+
+@pytest.mark.parametrize("change", [{"value": "1111"}, {"key": "colour"}, {"entity": "Gate"}, {"value": None}])
+def test_facts_that_agree_after_an_edit_contradict_each_other_no_more(memory: Memory, change: dict[str, Any]) -> None:
+    door = {"entity": "Door", "key": "code"}
+    one = memory.add("The code of the door", **door, value="1111")
+    other = memory.add("The door opens with a code", **door, value="2222", at=1)
+    assert contradictions(memory) == (1, 1, [str(one)], [str(one)])
+    edited(memory, other, 2, **change)
+    assert contradictions(memory) == (0, 0, [], [])
+    edited(memory, other, 3, **door, value="3333")
+    assert contradictions(memory) == (1, 1, [str(one)], [str(one)])
 
 
 def test_an_edit_by_which_two_facts_say_the_same_is_refused(memory: Memory) -> None:

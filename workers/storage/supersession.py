@@ -155,27 +155,36 @@ FIND_CONTRADICTIONS = """
     on conflict do nothing
 """
 
-CONTRADICTING_AMONG = """
-    select fact, other from contradictions
-    where namespace = %(namespace)s and fact = any(%(ids)s) and other = any(%(ids)s) and accepted_at is null
+STILL_DIFFER = """folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
+        and lower(one.value) <> lower(two.value)"""
+"""Whether two facts contradict each other still, as edits may have changed what they are about, or a value."""
+
+# As to `offset 0`, see `server.OUTDATED`.
+CONTRADICTING_AMONG = f"""
+    select fact, other
+    from contradictions
+    cross join lateral (select * from facts where namespace = %(namespace)s and id = fact offset 0) as one
+    cross join lateral (select * from facts where namespace = %(namespace)s and id = other offset 0) as two
+    where contradictions.namespace = %(namespace)s and fact = any(%(ids)s) and other = any(%(ids)s)
+        and accepted_at is null and {STILL_DIFFER}
 """
 
-UPDATES_OF = """
-    select found_at, other.id, coalesce(own.source_date, own.created_at) > coalesce(other.source_date, other.created_at)
+UPDATES_OF = f"""
+    select found_at, two.id, coalesce(one.source_date, one.created_at) > coalesce(two.source_date, two.created_at)
     from contradictions as pair
-    join facts as own on own.namespace = %(namespace)s and own.id = %(fact)s
-    join facts as other on other.namespace = %(namespace)s
-        and other.id = case when pair.fact = own.id then pair.other else pair.fact end
+    join facts as one on one.namespace = %(namespace)s and one.id = %(fact)s
+    join facts as two on two.namespace = %(namespace)s
+        and two.id = case when pair.fact = one.id then pair.other else pair.fact end
     where pair.namespace = %(namespace)s and (pair.fact = %(fact)s or pair.other = %(fact)s) and accepted_at is null
-        and other.forgotten_at is null and other.superseded_at is null
+        and two.forgotten_at is null and two.superseded_at is null and {STILL_DIFFER}
 """
 
 # As to `offset 0`, see `server.OUTDATED`.
-OPEN_PAIRS = """
+OPEN_PAIRS = f"""
     from contradictions
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
-    where contradictions.namespace = %(namespace)s and accepted_at is null
+    where contradictions.namespace = %(namespace)s and accepted_at is null and {STILL_DIFFER}
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
