@@ -62,6 +62,19 @@ def test_all_that_fits_is_forgotten_and_can_be_restored_by_its_run(
     assert forget(stocked, at=2, **subject).matching == 0
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_case_counts_in_all_but_the_names_of_entities_and_properties(memory: Memory, deep: bool) -> None:
+    own = {"entity": "Mira", "key": "Pet", "category": "home", "source": "chat", "session": "s"}
+    memory.add("Mira has a cat", **own, salience=0.0)
+    if deep:
+        memory.decay(900, force=True)
+        assert memory.demote(at=990) == 1
+    for name, value in own.items():
+        others = 1 if name in ("entity", "key") else 0
+        assert forget(memory, at=1_000, dry_run=True, **{name: value}).matching == 1
+        assert forget(memory, at=1_000, dry_run=True, **{name: value.swapcase()}).matching == others, name
+
+
 def test_what_ended_and_what_is_deep_goes_too(stocked: Memory) -> None:
     stocked.decay(900)
     stocked.demote(at=990)

@@ -12,6 +12,8 @@ from workers.storage import deep
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import Connection, scalar
 
+IN_ANY_CASE = ("entity", "key")
+
 STEMS = "select tsvector_to_array(stems(%(query)s))"
 
 # Facts forgotten on request are included only for erasing.
@@ -70,9 +72,7 @@ def _fits(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:
     if name == "tag":
         return wanted in fact["tags"]
     if name == "session":
-        return any(_is(one, wanted) for one in fact["sessions"])
-    return _is(fact[name], wanted)
-
-
-def _is(stored: Any, wanted: Any) -> bool:
-    return stored is not None and folded(str(stored)) == folded(str(wanted))
+        return any(one is not None and str(one) == str(wanted) for one in fact["sessions"])
+    if name in IN_ANY_CASE:
+        return fact[name] is not None and folded(fact[name]) == folded(wanted)
+    return bool(fact[name] == wanted)
