@@ -13,6 +13,7 @@ from memory import Memory, day
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.decay import consolidate
 from workers.decay.consolidate import Group, Merged, compare
+from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.memory.add import Stored
 from workers.memory.forget import forget_subject
@@ -401,6 +402,51 @@ def test_the_same_text_after_a_merge_is_stored_and_found_again(memory: Memory) -
     assert isinstance(stored, Stored)
     assert stored.action == "added"
     assert names(near_duplicates(memory, at=2)) == [(first, {stored.id})]
+
+
+@pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_was_merged_is_forgotten_with_what_it_was_merged_into(memory: Memory, deep: bool, purge: bool) -> None:
+    second, third = memory.add(MOVED), memory.add(HAS_MOVED, at=0.1)
+    merge(memory, at=0.2)
+    assert live(memory) == {second}
+    first = memory.add(MOVED_HERE, at=0.3)
+    memory.pin(first, at=0.4)
+    merge(memory, at=1)
+    assert live(memory) == {first}
+    assert memory.demote(at=3) == 2 if deep else True
+    (outcome,) = memory.forget(first, at=4, purge=purge)
+    assert not isinstance(outcome, InvalidInputError)
+    assert outcome.action == ("purged" if purge else "forgotten")
+    assert memory.forgotten(reasons=("merged",)) == []
+    assert set(memory.forgotten(reasons=("asked",))) == (set() if purge else {first, second, third})
+    assert memory.restore_selected(at=5, since=0) == []
+    assert memory.ids("Where does Mira rent?", at=5, known_as_of=day(0.2), min_relevance=0.0) == []
+    (again,) = memory.store(HAS_MOVED, at=6)
+    assert isinstance(again, Stored)
+    assert again.action == "forgotten"
+
+
+def test_a_subject_counts_what_was_merged_and_is_deep_as_its_dry_run_does(memory: Memory) -> None:
+    first, second = memory.add(MOVED, entity="Mira"), memory.add(HAS_MOVED, entity="Mira")
+    merge(memory, at=1)
+    assert memory.demote(at=3) == 1
+    asked = Forget(entity="mira")
+    preview = forget_subject(memory.context, asked.model_copy(update={"dry_run": True}), day(4), uuid4(), math.inf)
+    done = forget_subject(memory.context, asked, day(4), uuid4(), math.inf)
+    assert preview.matching == done.matching == done.done == 2
+    assert {one.id for one in done.results} == {first, second}
+
+
+def test_what_was_restored_after_a_merge_stays_when_the_other_is_forgotten(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory, at=1)
+    memory.restore(second, at=2)
+    memory.decay(1_000, force=True)
+    memory.forget(first, at=1_001)
+    assert memory.forgotten(reasons=("asked",)) == [first]
+    assert memory.restore(second, at=1_002)
+    assert live(memory) == {second}
 
 
 def test_a_near_duplicate_is_found_by_meaning_after_the_first_of_both_expired(memory: Memory) -> None:

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -46,15 +47,25 @@ def forget(
     """Forget facts on request, including pinned and permanent ones; return the outcomes in order.
 
     Facts that decay has forgotten become forgotten on request. Facts extracted only from a given turn are forgotten
-    with it. `purge` erases them at once. Facts restored after `now` are refused, so that a late redelivery cannot undo
-    a restore.
+    with it, and near-duplicates with the fact that they were merged into. `purge` erases them at once. Facts restored
+    after `now` are refused, so that a late redelivery cannot undo a restore.
     """
     with context.namespace(namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
-        going = [*ids, *turns.drawn_from(db, tenant, ids)]
+        going = _with_merged(db, tenant, [*ids, *turns.drawn_from(db, tenant, ids)])
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
     return [outcomes[id_] for id_ in ids]
+
+
+def _with_merged(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[UUID]:
+    """Return facts with those that were merged into them, which leave deep memory."""
+    going = new = list(ids)
+    while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
+        deep.promote(db, tenant, taken)
+        new = events.still_merged(db, tenant, taken, new)
+        going = [*going, *new]
+    return going
 
 
 def _forget(
@@ -218,20 +229,43 @@ def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[
 
 
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
-    """Yield batches of matching facts as texts by id, each fact once."""
+    """Yield batches of matching facts as texts by id, each fact once.
+
+    Those in deep memory come first, as others take what was merged into them along; last in a dry run, which may have
+    facts leave it, where they would be found again.
+    """
     about = {name: one for name, one in asked.subject.items() if name != "query"}
     with context.namespace(asked.namespace) as (db, tenant):
         wanted = None if asked.query is None else subjects.stems(db, asked.query)
     if wanted == []:
         raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
+    deep_ones = _deep_batches(context, tenant, about, wanted)
+    others = _other_batches(context, tenant, about, wanted, now, erasing=asked.purge)
+    return chain(others, deep_ones) if asked.dry_run else chain(deep_ones, others)
+
+
+def _other_batches(
+    context: Context,
+    tenant: int,
+    about: Mapping[str, Any],
+    wanted: Sequence[str] | None,
+    now: datetime,
+    *,
+    erasing: bool,
+) -> Iterator[dict[UUID, str]]:
     after: UUID | None = None
     while True:
         with transaction(context.database_url) as db:
-            found = subjects.matching(db, tenant, about, wanted, now, after, BATCH, erasing=asked.purge)
+            found = subjects.matching(db, tenant, about, wanted, now, after, BATCH, erasing=erasing)
         if not found:
             break
         yield found
         after = max(found)
+
+
+def _deep_batches(
+    context: Context, tenant: int, about: Mapping[str, Any], wanted: Sequence[str] | None
+) -> Iterator[dict[UUID, str]]:
     after, more = None, True
     while more:
         with transaction(context.database_url) as db:

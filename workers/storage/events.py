@@ -95,6 +95,24 @@ MERGED_INTO = """
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'merged into'
 """
 
+# An imported entry may say anything, so only ids are read.
+TOOK_IN = """
+    select distinct (details ->> 'id')::uuid from events
+    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'took in'
+        and details ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+"""
+
+# Of a fact that was restored and merged again, the last merge counts.
+STILL_MERGED = """
+    select id from facts
+    where namespace = %(namespace)s and id = any(%(facts)s) and forgotten_reason = 'merged' and (
+        select details ->> 'id' from events
+        where events.namespace = %(namespace)s and events.fact = facts.id and what = 'merged into'
+        order by events.id desc
+        limit 1
+    ) = any(%(into)s::uuid[]::text[])
+"""
+
 PRUNED_SINCE = """
     select count(*) from events
     where namespace = %(namespace)s and at > %(since)s and what = 'forgotten' and details ->> 'reason' = 'pruned'
@@ -205,6 +223,17 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
 def merged_into(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
     """Return the facts into which these were ever merged."""
     return [id_ for (id_,) in db.execute(MERGED_INTO, {"namespace": namespace, "facts": list(facts)})]
+
+
+def took_in(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
+    """Return the facts that were ever merged into these."""
+    return [id_ for (id_,) in db.execute(TOOK_IN, {"namespace": namespace, "facts": list(facts)})]
+
+
+def still_merged(db: Connection, namespace: int, facts: Sequence[UUID], into: Sequence[UUID]) -> list[UUID]:
+    """Return the facts among these that are tombstones because they were merged `into` one of others."""
+    given = {"namespace": namespace, "facts": list(facts), "into": list(into)}
+    return [id_ for (id_,) in db.execute(STILL_MERGED, given)]
 
 
 def pruned_since(db: Connection, namespace: int, since: datetime) -> int:
