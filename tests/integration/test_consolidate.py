@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.facts import Edit
 from ebb.contract.retention import Forget
 from memory import Memory, day
 
@@ -16,6 +17,7 @@ from workers.decay.consolidate import Group, Merged, compare
 from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.memory.add import Stored
+from workers.memory.edit import edit
 from workers.memory.forget import forget_subject
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
@@ -145,6 +147,22 @@ def test_what_is_forgotten_superseded_or_over_is_no_duplicate_any_more(memory: M
     assert near_duplicates(memory, at=1.1) == []
     memory.store({"text": "Mira lives in Porto.", "supersedes": str(first)}, at=1.2)
     assert near_duplicates(memory, at=1.2) == []
+
+
+def test_after_an_edit_facts_about_different_things_are_not_merged(memory: Memory) -> None:
+    home = {"entity": "Mira", "key": "home"}
+    first = memory.add(MOVED, **home, value="Leipzig")
+    second = memory.add(HAS_MOVED, **home, value="leipzig")
+    assert names(near_duplicates(memory)) == [(first, {second})]
+    edit(memory.context, Edit(id=second, value="Halle"), day(1))
+    assert near_duplicates(memory, at=2) == []
+    assert merge(memory, at=2) == Merged()
+    edit(memory.context, Edit(id=second, value="Leipzig"), day(3))
+    assert names(near_duplicates(memory, at=4)) == [(first, {second})]
+    third = memory.add(MOVED_HERE, entity="Jo")
+    assert names(near_duplicates(memory, at=5)) == [(first, {second})]
+    edit(memory.context, Edit(id=third, **home, value="Leipzig"), day(6))
+    assert names(near_duplicates(memory, at=7)) == [(first, {second, third})]
 
 
 @pytest.mark.parametrize("fading", [0, 40, 70, 100, 300])

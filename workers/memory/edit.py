@@ -18,7 +18,7 @@ from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import UNKNOWN, lives
 from workers.memory.namespace_settings import careful, rules_for
-from workers.storage import activity, edits, events, namespaces, statements, supersession, tombstones
+from workers.storage import activity, duplicate_pairs, edits, events, namespaces, statements, supersession, tombstones
 from workers.storage.activity import PERMANENT, Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
@@ -193,6 +193,8 @@ def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None
     if rows:
         edits.write(db, tenant, rows)
         activity.update_worth(db, tenant, [one.before.id for one in changes])
+        moved = [one.before.id for one in changes if not set(one.new).isdisjoint(IDENTIFYING)]
+        duplicate_pairs.compare_again(db, tenant, moved)
 
 
 def _write_decay_state(

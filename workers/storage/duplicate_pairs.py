@@ -31,9 +31,13 @@ MARK_COMPARED = """
 
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
 
-# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction. As to
-# `offset 0`, see `server.OUTDATED`.
-ABOUT_THE_SAME = """
+# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction.
+SAME = """folded(one.entity) is not distinct from folded(two.entity)
+        and folded(one.key) is not distinct from folded(two.key)
+        and lower(one.value) is not distinct from lower(two.value)"""
+
+# As to `offset 0`, see `server.OUTDATED`.
+ABOUT_THE_SAME = f"""
     select one.id, two.id
     from unnest(%(ones)s::uuid[], %(others)s::uuid[]) as pair (one, two)
     cross join lateral (select * from facts where namespace = %(namespace)s and id = pair.one offset 0) as one
@@ -41,9 +45,7 @@ ABOUT_THE_SAME = """
     where one.kind = %(kind)s and two.kind = %(kind)s
         and one.forgotten_at is null and one.superseded_at is null
         and two.forgotten_at is null and two.superseded_at is null
-        and folded(one.entity) is not distinct from folded(two.entity)
-        and folded(one.key) is not distinct from folded(two.key)
-        and lower(one.value) is not distinct from lower(two.value)
+        and {SAME}
 """
 
 # Locks both facts, so that they are not purged meanwhile.
@@ -58,13 +60,13 @@ ADD = """
     on conflict do nothing
 """
 
-# As to `offset 0`, see `server.OUTDATED`.
-OPEN = """
+# Edits may have changed what facts are about since they were compared. As to `offset 0`, see `server.OUTDATED`.
+OPEN = f"""
     select fact, other, similarity
     from likenesses
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
-    where likenesses.namespace = %(namespace)s and apart_at is null
+    where likenesses.namespace = %(namespace)s and apart_at is null and {SAME}
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
     order by similarity desc, fact, other
@@ -142,7 +144,7 @@ def mark_compared(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
 
 
 def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Mark restored facts as uncompared, as others were stored while they were forgotten; they must be locked."""
+    """Mark restored or edited facts as uncompared, as others may have become like them; they must be locked."""
     db.execute(COMPARE_AGAIN, {"namespace": namespace, "ids": list(ids)})
 
 
