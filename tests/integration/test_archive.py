@@ -100,6 +100,20 @@ def test_what_is_there_already_is_kept_as_it_is(memory: Memory, twin: Memory) ->
     assert "belongs to another" in twin.import_records([other], at=2, namespace="other")[0]
 
 
+def test_a_pass_applies_the_settings_of_an_archive_to_its_facts(memory: Memory, twin: Memory) -> None:
+    memory.choose({"hygiene.confidenceDecay.halfLife": 5})
+    id_ = memory.add("Tea at four.")
+    ends = memory.row(id_)["ends"]
+    archive = memory.archive(1)
+    twin.import_records(archive, 1)
+    twin.decay(2)
+    assert twin.row(id_)["ends"] == ends < 100
+    assert twin.examine(3) == {}
+    twin.rows("update namespaces set settings_changed_at = null")
+    twin.import_records(archive, 4)
+    assert twin.value("select settings_changed_at from namespaces") is None
+
+
 def test_links_to_facts_that_are_not_there_are_refused(lived: Memory, twin: Memory) -> None:
     (link,) = [line for line in lived.archive(41) if "link" in line]
     assert "cannot be linked" in twin.import_records([link], at=41)[0]

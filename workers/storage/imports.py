@@ -130,9 +130,12 @@ ADD_DELETION_REQUESTS = """
 
 DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
 
+# The facts of the archive were written by the settings before, so a pass applies others to them.
 TAKE_OWN = """
     update namespaces
-    set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings
+    set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings,
+        settings_changed_at = case when %(settings)s || settings = settings then settings_changed_at
+            else statement_timestamp() end
     where id = %(namespace)s
 """
 
