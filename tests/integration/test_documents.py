@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from ebb.contract.documents import Document, Index, Indexed, ListDocuments, ListItemPaths, NewItem, Unindex
+from ebb.contract.documents import Document, Index, Indexed, ListDocuments, ListItemPaths, NewItem, Unindex, Upload
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -197,3 +197,14 @@ def test_an_indexed_file_reaches_its_current_state_from_any_other(memory: Memory
     assert [(section, text) for _, section, text in said(memory, name)] == sorted(
         (one.section, one.text) for one in expected
     )
+
+
+def test_the_lines_of_imported_chunks_follow_the_file(memory: Memory) -> None:
+    def upload(text: str, at: float, namespace: str) -> None:
+        files.upload(memory.context, Upload(path="memory/boat.md", text=text, namespace=namespace), day(at))
+
+    upload(BOAT, 0, "default")
+    memory.import_records(memory.archive(1), 1, "other")
+    upload(f"# New\n\nIt is painted.\n\n{BOAT}", 2, "other")
+    lines = "select turn from facts where namespace = %s and text like '%%oak%%'"
+    assert [memory.value(lines, tenant) for tenant in (1, 2)] == [1, 5]

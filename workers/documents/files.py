@@ -95,7 +95,8 @@ def _settle(
         before = documents.chunks(db, tenant, [asked.path])
         activity.lock(db, tenant, before)
         removed = documents.drop(db, tenant, [id_ for id_ in before if id_ not in wanted])
-        documents.put_lines(db, tenant, {one.id: one.turn for one in given if one.id and one.turn})
+        lines = {answer.id: one.turn for one, answer in zip(given, stored, strict=True) if one.turn}
+        documents.put_lines(db, tenant, lines)
         documents.put(db, tenant, asked.path, asked.folder, bytes.fromhex(asked.digest), read_at)
     return _indexed(asked.path, stored, removed)
 
