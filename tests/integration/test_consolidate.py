@@ -165,6 +165,17 @@ def test_after_an_edit_facts_about_different_things_are_not_merged(memory: Memor
     assert names(near_duplicates(memory, at=7)) == [(first, {second, third})]
 
 
+def test_what_is_true_until_another_time_is_no_duplicate(memory: Memory) -> None:
+    memory.add(MOVED, valid_until=day(3).isoformat())
+    second = memory.add(HAS_MOVED, at=5)
+    assert merge(memory, at=6) == Merged()
+    assert memory.ids("Where does Mira rent?", at=6) == [second]
+    edit(memory.context, Edit(id=second, valid_from=day(0), valid_until=day(3)), day(7))
+    assert len(near_duplicates(memory, at=8)) == 1
+    edit(memory.context, Edit(id=second, valid_until=None), day(9))
+    assert near_duplicates(memory, at=10) == []
+
+
 @pytest.mark.parametrize("fading", [0, 40, 70, 100, 300])
 def test_faded_facts_are_still_recognised(memory: Memory, fading: float) -> None:
     old = memory.add(MOVED)

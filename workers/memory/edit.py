@@ -26,6 +26,9 @@ from workers.validation.facts import check_validity
 
 EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")
+DISTINGUISHING = (*IDENTIFYING, "valid_until")
+"""Fields in which near-duplicates agree."""
+
 DECAY_FIELDS = ("decay_class", "confidence")
 NEEDED = ("importance", "confidence", "valid_from")
 """Fields that can be changed but not removed."""
@@ -193,7 +196,7 @@ def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None
     if rows:
         edits.write(db, tenant, rows)
         activity.update_worth(db, tenant, [one.before.id for one in changes])
-        moved = [one.before.id for one in changes if not set(one.new).isdisjoint(IDENTIFYING)]
+        moved = [one.before.id for one in changes if not set(one.new).isdisjoint(DISTINGUISHING)]
         duplicate_pairs.compare_again(db, tenant, moved)
 
 

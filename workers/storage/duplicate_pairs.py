@@ -31,10 +31,12 @@ MARK_COMPARED = """
 
 COMPARE_AGAIN = "update activity set compared = false where namespace = %(namespace)s and fact = any(%(ids)s)"
 
-# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction.
+# Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction. Nor are
+# those that are true until different times, as the kept one may be over before the other.
 SAME = """folded(one.entity) is not distinct from folded(two.entity)
         and folded(one.key) is not distinct from folded(two.key)
-        and lower(one.value) is not distinct from lower(two.value)"""
+        and lower(one.value) is not distinct from lower(two.value)
+        and one.valid_until is not distinct from two.valid_until"""
 
 # As to `offset 0`, see `server.OUTDATED`.
 ABOUT_THE_SAME = f"""
@@ -60,12 +62,19 @@ ADD = """
     on conflict do nothing
 """
 
+REMEMBERED = """
+    select remembered.*, (
+        select valid_until from facts where facts.namespace = remembered.namespace and facts.id = remembered.id
+    ) as valid_until
+    from remembered
+"""
+
 # Edits may have changed what facts are about since they were compared. As to `offset 0`, see `server.OUTDATED`.
 OPEN = f"""
     select fact, other, similarity
     from likenesses
-    cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
-    cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
+    cross join lateral ({REMEMBERED} where namespace = %(namespace)s and id = fact offset 0) as one
+    cross join lateral ({REMEMBERED} where namespace = %(namespace)s and id = other offset 0) as two
     where likenesses.namespace = %(namespace)s and apart_at is null and {SAME}
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
@@ -149,7 +158,7 @@ def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
 
 
 def about_the_same(db: Connection, namespace: int, pairs: Sequence[Pair], kind: str) -> list[Pair]:
-    """Return the pairs of live facts of a kind whose entity, key and value are equal, ignoring case."""
+    """Return the pairs of live facts of a kind whose entity, key and value, in any case, and end of validity agree."""
     given = {"namespace": namespace, "ones": [one for one, _ in pairs], "others": [two for _, two in pairs]}
     return db.execute(ABOUT_THE_SAME, given | {"kind": kind}).fetchall()
 
