@@ -1,5 +1,7 @@
 """The period of validity of a fact can be given, is shown, and decides which questions find it."""
 
+from typing import Any
+
 import pytest
 from ebb.contract.facts import Edit
 from memory import Memory, day
@@ -51,6 +53,26 @@ def test_validity_and_role_can_be_edited_and_stated_again(memory: Memory) -> Non
     assert (again.action, again.changed) == ("updated", ["role", "valid_until"])
     first = memory.value("select details from events where what = 'edited' order by id limit 1")
     assert first["is"]["valid_until"] == day(3).isoformat()
+
+
+def test_a_statement_that_is_made_again_after_its_end_is_true_again(memory: Memory) -> None:
+    def store(at: float, **given: Any) -> tuple[str, list[str]]:
+        (again,) = memory.store({"text": TEXT, **given}, at=at)
+        assert isinstance(again, Stored)
+        return again.action, again.changed
+
+    id_ = memory.add(TEXT, valid_until=day(3).isoformat(), tags=["work"])
+    assert store(2) == ("duplicate", [])
+    assert store(5, source_date=day(2).isoformat()) == ("duplicate", [])
+    assert store(5, id=str(id_)) == ("unchanged", [])
+    assert memory.ids("north harbour", at=5) == []
+    assert store(5) == ("updated", ["valid_until"])
+    assert memory.ids("north harbour", at=5, tag="work") == [id_]
+    editing.edit(memory.context, Edit(id=id_, valid_until=day(4)), day(6))
+    assert store(5) == ("duplicate", [])  # which arrives late
+    assert memory.ids("north harbour", at=7) == []
+    assert store(7, valid_from=day(7).isoformat()) == ("updated", ["valid_from", "valid_until"])
+    assert memory.ids("north harbour", at=8) == [id_]
 
 
 def test_a_given_salience_stays_when_the_role_changes(memory: Memory) -> None:

@@ -291,12 +291,14 @@ def _edited(
         return list(answers)
     # Locked before the tags are read, as a concurrent consolidation may be adding to them.
     known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
-    stated = {place: (batch.said[place], known[one.id]) for place, one in again.items() if one.id in known}
-    wanted = _wanted(stated)
+    stated = {
+        place: (batch.said[place], batch.rows[place], known[one.id]) for place, one in again.items() if one.id in known
+    }
+    wanted = _wanted(list(stated.values()))
     changed = edit_within(context, db, tenant, wanted, now) if wanted else {}
     edited = list(answers)
-    for place, (fact, before) in stated.items():
-        named = {*explicit(fact), "decay_class"}
+    for place, (fact, _, before) in stated.items():
+        named = {*explicit(fact), "decay_class", "valid_until"}
         done = [name for name in changed.get(before.id, []) if name in named]
         action = "updated" if done else again[place].action
         edited[place] = replace(again[place], action=action, changed=done, ignored=ignored(fact, before))
@@ -312,11 +314,17 @@ def _known_again(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputEr
     }
 
 
-def _wanted(stated: Mapping[int, tuple[NewFact, Editable]]) -> dict[UUID, dict[str, Any]]:
-    """Return the new values of known facts, by id; tags are added to existing ones."""
+def _wanted(stated: Sequence[tuple[NewFact, Fact, Editable]]) -> dict[UUID, dict[str, Any]]:
+    """Return the new values of known facts, by id; tags are added to existing ones.
+
+    A statement that was true until some time, and is made again after it, is true without end unless another is given.
+    """
     wanted: dict[UUID, dict[str, Any]] = {}
-    for fact, known in stated.values():
+    for fact, row, known in stated:
         own, before = explicit(fact), wanted.get(known.id, {})
+        until = before.get("valid_until", known.valid_until)
+        if fact.valid_until is None and until is not None and row.id != known.id and row.valid_from >= until:
+            own["valid_until"] = None
         if "tags" in own:
             own["tags"] = union_of_tags(before.get("tags", known.tags), own["tags"])
         if own:
