@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 from ebb.contract.facts import Edit
+from ebb.contract.reports import ListContradictions
 from memory import Memory, day
 
 from workers.errors import InvalidInputError
 from workers.memory import edit as editing
 from workers.memory.add import Stored
+from workers.memory.supersede import contradicting
 
 TEXT = "Mira works at the north harbour"
 
@@ -73,6 +75,15 @@ def test_a_statement_that_is_made_again_after_its_end_is_true_again(memory: Memo
     assert memory.ids("north harbour", at=7) == []
     assert store(7, valid_from=day(7).isoformat()) == ("updated", ["valid_from", "valid_until"])
     assert memory.ids("north harbour", at=8) == [id_]
+
+
+def test_a_fact_contradicts_another_as_long_as_it_is_true(memory: Memory) -> None:
+    about = {"entity": "Mira", "key": "work"}
+    memory.add(TEXT, **about, value="north", valid_until=day(5).isoformat())
+    memory.add("Mira works in the village", **about, value="village", at=1)
+    for at, total in ((2, 1), (5, 0), (6, 0)):
+        found = contradicting(memory.context, ListContradictions(), day(at))
+        assert (len(found.contradictions), found.total, memory.stats(at=at).contradictions) == (total, total, total)
 
 
 def test_a_given_salience_stays_when_the_role_changes(memory: Memory) -> None:

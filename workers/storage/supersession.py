@@ -185,6 +185,8 @@ OPEN_PAIRS = f"""
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
     cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
     where contradictions.namespace = %(namespace)s and accepted_at is null and {STILL_DIFFER}
+        and coalesce((select valid_until from facts where namespace = %(namespace)s and id = fact) > %(now)s, true)
+        and coalesce((select valid_until from facts where namespace = %(namespace)s and id = other) > %(now)s, true)
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
