@@ -161,7 +161,14 @@ def newcomer(twin: Memory) -> Memory:
         twin.rows(f"analyze {table}")
     twin.store(
         *(
-            {"text": f"Crate {i} is full.", "kind": KINDS[i % 4], "entity": f"{i % 9}", "key": f"{i}", "role": "user"}
+            {
+                "text": f"Crate {i} is full.",
+                "kind": KINDS[i % 4],
+                "entity": f'"{i % 9}"/',
+                "key": f"{i}",
+                "role": "user",
+                "metadata": {"document": "{}", "created_at": "", "indexed": True},
+            }
             for i in range(FEW)
         ),
         namespace="large",
