@@ -69,9 +69,9 @@ def test_whatever_is_stored_can_be_listed_shown_exported_and_imported(
     stored = _stored(memory, fact)
     listed, _ = facts.page(memory.context, ListFacts(limit=1_000), day(0))
     _sendable(answers.facts(listed))
-    exported = [answers.fact(one) for one in export.export(memory.context, "default", day(0))]
-    lines = [_sendable(json.loads(json.dumps(one, default=str))) for one in exported]
     if stored is not None:
+        exported = [answers.fact(one) for one in export.export(memory.context, "default", day(0))]
+        lines = [_sendable(json.loads(json.dumps(one, default=str))) for one in exported]
         (line,) = [one for one in lines if one.get("id") == str(stored.id)]
         memory.history(stored.id)
         memory.ask("x")

@@ -67,14 +67,15 @@ REMEMBERED = """
         select valid_until from facts where facts.namespace = remembered.namespace and facts.id = remembered.id
     ) as valid_until
     from remembered
+    where remembered.namespace = %(namespace)s
 """
 
 # Edits may have changed what facts are about since they were compared. As to `offset 0`, see `server.OUTDATED`.
 OPEN = f"""
     select fact, other, similarity
     from likenesses
-    cross join lateral ({REMEMBERED} where namespace = %(namespace)s and id = fact offset 0) as one
-    cross join lateral ({REMEMBERED} where namespace = %(namespace)s and id = other offset 0) as two
+    cross join lateral ({REMEMBERED} and id = fact offset 0) as one
+    cross join lateral ({REMEMBERED} and id = other offset 0) as two
     where likenesses.namespace = %(namespace)s and apart_at is null and {SAME}
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
