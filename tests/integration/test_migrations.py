@@ -197,6 +197,28 @@ def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory
         memory.rows("alter role postgres reset statement_timeout")
 
 
+@pytest.mark.parametrize("mode", ["transaction", "outside a transaction"])
+def test_while_a_migration_waits_for_a_backup_others_read(
+    memory: Memory, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "LOCK_TIMEOUT", "200ms")
+    url, said = memory.context.database_url, list[str]()
+    both = "alter table likenesses add column mood text;\nalter table links add column mood text;\n"
+    with (
+        ThreadPoolExecutor(1) as one,
+        migrations.exclusive(url, said.append) as db,
+        psycopg.connect(url, application_name="a backup") as backup,
+    ):
+        backup.execute("select count(*) from links")
+        done = one.submit(migrations.run, url, db, numbered(both, mode=mode), said.append)
+        wait_for(lambda: any("waiting for process" in each and "(a backup)" in each for each in said), 60)
+        with psycopg.connect(url, options="-c lock_timeout=3s") as reader:
+            reader.execute("select count(*) from links")
+        backup.commit()
+        done.result()
+    assert memory.value("select count(*) from pg_attribute where attname = 'mood'") == 2
+
+
 def test_special_letters_and_blanks_around_names_of_the_first_release_are_found_without_them(old_url: str) -> None:
     named = """
         update facts set text = %s, entity = '  Zoë ', key = ' home '

@@ -12,12 +12,12 @@ adds, so that workers of the previous release keep working; one that they cannot
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import psycopg
 
@@ -33,12 +33,31 @@ LOCK = 0x0EBB
 POLL_SECONDS = 0.2
 """Interval for trying the lock: a statement that waits for it would block `create index concurrently`."""
 
+LOCK_TIMEOUT = "2s"
+"""How long a statement waits for a lock on a table, since everything that needs the table then waits behind it.
+
+It is longer than `deadlock_timeout`, after which PostgreSQL ends a vacuum that is in the way.
+"""
+
+PAUSE_SECONDS = 5.0
+"""Pause before such a statement is tried again."""
+
 FIRST = 1
 """Number of the schema before there were migrations."""
 
 UNLIMITED = """
     select set_config(name, '0', false) from pg_settings
     where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+"""
+LIMIT_LOCKS = "select set_config('lock_timeout', %(timeout)s, false)"
+HOLDERS = """
+    select array_agg(format('process %%s (%%s)', pid, coalesce(nullif(application_name, ''), 'no name')) order by pid)
+    from pg_stat_activity
+    where xact_start < clock_timestamp() - %(timeout)s::interval and pid in (
+        select pid from pg_locks join pg_class on pg_class.oid = relation
+        where granted and locktype = 'relation' and relnamespace = current_schema()::regnamespace
+            and database = (select oid from pg_database where datname = current_database())
+    )
 """
 NUMBER = "select max(number) from schema_migrations"
 RECORD = "insert into schema_migrations (number, name) values (%(number)s, %(name)s)"
@@ -131,10 +150,13 @@ def _locked(db: Connection) -> bool:
 
 
 def _run(db: Connection, migration: Migration, report: Report) -> None:
+    record = {"number": migration.number, "name": migration.name}
     try:
-        with db.transaction() if migration.mode == "transaction" else nullcontext():
-            (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
-            db.execute(RECORD, {"number": migration.number, "name": migration.name})
+        if migration.mode == "transaction":
+            _yielding(db, report, lambda: _run_at_once(db, migration, record))
+            return
+        (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
+        db.execute(RECORD, record)
     except psycopg.OperationalError:
         raise
     except psycopg.Error as error:
@@ -144,9 +166,40 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
         ) from error
 
 
-def _run_statements(db: Connection, migration: Migration, _: Report) -> None:
+def _run_at_once(db: Connection, migration: Migration, record: Mapping[str, Any]) -> None:
+    with db.transaction():
+        for statement in statements(migration.sql):
+            db.execute(statement.encode())
+        db.execute(RECORD, record)
+
+
+def _run_statements(db: Connection, migration: Migration, report: Report) -> None:
     for statement in statements(migration.sql):
-        db.execute(statement.encode())
+        if " concurrently " in statement:  # blocks no reader and no writer while it waits
+            db.execute(statement.encode())
+        else:
+            _yielding(db, report, partial(db.execute, statement.encode()))
+
+
+def _yielding(db: Connection, report: Report, act: Callable[[], object]) -> None:
+    """Change tables, again and again until no other transaction, such as a backup's, holds their locks for long."""
+    db.execute(LIMIT_LOCKS, {"timeout": LOCK_TIMEOUT})
+    try:
+        while not _changes(act):
+            holders = scalar(db, HOLDERS, {"timeout": LOCK_TIMEOUT}) or ["other processes"]
+            report(f"waiting for {', '.join(holders)}, and trying again while others work")
+            time.sleep(PAUSE_SECONDS)
+    finally:
+        if not db.closed:
+            db.execute(LIMIT_LOCKS, {"timeout": "0"})
+
+
+def _changes(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+        return False
+    return True
 
 
 def _run_batches(db: Connection, migration: Migration, report: Report) -> None:
@@ -175,6 +228,11 @@ WAITING = """
 BUILDING = """
     select format('%%s, %%s of %%s blocks', phase, blocks_done, blocks_total)
     from pg_stat_progress_create_index where pid = %(pid)s
+"""
+
+STATE = """
+    select case state when 'idle' then 'to be tried again' else 'running' end
+    from pg_stat_activity where pid = %(pid)s
 """
 
 
@@ -208,4 +266,4 @@ def _state(database_url: str, pid: int) -> str:
     with connect(database_url, autocommit=True) as db:
         if waiting := scalar(db, WAITING, {"pid": pid}):
             return f"waiting for {', '.join(waiting)}"
-        return scalar(db, BUILDING, {"pid": pid}) or "running"
+        return scalar(db, BUILDING, {"pid": pid}) or scalar(db, STATE, {"pid": pid}) or "ended"
