@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import time
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -14,14 +15,15 @@ from celery.signals import (
     worker_process_shutdown,
     worker_ready,
 )
+from redis.exceptions import RedisError
 
 from workers import tracing
 from workers.admin.search_indexes import check_language
 from workers.celery import app
 from workers.coordination import bulk, outbox, signals, usage
-from workers.coordination.redis import RefusedError
+from workers.coordination.redis import RefusedError, explain
 from workers.decay import forget_limit
-from workers.errors import EbbError, EmbeddingError
+from workers.errors import EbbError, EmbeddingError, SettingsError
 from workers.memory.embed import check_embedder
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.storage import replicas, schema
@@ -33,10 +35,12 @@ from workers.tasks.task import context
 
 log = logging.getLogger(__name__)
 
+HEARTBEAT_SECONDS = 2.0
+
 CARRIED = ("traceparent", "tracestate", "baggage")
 """Message headers with the parent span of the task."""
 
-own = {"children": 1, "measured": float("-inf")}
+own: dict[str, Any] = {"children": 1, "measured": float("-inf"), "database": ""}
 """State of this worker's main process."""
 
 
@@ -50,6 +54,7 @@ def check_worker(**__: Any) -> None:
         schema.verify_at(context.database_url, context.settings.shards)
         if context.replicas:
             replicas.verify(context.replicas)
+        _refuse_other_databases()
         if context.settings.asks_llm:
             _ = context.chat  # refuses unusable settings; the LLM is not called yet
         for _ in context.each_shard():
@@ -64,6 +69,38 @@ def check_worker(**__: Any) -> None:
         raise SystemExit(f"ebb: {error}") from None
     finally:
         context.close()
+
+
+def _refuse_other_databases() -> None:
+    """Refuse to start while workers of another database take tasks from the same Redis.
+
+    Each write would be stored in one of the databases by chance, and be missing in the other. A worker that has ended
+    sends no further heartbeat.
+
+    Raises:
+        SettingsError: a worker of another database has sent a heartbeat meanwhile.
+    """
+    with transaction(context.database_url) as db:
+        own["database"] = schema.identity(db)
+    try:
+        known = others = _other_databases()
+        while others and not (renewed := [name for name, at in others.items() if at > known.get(name, 0.0)]):
+            time.sleep(HEARTBEAT_SECONDS)
+            others = _other_databases()
+    except RedisError as error:  # Celery waits until it answers
+        log.warning("whether other workers use the same database is not known: %s", explain(error))
+        return
+    if others:
+        raise SettingsError(
+            f"This worker uses the database {own['database']}, and others at the same Redis use {renewed[0]}: each "
+            "would store a part of what is sent. Correct EBB_DATABASE_URL, or give each system a Redis of its own "
+            "with EBB_REDIS_URL."
+        )
+
+
+def _other_databases() -> dict[str, float]:
+    found = signals.databases_of_workers(context.redis, context.seconds())
+    return {name: at for name, at in found.items() if name != own["database"]}
 
 
 @worker_init.connect
@@ -103,7 +140,8 @@ def prune_at_start(**_: Any) -> None:
 def send_heartbeat(sender: Any, **_: Any) -> None:
     """Record a heartbeat of this worker, for readiness checks."""
     try:
-        signals.note_heartbeat(context.redis, sender.eventer.hostname, app.amqp.queues.consume_from, context.seconds())
+        queues = app.amqp.queues.consume_from
+        signals.note_heartbeat(context.redis, sender.eventer.hostname, queues, context.seconds(), own["database"])
         _offer_slots(sender.eventer.hostname)
         _note_usage(sender.eventer.hostname)
     except RefusedError as error:

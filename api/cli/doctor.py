@@ -233,12 +233,36 @@ def _outbox(url: str, memory: "Client") -> str:
     return f"{waiting} accepted writes on their way"
 
 
-def _workers(_: "Settings", memory: "Client") -> str:
+def _workers(settings: "Settings", memory: "Client") -> str:
     answering = memory.workers()
+    if others := _other_databases(settings, memory):
+        raise UnavailableError(
+            f"some use {' and '.join(others)}, and EBB_DATABASE_URL leads to another database: each stores in its own "
+            "what it takes from Redis. Stop the workers that do not belong here, or correct the addresses."
+        )
     missing = {"recall", "store", "maintenance"} - {queue for queues in answering.values() for queue in queues}
     if missing:
         raise UnavailableError(f"no worker serves {', '.join(sorted(missing))}; run `ebb up`, or start one.")
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
+
+
+def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
+    """Return the databases that workers use other than this one, which is not compared while it is away."""
+    from workers.coordination import signals  # noqa: PLC0415 - psycopg is slow to load
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+    from workers.storage import schema  # noqa: PLC0415
+    from workers.storage.connection import outside_pool  # noqa: PLC0415
+
+    found = set[str]()
+    for url in settings.broker_urls:
+        with _answering(), own_keys(url) as keys:
+            found |= signals.databases_of_workers(keys, memory.seconds()).keys()
+    try:
+        with outside_pool(settings.database_url) as db:
+            schema.check(db)
+            return sorted(found - {schema.identity(db)})
+    except EbbError:  # another check reports it
+        return []
 
 
 def _clock(settings: "Settings", __: "Client") -> str:

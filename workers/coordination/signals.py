@@ -26,6 +26,7 @@ WORKING = "ebb:working"
 BEGUN = "ebb:begun"
 TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
+DATABASES = "ebb:databases"
 EMBEDDER = "ebb:embedder"
 MEASURED = "ebb:measured"
 NOTICED = "ebb:noticed"
@@ -180,10 +181,21 @@ def note_counted(redis: Redis, namespace: str) -> None:
     redis.srem(COUNTING, namespace)
 
 
-def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float) -> None:
-    """Record the heartbeat of a worker that consumes these queues."""
-    redis.zadd(ALIVE, {f"{queue} {node}": now for queue in queues})
-    redis.zremrangebyscore(ALIVE, "-inf", now - ALIVE_SECONDS)
+def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, database: str = "") -> None:
+    """Record the heartbeat of a worker that consumes these queues, and which database it uses."""
+    with redis.pipeline(transaction=False) as pipeline:
+        pipeline.zadd(ALIVE, {f"{queue} {node}": now for queue in queues})
+        pipeline.zremrangebyscore(ALIVE, "-inf", now - ALIVE_SECONDS)
+        if database:
+            pipeline.zadd(DATABASES, {database: now})
+            pipeline.zremrangebyscore(DATABASES, "-inf", now - ALIVE_SECONDS)
+        pipeline.execute()
+
+
+def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:
+    """Return the databases that workers with a recent heartbeat use, each with the instant of the last heartbeat."""
+    found: list[Any] = redis.zrangebyscore(DATABASES, now - ALIVE_SECONDS, "+inf", withscores=True)
+    return {database.decode(): at for database, at in found}
 
 
 def live_workers(redis: Redis, now: float) -> set[tuple[str, str]]:

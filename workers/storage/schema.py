@@ -18,6 +18,11 @@ from workers.storage.connection import CONFIGURATION, Connection, number, outsid
 
 COMPATIBILITY = "select max(version) from schema_version"
 
+IDENTITY = """
+    select current_database() || ' (schema ' || current_schema() || ', made ' || min(applied_at) || ')'
+    from schema_migrations
+"""
+
 SERVERS = """
     select 'PostgreSQL ' || current_setting('server_version') || ' with pgvector ' || extversion
         || case when current_setting('transaction_timeout', true) is null
@@ -113,6 +118,11 @@ def check(db: Connection) -> None:
             f"The database has schema {had}, which this version of Ebb (schema {version()}) cannot work with: "
             "upgrade Ebb."
         )
+
+
+def identity(db: Connection) -> str:
+    """Return what distinguishes this database from others, and what a backup that is restored in its place keeps."""
+    return str(scalar(db, IDENTITY))
 
 
 def verify(db: Connection) -> None:
