@@ -446,7 +446,7 @@ def _with_files(given: dict[str, str]) -> dict[str, str]:
     """Return the variables, and for each `EBB_NAME_FILE` without an `EBB_NAME` what that file contains.
 
     Raises:
-        SettingsError: a file cannot be read.
+        SettingsError: a file cannot be read, or is empty.
     """
     files = {name.removesuffix(FILE): path for name, path in given.items() if name.endswith(FILE)}
     found = {name: value for name, value in given.items() if not name.endswith(FILE)}
@@ -455,6 +455,10 @@ def _with_files(given: dict[str, str]) -> dict[str, str]:
             found[name] = Path(files[name]).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{name}{FILE}={files[name]!r} cannot be read: {error}.") from None
+        if not found[name]:
+            raise SettingsError(
+                f"{name}{FILE}={files[name]!r} is empty: write the value into it, or unset {name}{FILE}."
+            )
     return found
 
 

@@ -79,6 +79,7 @@ def _refuse_other_databases() -> None:
 
     Raises:
         SettingsError: a worker of another database has sent a heartbeat meanwhile.
+        RefusedError: Redis lacks a database or a right that Ebb needs.
     """
     with transaction(context.database_url) as db:
         own["database"] = schema.identity(db)
@@ -87,6 +88,8 @@ def _refuse_other_databases() -> None:
         while others and not (renewed := [name for name, at in others.items() if at > known.get(name, 0.0)]):
             time.sleep(HEARTBEAT_SECONDS)
             others = _other_databases()
+    except RefusedError:
+        raise
     except RedisError as error:  # Celery waits until it answers
         log.warning("whether other workers use the same database is not known: %s", explain(error))
         return

@@ -24,7 +24,7 @@ from redis import RedisError
 from api.up import redis_programs
 from api.up.home import explain_full
 from api.up.processes import grant_access, launched, system_user, write_private
-from workers.coordination.redis import open_redis
+from workers.coordination.redis import open_redis, own_keys
 from workers.errors import SystemStateError, UnavailableError
 
 POSTGRES_VERSION = 18
@@ -230,11 +230,12 @@ def postgres_fault(url: str) -> str | None:
 
 
 def redis_fault(url: str) -> str | None:
-    """Return why a Redis cannot be used, or None if it answers, has loaded its data and is not a cluster."""
+    """Return why a Redis cannot be used, or None if it answers, has loaded its data and has all that Ebb needs."""
     try:
-        with open_redis(url, answer_seconds=5) as server:
+        with open_redis(url, answer_seconds=5) as server, own_keys(url) as keys:
             if server.info("cluster").get("cluster_enabled"):
                 return f"it is a Redis Cluster, {NO_CLUSTER}; give a single Redis, or Sentinels"
+            keys.ping()
     except (RedisError, ValueError) as error:
         return str(error)
     return None

@@ -8,8 +8,9 @@ import psycopg
 import pytest
 import redis
 
+from api.client import Client
 from api.up import home, servers
-from workers.errors import SystemStateError
+from workers.errors import SystemStateError, UnavailableError
 
 
 def test_the_embedded_postgres_is_18_with_pgvector_and_durable(postgres: servers.Postgres) -> None:
@@ -32,6 +33,19 @@ def test_the_embedded_redis_keeps_what_it_accepts_and_wants_its_password(redis_s
         assert client.config_get("appendonly") == {"appendonly": "yes"}
     assert "Authentication required" in str(servers.redis_fault(f"redis://127.0.0.1:{redis_server.port}/0"))
     assert (redis_server.data / "password").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_redis_with_too_few_databases_or_rights_is_refused_with_what_to_do(redis_server: servers.Redis) -> None:
+    last = f"{redis_server.url().removesuffix('/0')}/14"
+    with Client(last) as client, pytest.raises(UnavailableError, match=r"^Redis has too few databases: .*next two"):
+        client.call("memory.stats", {"namespace": "default"}, 2.0)
+    assert "too few databases" in str(servers.redis_fault(last))
+    with redis.Redis.from_url(redis_server.url()) as admin:
+        admin.acl_setuser("reader", enabled=True, passwords=["+x"], commands=["+@read", "+@connection"], keys=["*"])
+        limited = f"redis://reader:x@127.0.0.1:{redis_server.port}/0"
+        with Client(limited) as client, pytest.raises(UnavailableError, match=r"may not do .*`\+@all "):
+            client.accept("memory.store", {"text": "Tea at four."})
+        admin.acl_deluser("reader")
 
 
 PANIC = 'PANIC:  could not write to file "pg_wal/xlogtemp.4711": No space left on device\nchild process was terminated'

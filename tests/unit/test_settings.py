@@ -256,3 +256,6 @@ def test_a_variable_that_ends_in_file_names_a_file_with_the_setting(tmp_path: Pa
         assert Settings.from_environment(given | {"EBB_REDIS_URL": plain}).redis_url == plain
     with pytest.raises(SettingsError, match="EBB_LLM_KEY_FILE='/missing/key' cannot be read"):
         Settings.from_environment({"EBB_LLM_KEY_FILE": "/missing/key"})
+    (tmp_path / "url").write_text("\n")
+    with pytest.raises(SettingsError, match=r"EBB_REDIS_URL_FILE='.*' is empty: write the value into it"):
+        Settings.from_environment(given)

@@ -10,7 +10,7 @@ from typing import Any
 from ebb.broker import RESULTS_AFTER, database_after, sentinels
 from redis import Redis
 from redis.client import Pipeline
-from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from workers.coordination.outbox import FULL_SHARE
@@ -21,10 +21,11 @@ CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10
 REWRITE_SECONDS = 60.0
 CANNOT_SAVE = "MISCONF"
+TOO_FEW = "DB index is out of range"
 
 
 class RefusedError(UnavailableError, RedisError):
-    """Redis answers, but refuses writes: its memory or disk is full, or it is a replica."""
+    """Redis answers, but refuses: its memory or disk is full, it is a replica, or a database or a right is missing."""
 
 
 class OwnKeys(Redis):
@@ -48,7 +49,7 @@ class _Pipeline(Pipeline):
 
 @contextmanager
 def translated_refusals() -> Iterator[None]:
-    """Raise `RefusedError` if Redis refuses a write."""
+    """Raise `RefusedError` if Redis refuses a command, as it would all similar ones."""
     try:
         yield
     except ResponseError as error:
@@ -58,15 +59,25 @@ def translated_refusals() -> Iterator[None]:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether Redis refused a write."""
-    return isinstance(error, OutOfMemoryError | ReadOnlyError) or (
-        isinstance(error, ResponseError) and str(error).startswith(CANNOT_SAVE)
+    """Return whether Redis refused a command, as it would all similar ones."""
+    return isinstance(error, OutOfMemoryError | ReadOnlyError | NoPermissionError) or (
+        isinstance(error, ResponseError) and (str(error).startswith(CANNOT_SAVE) or TOO_FEW in str(error))
     )
 
 
 def explain(error: BaseException) -> str:
     """Return what is wrong with Redis and what to do about it."""
+    if isinstance(error, RefusedError):
+        return str(error)
     said = str(error).rstrip(".")
+    if is_refusal(error):
+        return _explain_refusal(error, said)
+    if isinstance(error, MasterNotFoundError):  # redis-py appends the whole state of each connection
+        said = f"{said.partition(' : ')[0]} by the Sentinels that answer"
+    return f"Redis does not answer: {said}. See `ebb status`, or check EBB_REDIS_URL."
+
+
+def _explain_refusal(error: BaseException, said: str) -> str:
     if isinstance(error, OutOfMemoryError):
         return (
             "Redis is full and refuses writes: it has used all memory that its `maxmemory` allows. Raise that, or free "
@@ -74,11 +85,14 @@ def explain(error: BaseException) -> str:
         )
     if isinstance(error, ReadOnlyError):
         return f"Redis refuses writes, because it is a replica ({said}): set EBB_REDIS_URL to its primary."
-    if isinstance(error, ResponseError) and said.startswith(CANNOT_SAVE):
-        return f"Redis refuses writes, because it cannot save them: make room on its disk. It says: {said}."
-    if isinstance(error, MasterNotFoundError):  # redis-py appends the whole state of each connection
-        said = f"{said.partition(' : ')[0]} by the Sentinels that answer"
-    return f"Redis does not answer: {said}. See `ebb status`, or check EBB_REDIS_URL."
+    if isinstance(error, NoPermissionError):
+        return f"Redis refuses what Ebb's user may not do ({said}): give this user `+@all ~* &*` by `acl setuser`."
+    if TOO_FEW in said:
+        return (
+            "Redis has too few databases: Ebb uses that of EBB_REDIS_URL and the next two. Give a lower number at the "
+            "end of the address, or raise `databases` of Redis."
+        )
+    return f"Redis refuses writes, because it cannot save them: make room on its disk. It says: {said}."
 
 
 def open_redis(
