@@ -1,6 +1,7 @@
 """Replicas of PostgreSQL: consistency of reads, and behaviour when servers lag, end and return."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -183,6 +184,40 @@ def test_a_replica_that_lags_too_much_is_not_read(both: Replicated) -> None:
         assert late.behind > 0
     both.catch_up()
     eventually(lambda: not known.look()[0].fault, "it has caught up")
+
+
+def test_a_replica_that_does_not_follow_since_it_started_is_not_read(both: Replicated) -> None:
+    known = Replicas(both.url("primary"), [both.url("replica")], most_seconds=3600)
+    address = f"host={both.known['primary'].sockets} user=postgres"
+    both.do("primary", "checkpoint")
+    both.catch_up()
+    both.do("replica", "checkpoint")  # from which it starts again, so that nothing is left to be replayed
+    both.do("replica", "alter system set primary_conninfo = 'host=/missing'")
+    both.end("replica", signal.SIGINT)
+    try:
+        both.start("replica")
+        both.do("primary", "create table if not exists public.lag ()")
+        both.do("primary", "drop table public.lag")
+        (cut_off,) = known.look()
+        assert "has replayed no commit since it started" in cut_off.fault
+        assert cut_off.behind > 0
+    finally:
+        both.do("replica", f"alter system set primary_conninfo = '{address}'")
+        both.do("replica", "select pg_reload_conf()")
+    both.catch_up()
+    eventually(lambda: not known.look()[0].fault, "it has caught up")
+
+
+def test_the_primary_answers_until_a_replica_has_replayed_a_migration(
+    system: LiveSystem, both: Replicated, namespace: str
+) -> None:
+    with system.client(namespace) as client, system.client(namespace) as other:
+        client.store("The bridge is closed at night.")
+        system.settle()
+        both.do("primary", "alter table facts rename to facts_before")
+        with standing_still(both):
+            both.do("primary", "alter table facts_before rename to facts")
+            assert texts(other.recall("When is the bridge closed?")) == ["The bridge is closed at night."]
 
 
 def test_a_copy_of_another_database_and_a_second_primary_are_refused(

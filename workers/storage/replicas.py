@@ -31,12 +31,14 @@ ALIVE = {
 
 LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 AWAY = (psycopg.OperationalError, psycopg.InterfaceError, UnavailableError)
+OLDER = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction)
+"""Errors of a replica that has not replayed a migration yet."""
 
 STATE = """
     select system_identifier || '/' || oid as database, pg_is_in_recovery() as replays, clock_timestamp() as at,
         (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end
             - '0/0')::bigint as position,
-        pg_last_xact_replay_timestamp() as last_commit
+        pg_last_xact_replay_timestamp() as last_commit, pg_postmaster_start_time() as started_at
     from pg_control_system(), pg_database
     where datname = current_database()
 """
@@ -47,6 +49,10 @@ REPLAYED = "select (pg_last_wal_replay_lsn() - '0/0')::bigint"
 ANOTHER = (
     "is no copy of EBB_DATABASE_URL, but another database: make a replica from the primary with pg_basebackup, or "
     "correct EBB_READ_DATABASE_URL"
+)
+UNKNOWN = (
+    "is {behind:,} bytes behind and has replayed no commit since it started, so for how long is not known: if this "
+    "lasts, its log says why it does not follow the primary"
 )
 A_PRIMARY = "replays nothing, so it is a primary: it is not read from unless it follows EBB_DATABASE_URL again"
 
@@ -64,7 +70,7 @@ _starting = threading.Lock()
 class State:
     """The state of a server: its database, whether it is a replica, its clock and its position in the log.
 
-    `last_commit` is the time of the last replayed transaction, by the primary's clock.
+    `last_commit` is the time of the last transaction replayed since it started, by the primary's clock.
     """
 
     database: str
@@ -72,6 +78,7 @@ class State:
     at: datetime
     position: int
     last_commit: datetime | None
+    started_at: datetime
 
 
 @dataclass(slots=True)
@@ -99,12 +106,14 @@ class Replica:
         """Update its state, compared with the primary's latest state."""
         self.position, self.is_another = own.position, bool(database) and own.database != database
         self.behind = max(primary.position - own.position, 0) if primary else 0
-        late = primary is not None and self.behind > 0 and own.last_commit is not None
-        self.seconds = (primary.at - own.last_commit).total_seconds() if late else 0.0  # type: ignore[union-attr, operator]
+        since = own.last_commit or own.started_at
+        self.seconds = (primary.at - since).total_seconds() if primary and self.behind else 0.0
         if self.is_another:
             self.fault = ANOTHER
         elif not own.replays:
             self.fault = A_PRIMARY
+        elif self.behind and own.last_commit is None:
+            self.fault = UNKNOWN.format(behind=self.behind)
         elif self.seconds > most_seconds:
             self.fault = f"is {self.seconds:.0f} s behind; past {most_seconds:g} s the primary is read"
         else:
@@ -221,7 +230,7 @@ def read(replicas: Replicas, token: str | None, act: Callable[[], T]) -> T:
     before = _chosen.set(one.url)
     try:
         return act()
-    except AWAY as error:
+    except (*AWAY, *OLDER) as error:
         if not current_url():
             raise
         replicas.fail(one, error)
