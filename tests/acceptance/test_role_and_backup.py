@@ -104,19 +104,44 @@ def test_a_backup_restores_the_same_rows(
     with system.client("mira") as client:
         client.store("The spare key is under the blue flowerpot.")
     system.settle()
-    programs = servers.postgres_programs()
-    environment = os.environ | {
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "BACKUP_FOLDER": str(tmp_path),
-        "BACKUP_HOURS": "0",
-        "EBB_DATABASE_URL_FILE": system.settings["EBB_DATABASE_URL_FILE"],
-    }
-    subprocess.run(["/bin/sh", DEPLOY / "backup.sh"], check=True, env=environment, capture_output=True)
+    killed, running = tmp_path / "ebb-20260101T000000Z.dump.part", tmp_path / "ebb-20260102T000000Z.dump.part"
+    for part in (killed, running):
+        part.touch()
+    os.utime(killed, (0, 0))
+    assert backup(system, tmp_path).returncode == 0
+    assert not killed.exists()
+    running.unlink()
     (dump,) = tmp_path.iterdir()
     assert re.fullmatch(r"ebb-\d{8}T\d{6}Z\.dump", dump.name)
     with new_database(postgres) as url:
         restored = prepared(url, role, again=True)
-        restore = [programs / "pg_restore", "--no-comments", "--exit-on-error", f"--dbname={restored}", dump]
+        restore = [
+            servers.postgres_programs() / "pg_restore",
+            "--no-comments",
+            "--exit-on-error",
+            f"--dbname={restored}",
+            dump,
+        ]
         done = subprocess.run(restore, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert LiveSystem(restored, system.redis_url, tmp_path).state() == system.state()
+
+
+def backup(system: LiveSystem, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "PATH": f"{servers.postgres_programs()}:{os.environ['PATH']}",
+        "BACKUP_FOLDER": str(folder),
+        "BACKUP_HOURS": "0",
+        "EBB_DATABASE_URL_FILE": system.settings["EBB_DATABASE_URL_FILE"],
+    }
+    command = ["/bin/sh", DEPLOY / "backup.sh"]
+    return subprocess.run(command, check=False, env=environment | settings, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("given", [{"BACKUP_HOURS": "0.5"}, {"BACKUP_HOURS": "1d"}, {"BACKUP_DAYS": "two"}])
+def test_a_backup_with_a_wrong_interval_makes_no_dump_again_and_again(
+    system: LiveSystem, tmp_path: Path, given: dict[str, str]
+) -> None:
+    done = backup(system, tmp_path, **given)
+    assert (done.returncode, "must be whole numbers" in done.stderr) == (1, True)
+    assert not [*tmp_path.iterdir()]
