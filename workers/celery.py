@@ -80,6 +80,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "result_backend_max_retries": 200,
         "timezone": settings.timezone,
         "beat_schedule": schedule(settings),
+        "beat_scheduler": "workers.programs:Scheduler",
         "beat_cron_starting_deadline": MISSED_SECONDS,
     }
 

@@ -4,15 +4,19 @@ import logging
 import os
 import threading
 import time
+from datetime import timedelta
 from types import FrameType
 from typing import Any
 
 from celery.apps import beat, worker
-from celery.beat import Service
+from celery.beat import PersistentScheduler, Service
 from celery.platforms import EX_FAILURE, signals
 from celery.worker import consumer
 
 log = logging.getLogger(__name__)
+
+AHEAD = timedelta(seconds=5)
+"""What small corrections of the clock may come to."""
 
 SECONDS_TO_STOP = 20.0
 """Longer than a soft shutdown; tasks that children have not finished by then are delivered again."""
@@ -55,6 +59,24 @@ class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
             raise SystemExit
 
         signals.update(SIGTERM=end, SIGINT=end)
+
+
+class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes without types
+    """Celery's scheduler, which otherwise sends nothing until its clock is again where it was before it was set back.
+
+    Its file keeps when each task was last sent, so that starting it again does not help.
+    """
+
+    def tick(self, *args: Any, **options: Any) -> float:
+        """Send a due task, if any; return the seconds until the next look."""
+        ahead = [entry for entry in self.schedule.values() if entry.last_run_at > entry.default_now() + AHEAD]
+        if ahead:
+            first = max(entry.last_run_at for entry in ahead)
+            log.warning("beat's clock was set back from %s or later: tasks are sent by the time that it is now", first)
+            for entry in ahead:
+                entry.last_run_at = entry.default_now()
+            self._heap = None
+        return float(super().tick(*args, **options))
 
 
 EVENTS_SECONDS = 0.2

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from workers.settings import Settings
     from workers.storage.connection import Connection
 
+SILENT_SECONDS = 300.0
+"""A running beat sends several tasks a minute."""
+
 LATE_SECONDS = 300.0
 """Older writes in the outbox are late."""
 
@@ -246,6 +249,24 @@ def _workers(settings: "Settings", memory: "Client") -> str:
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 
 
+@_each_redis
+def _beat(url: str, memory: "Client") -> str:
+    from workers.coordination import signals  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+
+    with _answering(), own_keys(url) as keys:
+        sent_at = signals.beat_sent(keys)
+    if sent_at is None:
+        return "warning: no beat has sent a task to this Redis; one does within a minute after it has started"
+    quiet = memory.seconds() - sent_at
+    if quiet > SILENT_SECONDS:
+        raise UnavailableError(
+            f"it sent its last task {quiet / 60:.0f} minutes ago, so nothing fades, and nothing is cleaned: start "
+            "`ebb beat`, or see its log."
+        )
+    return f"it sent its last task {max(quiet, 0.0):.0f} s ago"
+
+
 def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
     """Return the databases that workers use other than this one, which is not compared while it is away."""
     from workers.coordination import signals  # noqa: PLC0415 - psycopg is slow to load
@@ -302,7 +323,7 @@ def _held(settings: "Settings", __: "Client") -> str:
 
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
-    "embedder": _embedder, "outbox": _outbox, "clock": _clock, "held": _held,
+    "beat": _beat, "embedder": _embedder, "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""

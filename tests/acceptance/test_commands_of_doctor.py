@@ -7,6 +7,8 @@ from databases import new_database
 from live_system import LiveSystem, eventually
 
 from api.up import servers
+from workers.coordination import signals
+from workers.coordination.redis import clock
 
 pytestmark = pytest.mark.acceptance
 
@@ -32,6 +34,16 @@ def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     assert diagnosis.returncode == 1
     assert "no worker serves maintenance" in diagnosis.stdout
     assert "Facts were not examined" in diagnosis.stdout
+
+
+def test_the_doctor_says_that_beat_sends_nothing(idle: LiveSystem) -> None:
+    idle.start("all")
+    assert "warning: no beat has sent a task" in " ".join(idle.ebb("doctor").stdout.split())
+    for minutes, status in ((0, 0), (10, 1)):
+        signals.note_beat(idle.own_keys, clock(idle.own_keys).timestamp() - 60 * minutes)
+        diagnosis = idle.ebb("doctor")
+        assert diagnosis.returncode == status, diagnosis.stdout
+    assert "sent its last task 10 minutes ago, so nothing fades" in " ".join(diagnosis.stdout.split())
 
 
 def test_the_doctor_says_what_does_not_answer(idle: LiveSystem) -> None:
