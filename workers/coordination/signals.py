@@ -194,7 +194,8 @@ def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, d
 
 def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:
     """Return the databases that workers with a recent heartbeat use, each with the instant of the last heartbeat."""
-    found: list[Any] = redis.zrangebyscore(DATABASES, now - ALIVE_SECONDS, "+inf", withscores=True)
+    # a later one is of a wrong clock
+    found: list[Any] = redis.zrangebyscore(DATABASES, now - ALIVE_SECONDS, now + ALIVE_SECONDS, withscores=True)
     return {database.decode(): at for database, at in found}
 
 
