@@ -101,6 +101,16 @@ def test_the_health_check_of_a_container_reports_its_worker(idle: LiveSystem) ->
     assert subprocess.run(command, cwd=ROOT, env=idle.environment(), check=False).returncode == 0
 
 
+def test_a_container_is_not_unhealthy_because_redis_is(idle: LiveSystem) -> None:
+    command = [sys.executable, "-m", "workers.heartbeat"]
+    away = idle.environment() | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
+    done = subprocess.run(command, cwd=ROOT, env=away, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "is not known. Redis does not answer" in done.stdout
+    wrong = idle.environment() | {"EBB_REDIS_URL": idle.redis_url.replace("redis://:", "redis://:not-")}
+    assert subprocess.run(command, cwd=ROOT, env=wrong, check=False).returncode == 1
+
+
 def test_a_recall_that_takes_too_long_is_answered_with_its_task_and_revoked(idle: LiveSystem) -> None:
     """No worker runs: the task waits, is revoked, and is never started."""
     idle.own_keys.hset("ebb:keys", "copied", "1")
