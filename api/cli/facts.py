@@ -126,8 +126,8 @@ def forget(call: Call) -> None:
     """Forget facts by ids, or all that match a subject; `ebb restore` restores them until they are purged.
 
     Without ids it shows the matching facts and asks; without a terminal it requires --yes. It then also forgets
-    superseded and ended facts. The receipt names the run, and `ebb restore --run RUN --reason asked` restores all of
-    it.
+    superseded and ended facts. The receipt names the run, and `ebb restore --run RUN --reason asked` restores the facts
+    that were forgotten.
     """
     if not call.own["ids"]:
         _forget_subject(call)
@@ -149,7 +149,9 @@ def _forget_subject(call: Call) -> None:
             output.print_json(found)
         return
     what, done_with = (output.ERASE, "erased") if call.given["purge"] else (output.FORGET, "forgotten")
-    output.confirm(what, found["matching"], yes=call.own["yes"], as_json=call.as_json)
+    going = found["matching"] - (found.get("kept") or 0)
+    what, going = (what, going) if going else (output.LEAVE, found["matching"])
+    output.confirm(what, going, yes=call.own["yes"], as_json=call.as_json)
     done = [call.perform()]
     while done[-1].get("left"):
         done.append(call.perform())

@@ -166,6 +166,7 @@ def warn_held(facts: int, *, dry_run: bool = False) -> None:
 
 ERASE = ("will be erased for good", "would be erased for good; nothing was erased. To erase them")
 FORGET = ("will be forgotten", "would be forgotten; nothing was done. To forget them")
+LEAVE = ("will leave the session", "would leave the session; nothing was done. To take them out of it")
 RESTORE = ("will be restored", "would be restored; nothing was done. To restore them")
 """What happens to facts, for `confirm`: the question, and what is said without a terminal."""
 

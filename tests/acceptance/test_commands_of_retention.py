@@ -114,6 +114,15 @@ def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSys
     assert "give either ids, or any of" in live.ebb("forget", *name).stderr
 
 
+def test_forgetting_a_session_asks_about_the_facts_that_go(live: LiveSystem) -> None:
+    name = ("--namespace", f"sessions-{uuid4()}")
+    live.ebb("store", "Mira bakes bread.", "--session", "one", *name)
+    live.ebb("store", "Mira bakes bread.", "--session", "two", *name)
+    assert "1 fact would leave the session" in live.ebb("forget", "--session", "one", *name).stderr
+    live.ebb("store", "Mira sells bread.", "--session", "one", *name)
+    assert "1 fact would be forgotten" in live.ebb("forget", "--session", "one", *name).stderr
+
+
 def test_purging_is_permanent(live: LiveSystem, client: Client) -> None:
     gone, kept = client.store(TEXT)["id"], client.store("Tea at four.")["id"]
     assert client.forget([gone], purge=True)["results"][0]["action"] == "purged"
