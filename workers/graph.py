@@ -138,7 +138,7 @@ def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[s
         total = links.count(db, tenant, id_)
         others = {end for one in own for end in (one.source, one.target)} - {id_}
         older, newer = account.supersedes_id, account.superseded_by
-        texts = facts.excerpts(db, tenant, [*others, *filter(None, (older, newer))], SHOWN)
+        texts = facts.excerpts(db, tenant, [*others, *filter(None, (older, newer))], SHOWN, ever=False)
         among = links.among(db, tenant, [*others])
     shown = {(one.source, one.target, one.type): _plain(one) for one in [*own, *among]}
     for edge in ((id_, older), (newer, id_)):

@@ -62,6 +62,7 @@ def ending(
             first += [(key, rows.ids[place], one, float(rows.value_rank[place])) for key, place, one in keys]
             first = sorted(first, key=lambda one: one[:2])[:most]
         texts = facts.excerpts(db, tenant.id, [id_ for _, id_, _, _ in first])
+        first = [one for one in first if one[1] in texts]  # others were erased meanwhile
     values = value(np.array([rank for *_, rank in first], np.float64), now.timestamp()).tolist()
     return [
         EndingFact(id=id_, text=texts[id_], ends_at=one.at, ends_for=one.reason, value=round(worth, 4))

@@ -159,7 +159,8 @@ def _read_examples(db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> N
     """Read the texts of the facts that are examples of each day's changes."""
     texts = facts.excerpts(db, tenant.id, [id_ for day in ahead for id_, _ in day.examples])
     for day in ahead:
-        day.facts = [ForecastFact(id=id_, change=change, text=texts[id_]) for id_, change in day.examples]
+        known = [(id_, change) for id_, change in day.examples if id_ in texts]  # others were erased meanwhile
+        day.facts = [ForecastFact(id=id_, change=change, text=texts[id_]) for id_, change in known]
 
 
 def _forecast_batch(

@@ -157,7 +157,7 @@ COUNTED = """
 
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
-    from facts where namespace = %(namespace)s and id = any(%(ids)b) and forgotten_at is null
+    from facts where namespace = %(namespace)s and id = any(%(ids)b) and (%(ever)s or forgotten_at is null)
 """
 
 
@@ -286,9 +286,12 @@ def sizes(db: Connection, url: str) -> tuple[float, int]:
     return size / max(int(count), 1), int(dims)
 
 
-def excerpts(db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80) -> dict[UUID, str]:
-    """Return the texts of facts by id, without forgotten ones, shortened to `length` characters with an ellipsis."""
-    return dict(db.execute(BEGINNINGS, {"namespace": namespace, "ids": list(ids), "length": length}).fetchall())
+def excerpts(
+    db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80, *, ever: bool = True
+) -> dict[UUID, str]:
+    """Return texts of facts by id, shortened to `length` characters with an ellipsis; of forgotten ones only if `ever`."""
+    given = {"namespace": namespace, "ids": list(ids), "length": length, "ever": ever}
+    return dict(db.execute(BEGINNINGS, given).fetchall())
 
 
 def forget(
