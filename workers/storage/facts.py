@@ -289,7 +289,7 @@ def sizes(db: Connection, url: str) -> tuple[float, int]:
 def excerpts(
     db: Connection, namespace: int, ids: Sequence[UUID], length: int = 80, *, ever: bool = True
 ) -> dict[UUID, str]:
-    """Return texts by id, shortened to `length` characters with an ellipsis; those of forgotten facts only if `ever`."""
+    """Return texts by id, cut to `length` characters with an ellipsis; those of forgotten facts only if `ever`."""
     given = {"namespace": namespace, "ids": list(ids), "length": length, "ever": ever}
     return dict(db.execute(BEGINNINGS, given).fetchall())
 
