@@ -12,6 +12,7 @@ from test_plans import indexes, nodes, query_near
 from workers.admin.search_indexes import refresh_statistics, statistics_lack
 from workers.storage import (
     activity,
+    branches,
     candidates,
     documents,
     duplicate_pairs,
@@ -211,6 +212,10 @@ def test_restoring_a_fact_of_a_namespace_that_statistics_lack_reads_that_fact(
     values = some(newcomer, 1)
     newcomer.rows(f"update facts set {column} = %s where id = %s", day(1), values["fact"])
     assert rows_read(newcomer, statement, values) <= 10
+
+
+def test_a_branch_that_statistics_lack_is_dropped_fact_by_fact(newcomer: Memory) -> None:
+    assert rows_read(newcomer, branches.DROP_FACTS, some(newcomer, 1) | {"limit": 100}) <= 200
 
 
 @pytest.mark.parametrize("statement", [duplicate_pairs.MEMBERS, edits.READ, facts.TEXTS])

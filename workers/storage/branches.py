@@ -114,10 +114,12 @@ MISSING = f"""
     order by id
 """
 
+# By key: with `in`, the planner would compare each of these with all facts of a namespace that statistics lack, as they
+# do a branch that was just made.
 DROP_FACTS = """
-    delete from facts where namespace = %(namespace)s and id in (
+    delete from facts where namespace = %(namespace)s and id = any(array(
         select id from facts where namespace = %(namespace)s limit %(limit)s
-    )
+    ))
 """
 
 DROP_ROWS = "delete from {table} where namespace = %(branch)s"
