@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -30,8 +29,9 @@ from workers.storage import (
     vectors,
 )
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.facts import REQUESTED
+from workers.storage.subjects import Subject
 from workers.storage.tombstones import Standing
 
 
@@ -231,48 +231,25 @@ def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
     """Yield batches of matching facts as texts by id, each fact once.
 
-    Those in deep memory come first, as others take what was merged into them along; last in a dry run, which may have
-    facts leave it, where they would be found again.
+    Those in deep memory come first, as others take what was merged into them along. Each batch is looked for both there
+    and outside, as a fact may have been moved meanwhile.
     """
-    about = {name: one for name, one in asked.subject.items() if name != "query"}
+    fields = {name: one for name, one in asked.subject.items() if name != "query"}
     with context.namespace(asked.namespace) as (db, tenant):
-        wanted = None if asked.query is None else subjects.stems(db, asked.query)
-    if wanted == []:
+        stems = None if asked.query is None else subjects.stems(db, asked.query)
+    if stems == []:
         raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
-    deep_ones = _deep_batches(context, tenant, about, wanted)
-    others = _other_batches(context, tenant, about, wanted, now, erasing=asked.purge)
-    return chain(others, deep_ones) if asked.dry_run else chain(deep_ones, others)
-
-
-def _other_batches(
-    context: Context,
-    tenant: int,
-    about: Mapping[str, Any],
-    wanted: Sequence[str] | None,
-    now: datetime,
-    *,
-    erasing: bool,
-) -> Iterator[dict[UUID, str]]:
-    after: UUID | None = None
-    while True:
-        with transaction(context.database_url) as db:
-            found = subjects.matching(db, tenant, about, wanted, now, after, BATCH, erasing=erasing)
-        if not found:
-            break
-        yield found
-        after = max(found)
-
-
-def _deep_batches(
-    context: Context, tenant: int, about: Mapping[str, Any], wanted: Sequence[str] | None
-) -> Iterator[dict[UUID, str]]:
-    after, more = None, True
-    while more:
-        with transaction(context.database_url) as db:
-            found, after = subjects.matching_deep(db, tenant, about, wanted, after, BATCH)
-        if found:
-            yield found
-        more = after is not None
+    subject = Subject(fields, stems, asked.purge)
+    with snapshot(context.database_url) as db:
+        found = deep.ids(db, tenant), subjects.ids(db, tenant, subject, now)
+    for ids in found:
+        for begin in range(0, len(ids), BATCH):
+            among = ids[begin : begin + BATCH]
+            with transaction(context.database_url) as db:
+                texts = subjects.matching_deep(db, tenant, subject, among)
+                texts |= subjects.matching(db, tenant, subject, among, now)
+            if texts:
+                yield texts
 
 
 def _brief(id_: UUID, outcome: Outcome | InvalidInputError, text: Mapping[str, str]) -> Outcome:

@@ -180,12 +180,7 @@ DRAWN = f"""
         )
 """
 
-NEXT = f"""
-    {DEEP}
-    where namespace = %(namespace)s and (%(after)s::uuid is null or id > %(after)s)
-    order by id
-    limit %(limit)s
-"""
+IDS = "select id from deep where namespace = %(namespace)s order by id"
 
 LOCKED = f"{BODIES} for update"
 
@@ -335,9 +330,14 @@ def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Seque
     return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
 
 
-def following(db: Connection, namespace: int, after: UUID | None, limit: int) -> dict[UUID, packing.Columns]:
-    """Return the next facts by id, as rows of `facts` with all `sessions` in which they were said."""
-    rows = fetch_all(db, Deep, NEXT, {"namespace": namespace, "after": after, "limit": limit})
+def ids(db: Connection, namespace: int) -> list[UUID]:
+    """Return all facts in deep memory, in order."""
+    return [id_ for (id_,) in db.execute(IDS, {"namespace": namespace})]
+
+
+def said(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, packing.Columns]:
+    """Return those of some facts that are in deep memory, as rows of `facts` with all `sessions` of theirs."""
+    rows = fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": list(ids)})
     return {one.id: _with_sessions(*packing.unpack(one.body)) for one in rows}
 
 

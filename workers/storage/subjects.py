@@ -1,6 +1,7 @@
 """Subjects: all facts about something, live or not."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,23 +10,25 @@ from ebb.contract.recall import Filters
 
 from workers.core.names import folded
 from workers.storage import deep
-from workers.storage.candidates import FILTERED, Scope
+from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, scalar
 
 IN_ANY_CASE = ("entity", "key")
 
 STEMS = "select tsvector_to_array(stems(%(query)s))"
 
-# Facts forgotten on request are included only for erasing.
-MATCHING = f"""
-    select facts.id, facts.text from facts
+# Facts forgotten on request are included only for erasing. Tags and stems are looked up in the text index.
+FITTING = f"""
+    from facts
     where facts.namespace = %(namespace)s and {FILTERED}
-        and (%(after)s::uuid is null or facts.id > %(after)s)
-        and (%(stems)s::text[] is null or tsvector_to_array(facts.search) @> %(stems)s::text[])
+        and (%(words)s::tsquery is null or facts.search @@ %(words)s::tsquery)
         and (%(erasing)s or forgotten_reason is null or forgotten_reason not in ('asked', 'retracted'))
-    order by facts.id
-    limit %(limit)s
 """
+
+# All at once: for some filters there is no index, so that each batch would read the whole namespace.
+IDS = f"select facts.id {FITTING} order by facts.id"
+
+MATCHING = f"select facts.id, facts.text {FITTING} and facts.id = any(%(ids)s) order by facts.id"
 
 
 def stems(db: Connection, query: str) -> list[str]:
@@ -33,39 +36,46 @@ def stems(db: Connection, query: str) -> list[str]:
     return list(scalar(db, STEMS, {"query": query}))
 
 
-def matching(
-    db: Connection,
-    namespace: int,
-    subject: Mapping[str, Any],
-    wanted: Sequence[str] | None,
-    now: datetime,
-    after: UUID | None,
-    limit: int,
-    *,
-    erasing: bool,
-) -> dict[UUID, str]:
-    """Return the texts of the next facts that match a subject and contain all stems, by id."""
-    scope = Scope(now, Filters(**subject, documents="source" in subject))
-    given: dict[str, Any] = {"namespace": namespace, "after": after, "limit": limit, "erasing": erasing}
-    given |= {"stems": None if wanted is None else list(wanted)}
-    return dict(db.execute(MATCHING, scope.parameters | given).fetchall())
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What facts are about: fields and their values, and the stems that their words contain, if any are asked for.
+
+    `erasing` includes facts that are forgotten on request already.
+    """
+
+    fields: Mapping[str, Any]
+    stems: Sequence[str] | None = None
+    erasing: bool = False
+
+    def parameters(self, namespace: int, now: datetime) -> dict[str, Any]:
+        """Return the parameters of SQL statements with `FITTING`."""
+        tags = [f"tag {self.fields['tag']}"] if "tag" in self.fields else []
+        words = [f"namespace {namespace}", *tags, *(self.stems or ())] if tags or self.stems else []
+        scope = Scope(now, Filters(**self.fields, documents="source" in self.fields))
+        given = {"namespace": namespace, "erasing": self.erasing}
+        return scope.parameters | given | {"words": " & ".join(map(quoted, words)) or None}
 
 
-def matching_deep(
-    db: Connection,
-    namespace: int,
-    subject: Mapping[str, Any],
-    wanted: Sequence[str] | None,
-    after: UUID | None,
-    limit: int,
-) -> tuple[dict[UUID, str], UUID | None]:
-    """Return the texts of matching facts in the next batch of deep memory, and the id to continue after, if any."""
-    found = deep.following(db, namespace, after, limit)
-    fitting = [id_ for id_, fact in found.items() if all(_fits(fact, name, one) for name, one in subject.items())]
-    if wanted is not None and fitting:
-        held = deep.containing(db, namespace, fitting, wanted)
+def ids(db: Connection, namespace: int, subject: Subject, now: datetime) -> list[UUID]:
+    """Return all facts that match a subject, in order."""
+    return [id_ for (id_,) in db.execute(IDS, subject.parameters(namespace, now))]
+
+
+def matching(db: Connection, namespace: int, subject: Subject, among: Sequence[UUID], now: datetime) -> dict[UUID, str]:
+    """Return the texts of those among some facts that still match a subject, by id."""
+    return dict(db.execute(MATCHING, subject.parameters(namespace, now) | {"ids": list(among)}).fetchall())
+
+
+def matching_deep(db: Connection, namespace: int, subject: Subject, among: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the texts of those among some facts that are in deep memory and match a subject, by id."""
+    found = deep.said(db, namespace, among)
+    fitting = [
+        id_ for id_, fact in found.items() if all(_fits(fact, name, one) for name, one in subject.fields.items())
+    ]
+    if subject.stems is not None and fitting:
+        held = deep.containing(db, namespace, fitting, subject.stems)
         fitting = [id_ for id_, said in zip(fitting, held, strict=True) if all(said)]
-    return {id_: str(found[id_]["text"]) for id_ in fitting}, max(found) if len(found) == limit else None
+    return {id_: str(found[id_]["text"]) for id_ in fitting}
 
 
 def _fits(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:

@@ -179,29 +179,46 @@ UPDATES_OF = f"""
         and two.forgotten_at is null and two.superseded_at is null and {STILL_DIFFER}
 """
 
-# As to `offset 0`, see `server.OUTDATED`.
-OPEN_PAIRS = f"""
-    from contradictions
-    cross join lateral (select * from remembered where namespace = %(namespace)s and id = fact offset 0) as one
-    cross join lateral (select * from remembered where namespace = %(namespace)s and id = other offset 0) as two
-    where contradictions.namespace = %(namespace)s and accepted_at is null and {STILL_DIFFER}
-        and coalesce((select valid_until from facts where namespace = %(namespace)s and id = fact) > %(now)s, true)
-        and coalesce((select valid_until from facts where namespace = %(namespace)s and id = other) > %(now)s, true)
+# A live fact that is still true, with its activity, or none. As to `offset 0` and `coalesce`, see `server.OUTDATED`.
+CURRENT = """
+        select facts.*, row(activity.*)::activity as activity
+        from facts
+        join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+        where facts.namespace = %(namespace)s and facts.id = {id}
+            and coalesce(forgotten_at, superseded_at) is null and coalesce(valid_until > %(now)s, true)
+        offset 0
+"""
+
+STILL_OPEN = f"""
+    cross join lateral ({CURRENT.format(id="pair.fact")}) as one
+    cross join lateral ({CURRENT.format(id="pair.other")}) as two
+    where {STILL_DIFFER}
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
+# The pairs are in order before their facts are read, one by one, so that only the facts of a page are.
 CONTRADICTIONS = f"""
     select one.entity, one.key, found_at, array[one.id, two.id] as ids, array[one.value, two.value] as values,
         array[one.text, two.text] as texts, array[one.created_at, two.created_at] as created_at
-    {OPEN_PAIRS}
-        and (%(found_at)s::timestamptz is null or found_at < %(found_at)s
-            or found_at = %(found_at)s and (fact, other) > (%(fact)s::uuid, %(other)s::uuid))
-    order by found_at desc, fact, other
+    from (
+        select fact, other, found_at from contradictions
+        where namespace = %(namespace)s and accepted_at is null
+            and (%(found_at)s::timestamptz is null or found_at < %(found_at)s
+                or found_at = %(found_at)s and (fact, other) > (%(fact)s::uuid, %(other)s::uuid))
+        order by found_at desc, fact, other
+        offset 0
+    ) as pair
+    {STILL_OPEN}
+    order by found_at desc, pair.fact, pair.other
     limit %(limit)s
 """
 
-COUNT_CONTRADICTIONS = f"select count(*) {OPEN_PAIRS}"
+COUNT_CONTRADICTIONS = f"""
+    select count(*)
+    from (select fact, other from contradictions where namespace = %(namespace)s and accepted_at is null) as pair
+    {STILL_OPEN}
+"""
 
 ACCEPT_CONTRADICTION = """
     update contradictions set accepted_at = coalesce(accepted_at, %(now)s)
