@@ -3,11 +3,14 @@
 from typing import Any
 
 import pytest
+from ebb.contract.recall import Filters
 from memory import Memory, day
 from test_planner import rows_read
 
-from workers.storage import subjects, supersession
-from workers.storage.connection import connect
+from workers.decay import held
+from workers.storage import documents, limits, subjects, supersession, visible
+from workers.storage.candidates import Scope
+from workers.storage.connection import Connection, connect
 from workers.storage.subjects import Subject
 
 FACTS = 1_000
@@ -59,3 +62,39 @@ def test_a_page_of_contradictions_reads_the_facts_of_its_pairs_alone(filled: Mem
 def test_the_facts_of_a_tag_or_of_words_are_looked_up_for_forgetting(filled: Memory, subject: Subject) -> None:
     given = subject.parameters(1, day(1))
     assert rows_read(filled, subjects.IDS, given) <= 3
+
+
+@pytest.mark.parametrize("entity", ["crate 7", "nothing"])
+def test_a_page_of_an_entity_reads_its_facts_alone(filled: Memory, entity: str) -> None:
+    scope = Scope(day(1), Filters(entity=entity))
+    given = {"namespace": 1, "limit": PAGE, "offset": 0} | scope.parameters | visible.FIRST
+    with connect(filled.context.database_url) as db:
+        assert len(visible.page(db, 1, scope, PAGE)) == (2 if entity == "crate 7" else 0)
+    assert rows_read(filled, visible.PAGE_OF_ENTITY, given) <= 4
+
+
+def test_a_page_of_items_reads_the_decay_state_of_its_items_alone(filled: Memory) -> None:
+    filled.rows(
+        """
+        update facts set kind = 'item', entity = '"users"/', metadata = '{"document": "{}", "indexed": true}'
+        where text like 'Crate%%'
+        """
+    )
+    filled.rows("analyze facts")
+    given = {"namespace": 1, "prefix": '"users"/', "key": None, "now": day(1), "limit": PAGE, "whole": True}
+    assert rows_read(filled, documents.ITEMS_BELOW, given) <= FACTS + 4 * PAGE
+
+
+def test_what_is_still_held_is_counted_once_at_the_end(filled: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    count_held = limits.count_held
+
+    def count(db: Connection, namespace: int) -> int:
+        counted.append(namespace)
+        return count_held(db, namespace)
+
+    filled.rows("update activity set held = true, ends_at = %s", day(1))
+    monkeypatch.setattr(limits, "count_held", count)
+    monkeypatch.setattr(held, "BATCH", FACTS // 4)
+    done = held.let_go(filled.context, "default", None, day(2), float("inf"))
+    assert (len(done.ids), counted) == (FACTS + 1, [1])

@@ -182,7 +182,8 @@ def newcomer(twin: Memory) -> Memory:
     [
         candidates.DESCRIBE, candidates.READ_AMONG, documents.ITEM_PATHS, documents.ITEMS_BELOW,
         duplicate_pairs.ABOUT_THE_SAME, duplicate_pairs.MEMBERS, duplicate_pairs.OPEN, edits.CLASSED, edits.READ,
-        faults.PARTS, signatures.NEAREST_AMONG, tombstones.STANDINGS, visible.PAGE, visible.REACHED,
+        faults.PARTS, signatures.NEAREST_AMONG, tombstones.STANDINGS, visible.PAGE,
+        visible.PAGE_OF_ENTITY, visible.REACHED,
     ],
 )  # fmt: skip
 def test_all_facts_of_a_namespace_that_statistics_lack_are_read_once(newcomer: Memory, statement: str) -> None:

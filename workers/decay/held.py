@@ -77,7 +77,6 @@ def _decide(
     decide: Callable[[Connection, Activity], None],
 ) -> Decided:
     done: list[UUID] = []
-    left = 0
     while True:
         with context.namespace(namespace) as (db, tenant):
             rows = activity.lock(db, tenant, limits.held_among(db, tenant, ids, BATCH))
@@ -85,10 +84,9 @@ def _decide(
             if rows.ids:
                 decide(db, rows)
             limits.settle_held(db, tenant)
-            left = limits.count_held(db, tenant)
-        done += rows.ids
-        if not rows.ids or time.monotonic() >= until:
-            return Decided(done, left)
+            done += rows.ids
+            if not rows.ids or time.monotonic() >= until:
+                return Decided(done, limits.count_held(db, tenant))
 
 
 def _reasons(context: Context, db: Connection, rows: Activity) -> dict[UUID, str]:

@@ -95,29 +95,49 @@ def drop(db: Connection, namespace: int, chunks: Sequence[UUID], paths: Sequence
 
 BATCH = 200
 
-# As to `+ 0`, see `server.OUTDATED`.
-LIVE_ITEMS = """
-    from facts
-    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and kind = 'item' and forgotten_at is null and superseded_at is null
-        and entity like '"%%"/' and metadata -> 'document' is not null  -- others an earlier version stored
-        and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+LIVE = """kind = 'item' and forgotten_at is null and superseded_at is null"""
+
+# Others an earlier version stored.
+HAS_PLACE = """entity like '"%%"/' and metadata -> 'document' is not null"""
+
+CURRENT = """
+    not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and (metadata ->> 'minutes' is null
             or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
 """
 
-# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed.
+# An index entry must fit a third of a page, so only the first 200 characters of a path are indexed. Items are in order
+# before they are read, one by one, so that only those of the page are. As to `offset 0`, see `server.OUTDATED`.
 ITEMS_BELOW = f"""
-    select id, entity as path, key, created_at,
-        case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
-    {LIVE_ITEMS}
-        and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
-        and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
-    order by created_at desc, id desc
+    select item.*
+    from (
+        select id, created_at from facts
+        where namespace = %(namespace)s and {LIVE}
+            and starts_with(left(entity, 200) collate "C", left(%(prefix)s, 200)) and starts_with(entity, %(prefix)s)
+            and (%(key)s::text is null or key = %(key)s and entity = %(prefix)s)
+        order by created_at desc, id desc
+        offset 0
+    ) as below
+    cross join lateral (
+        select id, entity as path, key, created_at,
+            case when %(whole)s then metadata else json_build_object('indexed', metadata -> 'indexed') end as metadata
+        from facts
+        join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+        where facts.namespace = %(namespace)s and id = below.id and {HAS_PLACE} and {CURRENT}
+        offset 0
+    ) as item
+    order by below.created_at desc, below.id desc
     limit %(limit)s
 """
 
-ITEM_PATHS = f"select distinct entity {LIVE_ITEMS} order by entity"
+# As to `+ 0`, see `server.OUTDATED`.
+ITEM_PATHS = f"""
+    select distinct entity
+    from facts
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and {LIVE} and {HAS_PLACE} and {CURRENT}
+    order by entity
+"""
 
 ITEM = """
     select id, entity as path, key, metadata, created_at from facts

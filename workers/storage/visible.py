@@ -159,6 +159,12 @@ PAGE = f"""
     limit %(limit)s offset %(offset)s
 """
 
+# The condition is that of the index of facts by their entity.
+PAGE_OF_ENTITY = PAGE.replace(
+    "num_nonnulls(forgotten_at, superseded_at) = 0",
+    "facts.entity is not null and forgotten_at is null and superseded_at is null",
+)
+
 PLACE = """
     select created_at, coalesce(turn, -1) as turn, id from facts where namespace = %(namespace)s and id = %(id)s
 """
@@ -189,4 +195,5 @@ def page(
     New facts shift an offset, but not a page `after` a place.
     """
     given = {"namespace": namespace, "limit": limit, "offset": offset} | scope.parameters
-    return fetch_all(db, Place, PAGE, given | (asdict(after) if after else FIRST))
+    statement = PAGE if scope.filters.entity is None else PAGE_OF_ENTITY
+    return fetch_all(db, Place, statement, given | (asdict(after) if after else FIRST))
