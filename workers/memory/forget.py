@@ -29,7 +29,7 @@ from workers.storage import (
     vectors,
 )
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, snapshot, transaction
+from workers.storage.connection import Connection, reading, transaction
 from workers.storage.facts import REQUESTED
 from workers.storage.subjects import Subject
 from workers.storage.tombstones import Standing
@@ -240,7 +240,7 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     if stems == []:
         raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
     subject = Subject(fields, stems, asked.purge)
-    with snapshot(context.database_url) as db:
+    with reading(context.database_url) as db:
         found = deep.ids(db, tenant), subjects.ids(db, tenant, subject, now)
     for ids in found:
         for begin in range(0, len(ids), BATCH):

@@ -9,7 +9,7 @@ from uuid import UUID
 from ebb.contract.recall import Filters
 
 from workers.core.names import folded
-from workers.storage import deep
+from workers.storage import columns, deep
 from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, scalar
 
@@ -28,7 +28,7 @@ FITTING = f"""
 # All at once: for some filters there is no index, so that each batch would read the whole namespace.
 IDS = f"select facts.id {FITTING} order by facts.id"
 
-MATCHING = f"select facts.id, facts.text {FITTING} and facts.id = any(%(ids)s) order by facts.id"
+MATCHING = f"select facts.id, facts.text {FITTING} and facts.id = any(%(ids)b::uuid[]) order by facts.id"
 
 
 def stems(db: Connection, query: str) -> list[str]:
@@ -58,12 +58,13 @@ class Subject:
 
 def ids(db: Connection, namespace: int, subject: Subject, now: datetime) -> list[UUID]:
     """Return all facts that match a subject, in order."""
-    return [id_ for (id_,) in db.execute(IDS, subject.parameters(namespace, now))]
+    return [id_ for (id_,) in db.execute(IDS, subject.parameters(namespace, now), binary=True, prepare=False)]
 
 
 def matching(db: Connection, namespace: int, subject: Subject, among: Sequence[UUID], now: datetime) -> dict[UUID, str]:
     """Return the texts of those among some facts that still match a subject, by id."""
-    return dict(db.execute(MATCHING, subject.parameters(namespace, now) | {"ids": list(among)}).fetchall())
+    given = subject.parameters(namespace, now) | {"ids": columns.uuids(among)}
+    return dict(db.execute(MATCHING, given, binary=True).fetchall())
 
 
 def matching_deep(db: Connection, namespace: int, subject: Subject, among: Sequence[UUID]) -> dict[UUID, str]:
