@@ -181,17 +181,19 @@ UPDATES_OF = f"""
 
 # A live fact that is still true, with its activity, or none. As to `offset 0` and `coalesce`, see `server.OUTDATED`.
 CURRENT = """
+    cross join lateral (
         select facts.*, row(activity.*)::activity as activity
         from facts
         join activity on activity.namespace = facts.namespace and activity.fact = facts.id
         where facts.namespace = %(namespace)s and facts.id = {id}
             and coalesce(forgotten_at, superseded_at) is null and coalesce(valid_until > %(now)s, true)
         offset 0
+    ) as {name}
 """
 
 STILL_OPEN = f"""
-    cross join lateral ({CURRENT.format(id="pair.fact")}) as one
-    cross join lateral ({CURRENT.format(id="pair.other")}) as two
+    {CURRENT.format(id="pair.fact", name="one")}
+    {CURRENT.format(id="pair.other", name="two")}
     where {STILL_DIFFER}
         and not has_ended(one.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
