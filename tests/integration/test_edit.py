@@ -178,6 +178,16 @@ def test_a_late_repeat_of_a_store_does_not_undo_a_later_edit(memory: Memory) -> 
         edited(memory, first.id, 0.5, importance=0.1)
 
 
+def test_edits_of_different_fields_apply_in_any_order(memory: Memory) -> None:
+    id_ = memory.add(TEXT)
+    edited(memory, id_, 2, category="home", importance=0.9)
+    late = edited(memory, id_, 1, tags=["keys"], source="diary", importance=0.1)
+    (again,) = stored(memory, {"text": TEXT, "category": "work", "entity": "Mira"}, at=1)
+    now = fact(memory, id_)
+    assert (late.changed, again.changed) == (["source", "tags"], ["entity"])
+    assert (now.category, now.importance, now.tags, now.source) == ("home", 0.9, ["keys"], "diary")
+
+
 @pytest.mark.parametrize("purge", [True, False])
 def test_what_an_edited_fact_stated_first_stays_forgotten_with_it(memory: Memory, purge: bool) -> None:
     given: dict[str, Any] = {"text": TEXT, "entity": "Mira", "key": "key"}

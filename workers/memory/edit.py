@@ -1,6 +1,6 @@
 """Edit: change the fields of a fact other than its text, and record the old values in its history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -63,12 +63,13 @@ class Change:
 def edit(context: Context, asked: Edit, now: datetime) -> Edited:
     """Change the fields of a live fact other than its text; idempotent. Given tags replace existing ones.
 
-    A new decay class or confidence confirms the fact and restarts its lifetime.
+    A new decay class or confidence confirms the fact and restarts its lifetime. Edits may arrive in any order: fields
+    that were edited after `now` stay as they are.
 
     Raises:
         NotFoundError: there is no such live fact.
         InvalidInputError: no field is given, a required field would be removed, the fact is part of a document, it
-            would equal another fact, or it was edited after `now`.
+            would equal another fact, or all given fields were edited after `now`.
     """
     wanted, namespace, id_ = _wanted(asked), asked.namespace, asked.id
     with transaction(context.database_url) as db:
@@ -79,8 +80,9 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
             raise NotFoundError(
                 f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
             )
-        if later := events.later(db, tenant.id, [id_], [EDITED], now):
-            raise InvalidInputError(f"id: {id_} was edited at {later[id_]}, later than this was asked; ask again.")
+        at, fields = events.edited_later(db, tenant.id, [id_], now).get(id_, (now, set[str]()))
+        if fields.issuperset(wanted):
+            raise InvalidInputError(f"id: {id_} was edited at {at}, later than this was asked; ask again.")
         changed = edit_within(context, db, tenant.id, {id_: wanted}, now, strict=True).get(id_, [])
         life = lives(context, db, tenant, {}, [id_], now).get(id_, UNKNOWN)
         if not set(changed).isdisjoint(IDENTIFYING):
@@ -109,17 +111,17 @@ def edit_within(
 ) -> dict[UUID, list[str]]:
     """Change live facts by id; return the names of the fields that changed, by id.
 
-    Facts edited after `now` are left unchanged. A change that would make a fact equal to another raises if `strict`,
+    Fields edited after `now` are left unchanged. A change that would make a fact equal to another raises if `strict`,
     else it is skipped.
     """
     rows = activity.lock(db, tenant, list(wanted))
     known = edits.read(db, tenant, rows.ids)
-    later = events.later(db, tenant, list(known), [EDITED], now)
+    later = {id_: fields for id_, (_, fields) in events.edited_later(db, tenant, list(known), now).items()}
     is_careful = careful(context, namespaces.settings_of(db, [tenant])[tenant][0])
     planned = [
-        _change(known[id_], wanted[id_], strict=strict, careful=is_careful)
+        _change(known[id_], _without(wanted[id_], later.get(id_, ())), strict=strict, careful=is_careful)
         for id_ in rows.ids
-        if id_ in known and id_ not in later
+        if id_ in known
     ]
     changes = _without_doubles(db, tenant, [one for one in planned if one.new], strict=strict)
     if not changes:
@@ -134,6 +136,10 @@ def edit_within(
 def union_of_tags(known: Sequence[str], given: Sequence[str]) -> list[str]:
     """Return the union of tags, in order."""
     return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
+
+
+def _without(wanted: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if name not in fields}
 
 
 def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, careful: bool) -> Change:

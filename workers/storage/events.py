@@ -71,6 +71,13 @@ LATER = """
     group by fact
 """
 
+EDITED_LATER = """
+    select fact, max(at), array_agg(distinct field)
+    from events cross join lateral jsonb_object_keys(details -> 'is') as field
+    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'edited' and at > %(now)s
+    group by fact
+"""
+
 RESTORED_AT = """
     select fact from events
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'restored' and at = %(now)s
@@ -201,6 +208,14 @@ def later(
     """Return the facts with an event of these kinds after `now`, and the time of the last one."""
     given = {"namespace": namespace, "facts": list(facts), "what": list(what), "now": now}
     return dict(db.execute(LATER, given).fetchall())
+
+
+def edited_later(
+    db: Connection, namespace: int, facts: Sequence[UUID], now: datetime
+) -> dict[UUID, tuple[datetime, set[str]]]:
+    """Return the facts that were edited after `now`: the time of the last edit, and the fields that changed."""
+    rows = db.execute(EDITED_LATER, {"namespace": namespace, "facts": list(facts), "now": now})
+    return {fact: (at, set(fields)) for fact, at, fields in rows}
 
 
 def restored_at(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> set[UUID]:
