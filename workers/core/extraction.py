@@ -20,6 +20,9 @@ KEY = re.compile(r"[^\W\d_]+([ _-][^\W\d_]+){0,2}")
 LONGEST = 1_000
 """Characters of a sentence; longer ones state no single fact."""
 
+LONGEST_NAME = 200
+"""Characters of an entity or a key; longer ones name nothing, and one that a fact cannot have would fail the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quote:
@@ -58,7 +61,7 @@ def extracted(pointed: Quote, text: str, names: Sequence[str]) -> Extracted | No
     The name may occur in any of the texts `names`, which are those of the conversation.
     """
     found, entity, key = _found(pointed.quote, text), _entity(pointed.entity, names), pointed.key.strip().lower()
-    if found is None or not entity or not KEY.fullmatch(key):
+    if found is None or not entity or not KEY.fullmatch(key) or max(len(entity), len(key)) > LONGEST_NAME:
         return None
     start, end = _sentences(text, *found)
     quote = text[start:end]
