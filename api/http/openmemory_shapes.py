@@ -30,7 +30,10 @@ DEFAULT_LIMIT = 100
 BOOST = 0.2
 MOST_K = 200
 LAMBDAS = {Tier.HOT: RULES.hot_rate, Tier.WARM: RULES.warm_rate, Tier.COLD: RULES.cold_rate}
-KEPT = ("category", "entity", "key", "value", "importance", "source", "session", "turn", "role", "tags", "metadata")
+KEPT = (
+    "category", "entity", "key", "value", "importance", "confidence", "source", "session", "turn", "role", "tags",
+    "metadata", "kind", "durability", "decay_class",
+)  # fmt: skip
 """Fields that a memory keeps when its content changes."""
 
 
@@ -127,7 +130,7 @@ class UpdateRequest(BaseModel):
         if not self.model_dump(exclude_none=True, exclude={"user_id"}):
             return None
         own = {"salience": fact["strength"], "text": self.content or fact["text"]}
-        fields = {name: fact[name] for name in KEPT if fact[name]} | own
+        fields = {name: fact[name] for name in KEPT if fact[name] is not None} | own
         if self.tags is not None:
             fields["tags"] = cleaned_tags(self.tags)
         if self.metadata is not None:

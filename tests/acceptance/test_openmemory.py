@@ -116,6 +116,23 @@ def test_an_update_keeps_the_id_and_what_it_does_not_name(api: httpx2.Client, us
     assert matched(api, "Where does Mira live?", user) == []
 
 
+def test_an_update_keeps_what_other_doors_gave_a_memory(api: httpx2.Client, user: str) -> None:
+    headers = {"X-Ebb-Namespace": user}
+    item = {"path": ["boats"], "key": "mira", "document": '{"boat": 1}', "text": "Mira has a boat"}
+    assert api.put("/memory/items", json=item, headers=headers).status_code == 200
+    given = {"kind": "episodic", "session": "s", "turn": 0, "importance": 0.0, "confidence": 0.4}
+    given |= {"decay_class": "durable"}
+    stored = api.post("/memory/facts", json={"text": "Mira sold her car"} | given, headers=headers)
+    assert stored.status_code == 201, stored.text
+    for one in api.get("/memory/all", params={"user_id": user}).json()["items"]:
+        assert api.patch(f"/memory/{one['id']}", json={"tags": ["new"]}).json()["updated"] is True
+
+    (fact,) = api.get("/memory/facts", params={"kind": "episodic"}, headers=headers).json()["facts"]
+    assert {name: fact[name] for name in (*given, "tags")} == given | {"tags": ["new"]}
+    (kept,) = posted(api, "/memory/items/search", {"path": ["boats"]}, headers=headers)["items"]
+    assert (kept["key"], kept["document"]) == ("mira", item["document"])
+
+
 def test_filters_hold(api: httpx2.Client, user: str) -> None:
     added(api, "An otter was sad", user, metadata={"sector": "emotional"}, tags=["Animals"])
     time.sleep(0.01)
