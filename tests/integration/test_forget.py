@@ -165,6 +165,19 @@ def in_another_transaction(memory: Memory, begin: Callable[[Any], object], act: 
     return acting
 
 
+def test_a_store_that_waits_while_its_fact_is_forgotten_does_not_make_it_due_again(memory: Memory) -> None:
+    id_, number = memory.add(TEXT), tenant(memory)
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, number, [id_])
+        acting = pool.submit(lambda: memory.store(TEXT, at=1))
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        forget_within(db, [number], [id_], ["asked"], day(1))
+        db.commit()
+        acting.exception()
+    assert memory.value("select retired and due_at = 'infinity' from activity") is True
+    assert memory.stats(at=2).facts == 0
+
+
 def test_a_store_at_the_moment_of_a_deletion_request_does_not_slip_through(memory: Memory) -> None:
     id_, number = memory.add(TEXT), tenant(memory)
     acting = in_another_transaction(
