@@ -188,6 +188,14 @@ def test_edits_of_different_fields_apply_in_any_order(memory: Memory) -> None:
     assert (now.category, now.importance, now.tags, now.source) == ("home", 0.9, ["keys"], "diary")
 
 
+def test_tags_of_statements_are_added_in_any_order_unless_a_later_edit_removed_them(memory: Memory) -> None:
+    (first,) = stored(memory, {"text": TEXT, "tags": ["old"]})
+    edited(memory, first.id, 2, tags=["kept"])
+    stored(memory, {"text": TEXT, "tags": ["late"]}, at=3)
+    (again,) = stored(memory, {"text": TEXT, "tags": ["old", "new"]}, at=1)
+    assert (again.changed, fact(memory, first.id).tags) == (["tags"], ["kept", "late", "new"])
+
+
 @pytest.mark.parametrize("purge", [True, False])
 def test_what_an_edited_fact_stated_first_stays_forgotten_with_it(memory: Memory, purge: bool) -> None:
     given: dict[str, Any] = {"text": TEXT, "entity": "Mira", "key": "key"}

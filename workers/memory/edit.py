@@ -1,6 +1,6 @@
 """Edit: change the fields of a fact other than its text, and record the old values in its history."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -80,9 +80,9 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
             raise NotFoundError(
                 f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
             )
-        at, fields = events.edited_later(db, tenant.id, [id_], now).get(id_, (now, set[str]()))
-        if fields.issuperset(wanted):
-            raise InvalidInputError(f"id: {id_} was edited at {at}, later than this was asked; ask again.")
+        later = events.edited_later(db, tenant.id, [id_], now).get(id_)
+        if later is not None and later.fields.issuperset(wanted):
+            raise InvalidInputError(f"id: {id_} was edited at {later.at}, later than this was asked; ask again.")
         changed = edit_within(context, db, tenant.id, {id_: wanted}, now, strict=True).get(id_, [])
         life = lives(context, db, tenant, {}, [id_], now).get(id_, UNKNOWN)
         if not set(changed).isdisjoint(IDENTIFYING):
@@ -111,15 +111,21 @@ def edit_within(
 ) -> dict[UUID, list[str]]:
     """Change live facts by id; return the names of the fields that changed, by id.
 
-    Fields edited after `now` are left unchanged. A change that would make a fact equal to another raises if `strict`,
+    Fields edited after `now` are left unchanged, and tags that such an edit removed; unless `strict`, the given tags
+    include the known ones, and others are added. A change that would make a fact equal to another raises if `strict`,
     else it is skipped.
     """
     rows = activity.lock(db, tenant, list(wanted))
     known = edits.read(db, tenant, rows.ids)
-    later = {id_: fields for id_, (_, fields) in events.edited_later(db, tenant, list(known), now).items()}
+    later = events.edited_later(db, tenant, list(known), now)
     is_careful = careful(context, namespaces.settings_of(db, [tenant])[tenant][0])
     planned = [
-        _change(known[id_], _without(wanted[id_], later.get(id_, ())), strict=strict, careful=is_careful)
+        _change(
+            known[id_],
+            _still(wanted[id_], known[id_], later.get(id_), strict=strict),
+            strict=strict,
+            careful=is_careful,
+        )
         for id_ in rows.ids
         if id_ in known
     ]
@@ -138,8 +144,16 @@ def union_of_tags(known: Sequence[str], given: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
 
 
-def _without(wanted: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if name not in fields}
+def _still(
+    wanted: Mapping[str, Any], known: Editable, later: events.Edits | None, *, strict: bool
+) -> Mapping[str, Any]:
+    """Return what of an edit still applies after later ones."""
+    if later is None:
+        return wanted
+    left = {name: value for name, value in wanted.items() if name not in later.fields}
+    if "tags" in wanted and "tags" in later.fields and not strict:
+        left["tags"] = union_of_tags(known.tags, [tag for tag in wanted["tags"] if tag not in later.tags])
+    return left
 
 
 def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, careful: bool) -> Change:

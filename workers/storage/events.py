@@ -72,7 +72,10 @@ LATER = """
 """
 
 EDITED_LATER = """
-    select fact, max(at), array_agg(distinct field)
+    select fact, max(at), array_agg(distinct field), array(
+        select jsonb_array_elements_text(details -> 'was' -> 'tags') from events as other
+        where other.namespace = %(namespace)s and other.fact = events.fact and what = 'edited' and at > %(now)s
+    )
     from events cross join lateral jsonb_object_keys(details -> 'is') as field
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'edited' and at > %(now)s
     group by fact
@@ -165,6 +168,15 @@ class Account:
     pinned_until: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The time of the last of some edits, the fields that they changed, and the tags that the fact had before them."""
+
+    at: datetime
+    fields: frozenset[str]
+    tags: frozenset[str]
+
+
 def account(db: Connection, namespace: int, fact: UUID, now: datetime) -> Account | None:
     """Return the account of a fact, if the namespace has it."""
     return fetch_one(db, Account, ACCOUNT, {"namespace": namespace, "fact": fact, "now": now})
@@ -210,12 +222,10 @@ def later(
     return dict(db.execute(LATER, given).fetchall())
 
 
-def edited_later(
-    db: Connection, namespace: int, facts: Sequence[UUID], now: datetime
-) -> dict[UUID, tuple[datetime, set[str]]]:
-    """Return the facts that were edited after `now`: the time of the last edit, and the fields that changed."""
+def edited_later(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> dict[UUID, Edits]:
+    """Return the edits of facts after `now`; facts without any are left out."""
     rows = db.execute(EDITED_LATER, {"namespace": namespace, "facts": list(facts), "now": now})
-    return {fact: (at, set(fields)) for fact, at, fields in rows}
+    return {fact: Edits(at, frozenset(fields), frozenset(tags)) for fact, at, fields, tags in rows}
 
 
 def restored_at(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> set[UUID]:
