@@ -9,7 +9,7 @@ from workers.errors import EmbedderMismatchError, EmbeddingError
 from workers.memory import embed
 from workers.memory.add import Stored
 from workers.memory.embed import check_embedder
-from workers.storage import due, vectors
+from workers.storage import activity, due, vectors
 from workers.storage.connection import connect
 
 TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(30)]
@@ -155,6 +155,17 @@ def test_a_reset_waits_for_a_pass_instead_of_deadlocking_with_it(memory: Memory,
             wait_for(lambda: memory.value(LOCK_WAITS) > 0)
             vectors.drop(db, claimed.namespaces.tolist(), claimed.ids)
         assert reset.result() == 1
+
+
+def test_a_reset_that_deadlocks_with_a_writer_is_done_again(memory: Memory, other: Memory) -> None:
+    first, second = memory.add("Tea at four."), memory.add("The boat is red.")
+    with ThreadPoolExecutor(1) as pool:
+        with connect(memory.context.database_url) as db:
+            activity.lock(db, 1, [second])
+            reset = pool.submit(embed.reset, other.context)
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            activity.lock(db, 1, [first])
+        assert reset.result() == 2
 
 
 def test_only_what_is_pending_is_embedded(memory: Memory) -> None:

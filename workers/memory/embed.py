@@ -9,6 +9,7 @@ from itertools import groupby
 from uuid import UUID
 
 import numpy as np
+import psycopg
 
 from workers.context import Context
 from workers.coordination.embedder_pause import EmbedderPause
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 
 EMBEDDING_SECONDS = 15.0
 """Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""
+
+RESETS = 10
+"""Attempts to replace the embedder, as writers that lock facts in another order can cause a deadlock."""
 
 
 def vectors_of(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
@@ -130,15 +134,24 @@ def reset(context: Context) -> int:
     context.embedder.embed(["Can this embedder embed?"])
     waiting = 0
     for _ in context.each_shard():
+        waiting += _reset_shard(context)
+    context.__dict__.pop("rules", None)  # cached; they depend on the dimensions
+    return waiting
+
+
+def _reset_shard(context: Context, attempts: int = RESETS) -> int:
+    try:
         with transaction(context.database_url) as db:
             lift_limits(db)
             vectors.replace_embedder(db, _own(context))
             # Facts before vectors, the lock order of a pass, to avoid a deadlock.
             vectors.mark_all_pending(db)
             vectors.clear(db)
-            waiting += vectors.count_pending(db)
-    context.__dict__.pop("rules", None)  # cached; they depend on the dimensions
-    return waiting
+            return vectors.count_pending(db)
+    except psycopg.errors.DeadlockDetected:
+        if attempts == 1:
+            raise
+        return _reset_shard(context, attempts - 1)
 
 
 def waiting(context: Context) -> int:
