@@ -102,3 +102,14 @@ def test_the_command_names_a_file_that_holds_no_conversation(
     assert done.returncode == 1
     assert error in " ".join(done.stderr.split())
     assert "chat.json" in done.stderr
+
+
+def test_calls_at_once_number_the_turns_of_a_session_one_after_another(live: LiveSystem, namespace: str) -> None:
+    for number in range(16):
+        said = [{"role": "user", "content": f"Crate {number} holds pears."}]
+        live.send("memory.remember", {"namespace": namespace, "session": "harbour", "messages": said})
+    live.settle()
+    turns = live.rows(
+        "select turn from facts join namespaces on namespaces.id = namespace where name = %s order by turn", [namespace]
+    )
+    assert [turn for (turn,) in turns] == list(range(16))

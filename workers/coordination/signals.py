@@ -47,6 +47,7 @@ ALIVE_SECONDS = 15
 
 EMBEDDER_SECONDS = 60
 MEASURED_SECONDS = 600
+LOCK_POLL_SECONDS = 0.01
 STARTED_SECONDS = 60
 """Workers that start within this time count as starting together."""
 
@@ -142,13 +143,14 @@ def note_noticed(redis: Redis, namespace: str, ends: Mapping[UUID, datetime], no
 
 
 @contextmanager
-def try_lock(redis: Redis, work: str, seconds: float) -> Iterator[bool]:
+def try_lock(redis: Redis, work: str, seconds: float, wait: float = 0.0) -> Iterator[bool]:
     """Yield true to one caller at a time; the lock of a crashed one expires after `seconds`.
 
-    A caller that exceeds this releases nothing, since another may hold the lock by then.
+    Others wait up to `wait` seconds for it. A caller that exceeds its time releases nothing, since another may hold the
+    lock by then.
     """
-    lock = redis.lock(f"{WORKING}:{work}", timeout=seconds)
-    alone = lock.acquire(blocking=False)
+    lock = redis.lock(f"{WORKING}:{work}", timeout=seconds, sleep=LOCK_POLL_SECONDS)
+    alone = lock.acquire(blocking=wait > 0, blocking_timeout=wait or None)
     try:
         yield alone
     finally:

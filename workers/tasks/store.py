@@ -1,8 +1,8 @@
 """Tasks of storing: single facts, batches, conversations, imports, and the outbox."""
 
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -39,6 +39,9 @@ from workers.validation.archived import archived
 from workers.validation.facts import new_fact
 
 MOST_LOOKED_AT = 10_000
+TURNS_SECONDS, TURNS_WAIT = 60.0, 5.0
+"""Limits of holding the numbering of a session's turns, and of waiting for it; after that, turns may share a number."""
+
 LINKED = ("added", "updated", "unchanged")
 
 
@@ -96,12 +99,24 @@ def _store_slice(task: Task, part: Slice) -> list[Any]:
 def remember(self: Task, asked: Remember) -> Remembered:
     """Store the messages of a conversation; return the outcome of each turn."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
-    said, given, new = turns(context, asked)
-    new = _noted(own_id, new) if settings.extract else []
-    done = _store(self, asked, given, at, own_id, use_of(self))
+    with _turns_of(asked):
+        said, given, new = turns(context, asked)
+        new = _noted(own_id, new) if settings.extract else []
+        done = _store(self, asked, given, at, own_id, use_of(self))
     stored = {one.id for one in done if isinstance(one, Stored) and one.action in LINKED}
     _extract([id_ for id_ in new if id_ in stored], asked.namespace, at, own_id)
     return outcomes(asked, said, given, done)
+
+
+@contextmanager
+def _turns_of(asked: Remember) -> Iterator[None]:
+    """Let the calls of a session number and store their turns one after another, if Redis answers."""
+    with ExitStack() as held:
+        if asked.session is not None:
+            session = f"{asked.namespace} {asked.session!r}"
+            with suppress(RedisError):
+                held.enter_context(signals.try_lock(context.redis, f"turns:{session}", TURNS_SECONDS, TURNS_WAIT))
+        yield
 
 
 def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:
