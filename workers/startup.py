@@ -14,6 +14,7 @@ from celery.signals import (
     worker_process_init,
     worker_process_shutdown,
     worker_ready,
+    worker_shutdown,
 )
 from redis.exceptions import RedisError
 
@@ -149,6 +150,13 @@ def send_heartbeat(sender: Any, **_: Any) -> None:
         _note_usage(sender.eventer.hostname)
     except RefusedError as error:
         log.warning("%s", error)
+
+
+@worker_shutdown.connect
+def end_heartbeats(**_: Any) -> None:
+    """Let a worker of another database start at once."""
+    with suppress(RedisError):
+        signals.end_heartbeats(context.redis, own["database"])
 
 
 def _note_usage(node: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from databases import new_database
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 
 from api.up import servers
 from workers.coordination import signals
@@ -43,3 +43,15 @@ def test_a_heartbeat_of_a_wrong_clock_keeps_no_worker_from_starting(idle: LiveSy
     now = clock(idle.own_keys).timestamp()
     signals.note_heartbeat(idle.own_keys, "ahead@tests", ["recall"], now + 3_600, "another database")
     assert signals.databases_of_workers(idle.own_keys, now) == {}
+
+
+def test_a_worker_that_is_stopped_delays_no_worker_of_another_database(idle: LiveSystem) -> None:
+    def now() -> float:
+        return clock(idle.own_keys).timestamp()
+
+    idle.start("worker")
+    eventually(lambda: signals.databases_of_workers(idle.own_keys, now()), "the worker has sent a heartbeat")
+    (worker,) = idle.workers.values()
+    worker.terminate()
+    worker.wait()
+    assert signals.databases_of_workers(idle.own_keys, now()) == {}

@@ -194,6 +194,11 @@ def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, d
         pipeline.execute()
 
 
+def end_heartbeats(redis: Redis, database: str) -> None:
+    """Forget the heartbeats of workers of a database, one of which ends; others send the next within seconds."""
+    redis.zrem(DATABASES, database)
+
+
 def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:
     """Return the databases that workers with a recent heartbeat use, each with the instant of the last heartbeat."""
     # a later one is of a wrong clock
