@@ -14,8 +14,8 @@ from celery.signals import (
     worker_process_init,
     worker_process_shutdown,
     worker_ready,
-    worker_shutdown,
 )
+from celery.worker import state
 from redis.exceptions import RedisError
 
 from workers import tracing
@@ -142,8 +142,11 @@ def prune_at_start(**_: Any) -> None:
 
 @heartbeat_sent.connect
 def send_heartbeat(sender: Any, **_: Any) -> None:
-    """Record a heartbeat of this worker, for readiness checks."""
+    """Record a heartbeat of this worker, for readiness checks; its last one lets a worker of another database start."""
     try:
+        if _is_ending():
+            signals.end_heartbeats(context.redis, own["database"])
+            return
         queues = app.amqp.queues.consume_from
         signals.note_heartbeat(context.redis, sender.eventer.hostname, queues, context.seconds(), own["database"])
         _offer_slots(sender.eventer.hostname)
@@ -152,11 +155,10 @@ def send_heartbeat(sender: Any, **_: Any) -> None:
         log.warning("%s", error)
 
 
-@worker_shutdown.connect
-def end_heartbeats(**_: Any) -> None:
-    """Let a worker of another database start at once."""
-    with suppress(RedisError):
-        signals.end_heartbeats(context.redis, own["database"])
+def _is_ending() -> bool:
+    """Return whether the worker takes no more tasks."""
+    exit_codes = state.should_stop, state.should_terminate
+    return any(code is not None and code is not False for code in exit_codes)
 
 
 def _note_usage(node: str) -> None:
