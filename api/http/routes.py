@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from ebb.contract import admin, decay, facts, graph, reports, retention
+from ebb.contract import admin, decay, documents, facts, graph, reports, retention
 from ebb.contract.graph import RELATIONS, Edge
 from ebb.contract.operation import Operation, TaskState, operations
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
@@ -134,6 +134,16 @@ def _ask_many(memory: Session, given: dict[str, Any], _: Response) -> dict[str, 
     return memory.perform(RECALL_MANY, {"queries": [_by_key(memory, one) for one in given["queries"]]})
 
 
+def _also_writes(operation: Operation) -> Act:
+    """Return the handler of an operation of the whole system that also writes to the namespace of the request."""
+
+    def act(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+        memory.caller.check("write")
+        return memory.perform(operation, given)
+
+    return act
+
+
 def _edges(memory: Session, given: dict[str, Any], response: Response) -> Any:
     """Return edges, with the next page in the header `Link`; only its path, as proxies change the host."""
     found = memory.perform(RELATIONS, given)
@@ -210,6 +220,8 @@ _add(
     decay.RUNS,
     own={"everything": field(bool, False, description="passes over all namespaces, with their counts; needs `system`")},
 )
+for change in (documents.REGISTER_FOLDER, documents.UNREGISTER_FOLDER):
+    _add(change, _also_writes(change))
 _add(
     admin.BRANCH,
     own={"older": field(int, **AGE, examples=[365], description="by how many days its instants are earlier")},

@@ -319,6 +319,18 @@ def test_a_key_for_all_namespaces_works_in_the_one_that_is_named(
     assert (refused.status_code, MARK in refused.text) == (403, False)
 
 
+def test_only_a_key_that_may_write_registers_folders_in_a_namespace(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
+    there = {"x-ebb-namespace": owner.namespace}
+    for scopes, status in ((("read", "system"), 403), (("write", "system"), 422)):
+        key = make_key(live, f"every-{uuid4()}", *scopes)
+        answer = served.post("/memory/folders", json={"path": "/elsewhere"}, headers=key | there)
+        assert answer.status_code == status, answer.text
+    reader = make_key(live, f"every-{uuid4()}", "read", "system")
+    assert served.delete("/memory/folders?name=notes", headers=reader | there).status_code == 403
+
+
 def test_a_bearer_token_is_accepted_and_a_revoked_key_is_refused_at_once(
     live: LiveSystem, served: httpx2.Client, namespace: str
 ) -> None:
