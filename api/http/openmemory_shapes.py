@@ -32,7 +32,7 @@ MOST_K = 200
 LAMBDAS = {Tier.HOT: RULES.hot_rate, Tier.WARM: RULES.warm_rate, Tier.COLD: RULES.cold_rate}
 KEPT = (
     "category", "entity", "key", "value", "importance", "confidence", "source", "session", "turn", "role", "tags",
-    "metadata", "kind", "durability", "decay_class",
+    "metadata", "kind", "durability", "decay_class", "decay_class_source", "valid_until",
 )  # fmt: skip
 """Fields that a memory keeps when its content changes."""
 

@@ -121,7 +121,7 @@ def test_an_update_keeps_what_other_doors_gave_a_memory(api: httpx2.Client, user
     item = {"path": ["boats"], "key": "mira", "document": '{"boat": 1}', "text": "Mira has a boat"}
     assert api.put("/memory/items", json=item, headers=headers).status_code == 200
     given = {"kind": "episodic", "session": "s", "turn": 0, "importance": 0.0, "confidence": 0.4}
-    given |= {"decay_class": "durable"}
+    given |= {"decay_class": "durable", "decay_class_source": "auto", "valid_until": "2100-01-01T00:00:00Z"}
     stored = api.post("/memory/facts", json={"text": "Mira sold her car"} | given, headers=headers)
     assert stored.status_code == 201, stored.text
     for one in api.get("/memory/all", params={"user_id": user}).json()["items"]:
