@@ -196,6 +196,18 @@ def test_tags_of_statements_are_added_in_any_order_unless_a_later_edit_removed_t
     assert (again.changed, fact(memory, first.id).tags) == (["tags"], ["kept", "late", "new"])
 
 
+@pytest.mark.parametrize("details", [{}, {"is": 1}, {"is": None}, {"is": {"tags": []}, "was": {"tags": None}}])
+def test_an_edit_applies_whatever_a_later_imported_entry_says(
+    memory: Memory, twin: Memory, details: dict[str, Any]
+) -> None:
+    id_ = memory.add(TEXT)
+    (line,) = [one for one in memory.archive(1) if "text" in one]
+    event = {"at": day(5).isoformat(), "what": "edited", "details": details}
+    twin.import_records([line | {"events": [*line["events"], event]}], at=2)
+    assert edited(twin, id_, 3, category="home").changed == ["category"]
+    assert fact(twin, id_).category == "home"
+
+
 @pytest.mark.parametrize("purge", [True, False])
 def test_what_an_edited_fact_stated_first_stays_forgotten_with_it(memory: Memory, purge: bool) -> None:
     given: dict[str, Any] = {"text": TEXT, "entity": "Mira", "key": "key"}

@@ -71,13 +71,16 @@ LATER = """
     group by fact
 """
 
+# An imported entry may say anything, so only lists of fields and of tags are read.
 EDITED_LATER = """
     select fact, max(at), array_agg(distinct field), array(
         select jsonb_array_elements_text(details -> 'was' -> 'tags') from events as other
         where other.namespace = %(namespace)s and other.fact = events.fact and what = 'edited' and at > %(now)s
+            and jsonb_typeof(details -> 'was' -> 'tags') = 'array'
     )
     from events cross join lateral jsonb_object_keys(details -> 'is') as field
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'edited' and at > %(now)s
+        and jsonb_typeof(details -> 'is') = 'object'
     group by fact
 """
 
