@@ -217,7 +217,8 @@ def _write_facts(db: Connection, tenant: int, changes: Sequence[Change]) -> None
         edits.write(db, tenant, rows)
         activity.update_worth(db, tenant, [one.before.id for one in changes])
         moved = [one.before.id for one in changes if not set(one.new).isdisjoint(DISTINGUISHING)]
-        duplicate_pairs.compare_again(db, tenant, moved)
+        if moved:
+            duplicate_pairs.compare_again(db, tenant, moved)
 
 
 def _write_decay_state(
