@@ -146,9 +146,9 @@ def test_an_mcp_client_whose_token_only_reads_asks_for_more_when_it_writes(
     anyio.run(remember)
 
 
-def called(api: httpx2.Client, token: str, method: str, params: Any = None) -> httpx2.Response:
+def called(api: httpx2.Client, token: str, method: str, params: Any = None, **headers: str) -> httpx2.Response:
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
-    headers = {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
+    headers |= {"authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"}
     return api.post("/mcp", json=message, headers=headers)
 
 
@@ -192,6 +192,22 @@ def test_a_token_opens_the_other_routes_with_its_scopes_for_its_namespace(
     refused = api.post("/memory/facts", json={"text": "Tea."}, headers={"authorization": f"Bearer {token}"})
     assert refused.status_code == 403
     assert 'error="insufficient_scope", scope="write"' in refused.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "reads", "writes"),
+    [("read write", 403, 403), ("system", 403, 403), ("read system", 200, 403), ("read write system", 200, 200)],
+)
+def test_a_token_for_all_namespaces_reads_and_writes_in_another_one_by_its_scopes(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str, scopes: str, reads: int, writes: int
+) -> None:
+    token, there = issuer.token(audience, scopes), {"x-ebb-namespace": "other"}
+    headers = {"authorization": f"Bearer {token}", **there}
+    assert recalled(api, token, **there).status_code == reads
+    assert called(api, token, "resources/read", {"uri": "ebb://entity/Mira"}, **there).status_code == reads
+    stored = {"text": "The kettle is new."}
+    assert called(api, token, "tools/call", {"name": "store", "arguments": stored}, **there).status_code == writes
+    assert api.post("/memory/facts", json=stored, headers=headers).status_code == writes
 
 
 def test_no_key_that_is_made_with_a_token_outlasts_it(
