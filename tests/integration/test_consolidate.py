@@ -467,6 +467,21 @@ def test_a_subject_counts_what_was_merged_and_is_deep_as_its_dry_run_does(memory
     assert {one.id for one in done.results} == {first, second}
 
 
+@pytest.mark.parametrize("purge", [False, True])
+def test_what_was_merged_is_forgotten_with_a_session_only_if_it_was_said_in_it(memory: Memory, purge: bool) -> None:
+    first = memory.add(MOVED, session="a", turn=1)
+    memory.add(MOVED_HERE, session="a", turn=2)
+    outside = memory.add(HAS_MOVED, at=0.1)
+    merge(memory, at=1)
+    assert live(memory) == {first}
+    done = forget_subject(memory.context, Forget(session="a", purge=purge), day(2), uuid4(), math.inf)
+    assert done.done == 2
+    assert memory.forgotten(reasons=("merged",)) == [outside]
+    (again,) = memory.store(HAS_MOVED, at=3)
+    assert isinstance(again, Stored)
+    assert again.action == "added"
+
+
 def test_what_was_restored_after_a_merge_stays_when_the_other_is_forgotten(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     merge(memory, at=1)

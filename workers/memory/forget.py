@@ -43,27 +43,35 @@ def forget(
     *,
     purge: bool = False,
     run: UUID | None = None,
+    session: str | int | None = None,
 ) -> list[Outcome | InvalidInputError]:
     """Forget facts on request, including pinned and permanent ones; return the outcomes in order.
 
     Facts that decay has forgotten become forgotten on request. Facts extracted only from a given turn are forgotten
-    with it, and near-duplicates with the fact that they were merged into. `purge` erases them at once. Facts restored
-    after `now` are refused, so that a late redelivery cannot undo a restore.
+    with it, and near-duplicates with the fact that they were merged into; if a `session` is forgotten, only those that
+    were said in no other place. `purge` erases them at once. Facts restored after `now` are refused, so that a late
+    redelivery cannot undo a restore.
     """
     with context.namespace(namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
-        going = _with_merged(db, tenant, [*ids, *turns.drawn_from(db, tenant, ids)])
+        going = _with_merged(db, tenant, [*ids, *turns.drawn_from(db, tenant, ids)], session)
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
     return [outcomes[id_] for id_ in ids]
 
 
-def _with_merged(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Return facts with those that were merged into them, which leave deep memory."""
+def _with_merged(db: Connection, tenant: int, ids: Sequence[UUID], session: str | int | None) -> list[UUID]:
+    """Return facts with those that were merged into them, which leave deep memory.
+
+    With a session, only those that were said in no other place.
+    """
     going = new = list(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
         deep.promote(db, tenant, taken)
         new = events.still_merged(db, tenant, taken, new)
+        if session is not None:
+            staying = occurrences.staying(db, tenant, new, session)
+            new = [id_ for id_ in new if id_ not in staying]
         going = [*going, *new]
     return going
 
@@ -204,7 +212,7 @@ def _forget_batch(
     if asked.dry_run:
         ended = {id_: Outcome(id=id_, action="matching", **texts[id_]) for id_ in going}
     else:
-        outcomes = forget(context, asked.namespace, going, now, purge=asked.purge, run=run)
+        outcomes = forget(context, asked.namespace, going, now, purge=asked.purge, run=run, session=asked.session)
         shown = {} if asked.purge else texts
         ended = {id_: _brief(id_, one, shown.get(id_, {})) for id_, one in zip(going, outcomes, strict=True)}
     return [ended.get(id_) or Outcome(id=id_, action="kept", **texts[id_]) for id_ in found]
