@@ -67,7 +67,7 @@ def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[
     Statements and uses commute, so they may arrive in any order.
     """
     instant = now.timestamp()
-    activity.lock(db, tenant, ids)
+    activity.ask_lock(db, tenant, ids)
     there = activity.read_live(db, tenant, ids)  # read after the lock: a fact may have been forgotten meanwhile
     encoded = there.only(_is_episode(there) & (there.anchors.encoded_at < instant))
     turns.encode_again(db, tenant, encoded.ids, now)
