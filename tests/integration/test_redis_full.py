@@ -160,6 +160,16 @@ def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     assert "does not answer" in explain(ConnectionError("Connection refused"))
 
 
+@pytest.mark.parametrize("transaction", [False, True])
+def test_a_full_disk_is_reported_from_a_pipeline_too(server: servers.Redis, transaction: bool) -> None:
+    with own_keys(server.url()) as keys, keys.pipeline(transaction=transaction) as pipeline:
+        pipeline.eval("return redis.error_reply('MISCONF Errors writing to the AOF file')", 0)
+        with pytest.raises(
+            redis.RefusedError, match=r"cannot save .* It says: MISCONF Errors writing to the AOF file\.$"
+        ):
+            pipeline.execute()
+
+
 def test_sentinels_that_are_away_are_reported_in_one_sentence() -> None:
     with pytest.raises(MasterNotFoundError) as away:
         redis.open_redis("sentinel://127.0.0.1:1,127.0.0.1:2/0?master_name=main").ping()

@@ -22,6 +22,7 @@ ANSWER_SECONDS = 10
 REWRITE_SECONDS = 60.0
 CANNOT_SAVE = "MISCONF"
 TOO_FEW = "DB index is out of range"
+OF_PIPELINE = "of pipeline caused error: "
 
 
 class RefusedError(UnavailableError, RedisError):
@@ -61,15 +62,20 @@ def translated_refusals() -> Iterator[None]:
 def is_refusal(error: BaseException) -> bool:
     """Return whether Redis refused a command, as it would all similar ones."""
     return isinstance(error, OutOfMemoryError | ReadOnlyError | NoPermissionError) or (
-        isinstance(error, ResponseError) and (str(error).startswith(CANNOT_SAVE) or TOO_FEW in str(error))
+        isinstance(error, ResponseError) and (_said(error).startswith(CANNOT_SAVE) or TOO_FEW in str(error))
     )
+
+
+def _said(error: BaseException) -> str:
+    """Return what Redis said, without the command, which redis-py puts before an error in a pipeline."""
+    return str(error).rpartition(OF_PIPELINE)[2].rstrip(".")
 
 
 def explain(error: BaseException) -> str:
     """Return what is wrong with Redis and what to do about it."""
     if isinstance(error, RefusedError):
         return str(error)
-    said = str(error).rstrip(".")
+    said = _said(error)
     if is_refusal(error):
         return _explain_refusal(error, said)
     if isinstance(error, MasterNotFoundError):  # redis-py appends the whole state of each connection
