@@ -482,6 +482,18 @@ def test_what_was_merged_is_forgotten_with_a_session_only_if_it_was_said_in_it(m
     assert again.action == "added"
 
 
+def test_a_late_request_to_forget_leaves_what_a_restored_fact_took_in(memory: Memory) -> None:
+    first = memory.add(MOVED)
+    memory.forget(first, at=1)
+    memory.restore(first, at=2)
+    second = memory.add(HAS_MOVED, at=2.1)
+    merge(memory, at=3)
+    assert live(memory) == {first}
+    (refused,) = memory.forget(first, at=1)
+    assert isinstance(refused, InvalidInputError)
+    assert memory.forgotten(reasons=("merged",)) == [second]
+
+
 def test_what_was_restored_after_a_merge_stays_when_the_other_is_forgotten(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     merge(memory, at=1)

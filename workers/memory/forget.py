@@ -54,21 +54,25 @@ def forget(
     """
     with context.namespace(namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
-        going = _with_merged(db, tenant, [*ids, *turns.drawn_from(db, tenant, ids)], session)
+        going = _with_merged(db, tenant, [*ids, *turns.drawn_from(db, tenant, ids)], now, session)
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
     return [outcomes[id_] for id_ in ids]
 
 
-def _with_merged(db: Connection, tenant: int, ids: Sequence[UUID], session: str | int | None) -> list[UUID]:
+def _with_merged(
+    db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, session: str | int | None
+) -> list[UUID]:
     """Return facts with those that were merged into them, which leave deep memory.
 
-    With a session, only those that were said in no other place.
+    With a session, only those that were said in no other place. What a fact that was restored after `now` took in stays
+    with it.
     """
     going = new = list(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
         deep.promote(db, tenant, taken)
-        new = events.still_merged(db, tenant, taken, new)
+        restored = events.later(db, tenant, new, ["restored"], now)
+        new = events.still_merged(db, tenant, taken, [id_ for id_ in new if id_ not in restored])
         if session is not None:
             staying = occurrences.staying(db, tenant, new, session)
             new = [id_ for id_ in new if id_ not in staying]
