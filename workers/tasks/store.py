@@ -39,7 +39,7 @@ from workers.validation.archived import archived
 from workers.validation.facts import new_fact
 
 MOST_LOOKED_AT = 10_000
-TURNS_SECONDS, TURNS_WAIT = 60.0, 5.0
+TURNS_SECONDS, TURNS_WAIT = 20.0, 5.0
 """Limits of holding the numbering of a session's turns, and of waiting for it; after that, turns may share a number."""
 
 LINKED = ("added", "updated", "unchanged")
