@@ -19,7 +19,8 @@ from workers.storage.connection import CONFIGURATION, Connection, number, outsid
 COMPATIBILITY = "select max(version) from schema_version"
 
 IDENTITY = """
-    select current_database() || ' (schema ' || current_schema() || ', made ' || min(applied_at) || ')'
+    select current_database() || ' (schema ' || current_schema() || ', made '
+        || to_char(min(applied_at), 'YYYY-MM-DD HH24:MI:SS.US') || ')'
     from schema_migrations
 """
 
