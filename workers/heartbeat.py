@@ -1,8 +1,8 @@
 """Health check for containers (`python -m workers.heartbeat`): exit 1 if this machine's worker has no heartbeat.
 
 It asks Redis, where workers record a heartbeat every two seconds; asking the worker itself would load all of Celery.
-While Redis does not answer, or refuses heartbeats, nothing is known of the worker, and to start it again would not
-help: exit 0.
+While Redis does not answer, or refuses heartbeats, the state of the worker is not known, and a restart would not help:
+exit 0.
 """
 
 import sys

@@ -16,7 +16,7 @@ from celery.worker import consumer
 log = logging.getLogger(__name__)
 
 AHEAD = timedelta(seconds=5)
-"""What small corrections of the clock may come to."""
+"""Smaller corrections of the clock change nothing."""
 
 SECONDS_TO_STOP = 20.0
 """Longer than a soft shutdown; tasks that children have not finished by then are delivered again."""
@@ -62,9 +62,9 @@ class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
 
 
 class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes without types
-    """Celery's scheduler, which otherwise sends nothing until its clock is again where it was before it was set back.
+    """Celery's scheduler, which goes on at once after the clock was set back.
 
-    Its file keeps when each task was last sent, so that starting it again does not help.
+    Celery alone waits until the clock reaches the last runs, which its schedule file keeps across restarts.
     """
 
     def tick(self, *args: Any, **options: Any) -> float:
@@ -72,7 +72,7 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
         ahead = [entry for entry in self.schedule.values() if entry.last_run_at > entry.default_now() + AHEAD]
         if ahead:
             first = max(entry.last_run_at for entry in ahead)
-            log.warning("beat's clock was set back from %s or later: tasks are sent by the time that it is now", first)
+            log.warning("beat's clock was set back from %s or later; tasks are scheduled by its present time", first)
             for entry in ahead:
                 entry.last_run_at = entry.default_now()
             self._heap = None

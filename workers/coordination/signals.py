@@ -195,13 +195,13 @@ def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, d
 
 
 def end_heartbeats(redis: Redis, database: str) -> None:
-    """Forget the heartbeats of workers of a database, one of which ends; others send the next within seconds."""
+    """Remove the heartbeat of a database when one of its workers ends; others renew it within seconds."""
     redis.zrem(DATABASES, database)
 
 
 def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:
     """Return the databases that workers with a recent heartbeat use, each with the instant of the last heartbeat."""
-    # a later one is of a wrong clock
+    # a heartbeat further ahead comes from a wrong clock
     found: list[Any] = redis.zrangebyscore(DATABASES, now - ALIVE_SECONDS, now + ALIVE_SECONDS, withscores=True)
     return {database.decode(): at for database, at in found}
 

@@ -21,7 +21,7 @@ LONGEST = 1_000
 """Characters of a sentence; longer ones state no single fact."""
 
 LONGEST_NAME = 200
-"""Characters of an entity or a key; longer ones name nothing, and one that a fact cannot have would fail the others."""
+"""Maximum characters of an entity or a key; one that is too long for a fact would fail the whole answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,8 +243,8 @@ def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
     """Yield batches of matching facts as texts by id, each fact once.
 
-    Those in deep memory come first, as others take what was merged into them along. Each batch is looked for both there
-    and outside, as a fact may have been moved meanwhile.
+    Those in deep memory come first, as others take what was merged into them along. Each batch is read from both
+    places, as a fact may have been moved meanwhile.
     """
     fields = {name: one for name, one in asked.subject.items() if name != "query"}
     with context.namespace(asked.namespace) as (db, tenant):

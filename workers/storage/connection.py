@@ -285,7 +285,7 @@ def writing(url: str, *, few: bool = False) -> Iterator[Connection]:
 
 
 def send_all(db: Connection) -> None:
-    """Send the statements of a pipeline so far, of which psycopg sends what fits into the socket's buffer at once."""
+    """Send all queued statements of a pipeline; psycopg alone sends only what fits into the socket's buffer."""
     while db.pgconn.flush():
         select.select([], [db.pgconn.socket], [])
 

@@ -97,7 +97,7 @@ BATCH = 200
 
 LIVE = """kind = 'item' and forgotten_at is null and superseded_at is null"""
 
-# Others an earlier version stored.
+# Earlier versions also stored items without a place.
 HAS_PLACE = """entity like '"%%"/' and metadata -> 'document' is not null"""
 
 CURRENT = """
@@ -107,7 +107,7 @@ CURRENT = """
 """
 
 # An index entry must fit a third of a page, so only the first 200 characters of a path are indexed. Items are in order
-# before they are read, one by one, so that only those of the page are. As to `offset 0`, see `server.OUTDATED`.
+# before they are read, one by one, so that only those of the page are read. As to `offset 0`, see `server.OUTDATED`.
 ITEMS_BELOW = f"""
     select item.*
     from (

@@ -38,7 +38,7 @@ def stems(db: Connection, query: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What facts are about: fields and their values, and the stems that their words contain, if any are asked for.
+    """What facts are about: fields with their values, and stems that their texts must contain, if any.
 
     `erasing` includes facts that are forgotten on request already.
     """

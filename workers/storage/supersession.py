@@ -157,7 +157,7 @@ FIND_CONTRADICTIONS = """
 
 STILL_DIFFER = """folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
         and lower(one.value) <> lower(two.value)"""
-"""Whether two facts contradict each other still, as edits may have changed what they are about, or a value."""
+"""Whether two facts still contradict each other; an edit may have changed an entity, a key or a value."""
 
 # As to `offset 0`, see `server.OUTDATED`.
 CONTRADICTING_AMONG = f"""
@@ -199,7 +199,7 @@ STILL_OPEN = f"""
         and not has_ended(two.activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
-# The pairs are in order before their facts are read, one by one, so that only the facts of a page are.
+# The pairs are in order before their facts are read, one by one, so that only those of the page are read.
 CONTRADICTIONS = f"""
     select one.entity, one.key, found_at, array[one.id, two.id] as ids, array[one.value, two.value] as values,
         array[one.text, two.text] as texts, array[one.created_at, two.created_at] as created_at

@@ -40,7 +40,7 @@ from workers.validation.facts import new_fact
 
 MOST_LOOKED_AT = 10_000
 TURNS_SECONDS, TURNS_WAIT = 20.0, 5.0
-"""Limits of holding the numbering of a session's turns, and of waiting for it; after that, turns may share a number."""
+"""How long one call may lock the turns of a session, and how long others wait; then turns may share a number."""
 
 LINKED = ("added", "updated", "unchanged")
 
@@ -110,7 +110,7 @@ def remember(self: Task, asked: Remember) -> Remembered:
 
 @contextmanager
 def _turns_of(asked: Remember) -> Iterator[None]:
-    """Let the calls of a session number and store their turns one after another, if Redis answers."""
+    """Lock the turns of a session, if Redis answers, so that calls at the same time number them one after another."""
     with ExitStack() as held:
         if asked.session is not None:
             session = f"{asked.namespace} {asked.session!r}"

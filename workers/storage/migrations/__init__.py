@@ -182,7 +182,7 @@ def _run_statements(db: Connection, migration: Migration, report: Report) -> Non
 
 
 def _yielding(db: Connection, report: Report, act: Callable[[], object]) -> None:
-    """Change tables, again and again until no other transaction, such as a backup's, holds their locks for long."""
+    """Change tables; while another transaction, such as a backup, holds their locks, pause and try again."""
     db.execute(LIMIT_LOCKS, {"timeout": LOCK_TIMEOUT})
     try:
         while not _changes(act):
