@@ -87,7 +87,7 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
 
 
 def _sets(given: argparse.Namespace) -> dict[str, list[conversations.Conversation]]:
-    return conversations.sets(given.conversations, given.beam, given.memora, judging=given.judging)
+    return conversations.sets(given.conversations, given.beam, given.memora, given.realtalk, judging=given.judging)
 
 
 def _check_disk(folder: Path, facts: int) -> None:
@@ -115,6 +115,7 @@ def _options(given: argparse.Namespace, name: str) -> str:
     if name in {"quality", "parts", "forgetting"}:
         sized += " --conversations FILE" * bool(given.conversations)
         sized += " --beam FOLDER" * bool(given.beam) + " --memora FOLDER" * bool(given.memora)
+        sized += " --realtalk FOLDER" * bool(given.realtalk)
         sized += " --beliefs FOLDER" * (bool(given.beliefs) and name == "quality") + " --judging" * given.judging
     return sized
 
@@ -137,6 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations in LoCoMo's form")
     parser.add_argument("--beam", type=Path, metavar="FOLDER", help="BEAM's chats of one size, such as chats/100K")
     parser.add_argument("--memora", type=Path, metavar="FOLDER", help="a period of Memora, such as data/weekly")
+    parser.add_argument("--realtalk", type=Path, metavar="FOLDER", help="REALTALK's chats, its folder data")
     parser.add_argument("--beliefs", type=Path, metavar="FOLDER", help="PrecisionMemBench, with its folder fixtures")
     parser.add_argument("--judging", action="store_true", help="of the folders, what no constant was chosen on")
     parser.add_argument("--model", type=Path, metavar="FOLDER", help="a sentence-transformers model for the same")

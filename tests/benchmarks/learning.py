@@ -60,9 +60,10 @@ def main() -> None:
     parser.add_argument("--conversations", type=Path, metavar="FILE")
     parser.add_argument("--beam", type=Path, metavar="FOLDER")
     parser.add_argument("--memora", type=Path, metavar="FOLDER")
+    parser.add_argument("--realtalk", type=Path, metavar="FOLDER")
     parser.add_argument("--embedder", default="hashing", help="whose weights of relevance (%(default)s)")
     given = parser.parse_args()
-    sets = conversations.sets(given.conversations, given.beam, given.memora)
+    sets = conversations.sets(given.conversations, given.beam, given.memora, given.realtalk)
     del sets[conversations.OWN]  # too small to learn from
     if given.name == "salience":
         _salience(sets)

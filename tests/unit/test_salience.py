@@ -59,6 +59,18 @@ def test_what_answers_a_question_is_worth_more_and_what_asks_one_less() -> None:
     assert one(text, before="I like it.") == one(text)
 
 
+def test_what_people_say_of_somebody_or_of_lately_is_worth_more_unless_it_is_said_to_an_assistant() -> None:
+    plain, more = "The gate was painted green", "The gate was painted green by my aunt yesterday"
+    added = [
+        features([Statement(more, role)], {}, 0, set())[0] - features([Statement(plain, role)], {}, 0, set())[0]
+        for role in (None, "user")
+    ]
+    places = [list(WEIGHTS).index(name) for name in ("people", "recent")]
+    assert added[0][places].tolist() == pytest.approx([1 / 3, 1 / 3])
+    assert added[1][places].tolist() == [0, 0]
+    assert WEIGHTS["people"] > 0 < WEIGHTS["recent"]
+
+
 def test_words_that_no_older_statement_has_are_new() -> None:
     seen: set[str] = set()
     rows = features([Statement("The oboe needs a reed."), Statement("A reed for the oboe.")], {}, 0, seen)

@@ -5,7 +5,7 @@ No public set is shipped or has a default path.
 
 from pathlib import Path
 
-from tests.benchmarks.conversations import beam, locomo, memora, sample
+from tests.benchmarks.conversations import beam, locomo, memora, realtalk, sample
 from tests.benchmarks.conversations.conversation import BEGIN, MAX_TEXT, Asked, Change, Conversation, Turn, sampled
 
 __all__ = ["BEGIN", "MAX_TEXT", "OWN", "Asked", "Change", "Conversation", "Turn", "read", "sampled", "sets"]
@@ -22,7 +22,12 @@ def read(path: Path | None) -> tuple[str, list[Conversation]]:
 
 
 def sets(
-    conversations: Path | None, beam_folder: Path | None, memora_folder: Path | None, *, judging: bool = False
+    conversations: Path | None,
+    beam_folder: Path | None,
+    memora_folder: Path | None,
+    realtalk_folder: Path | None,
+    *,
+    judging: bool = False,
 ) -> dict[str, list[Conversation]]:
     """Return the given sets by name; also the project's small set, unless others are for judging.
 
@@ -35,4 +40,6 @@ def sets(
         found[f"BEAM-{beam_folder.name}"] = beam.read(beam_folder, judging=judging)
     if memora_folder:
         found[f"Memora {memora_folder.name}"] = memora.read(memora_folder, judging=judging)
+    if realtalk_folder:
+        found["REALTALK"] = realtalk.read(realtalk_folder, judging=judging)
     return found

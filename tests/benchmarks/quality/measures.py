@@ -122,17 +122,20 @@ def newer_above(change: Change, found: Sequence[str]) -> float | None:
 
 
 def foreign(conversations: Sequence[Conversation]) -> list[Asked]:
-    """Return the questions of each conversation as questions of the next one, which does not answer them.
+    """Return the questions of each conversation as questions of the one before, which does not answer them.
 
-    If the speakers are known, the questions are repeated with the speakers of the other conversation:
-    then only the names match.
+    It is the last one before that has no speaker in common. If the speakers are known, the questions are repeated with
+    those of the other conversation: then only the names match.
     """
-    return [one for i, asking in enumerate(conversations) for one in _foreign(asking, conversations[i - 1])]
+    found: list[Asked] = []
+    for i, asking in enumerate(conversations):
+        before = [*conversations[i + 1 :], *conversations[:i]]
+        others = [one for one in before if not set(one.speakers) & set(asking.speakers)]
+        found += _foreign(asking, others[-1]) if others else []
+    return found
 
 
 def _foreign(asking: Conversation, other: Conversation) -> Iterator[Asked]:
-    if asking is other:
-        return
     for one in asking.answerable:
         elsewhere = replace(one, namespace=other.name, evidence=frozenset(), changes=())
         yield replace(elsewhere, kind=FOREIGN)
