@@ -14,6 +14,8 @@ from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from live_api import serving
 from live_system import FOLDER, LiveSystem, eventually
 
+from workers.coordination import signals
+
 pytestmark = pytest.mark.acceptance
 
 NOBODYS = "00000000-0000-4000-8000-000000000000"
@@ -241,6 +243,16 @@ def test_a_write_that_is_repeated_hours_later_has_no_further_effect(live: LiveSy
     api.post(path, json=wish, headers=key)
     eventually(lambda: not live.accepted(task), "it is done again")
     assert api.get(f"/memory/facts/{id_}").json()["strength"] == strength
+
+
+def test_a_write_with_a_key_that_nothing_waits_for_is_known_for_a_day(live: LiveSystem, api: httpx2.Client) -> None:
+    key, pair = {"Idempotency-Key": f"order-{uuid4()}"}, {"source": stored(api), "target": stored(api, "Mira has it.")}
+    wish = pair | {"type": "RELATED_TO"}
+    keyed = api.post("/memory/links?wait=false", json=wish, headers=key).json()["task"]
+    without = api.post("/memory/links?wait=false", json=wish).json()["task"]
+    eventually(lambda: not live.accepted(keyed) and not live.accepted(without), "they are done")
+    assert live.own_keys.ttl(f"{signals.DONE}:{keyed}") > 86_000
+    assert 0 < live.own_keys.ttl(f"{signals.DONE}:{without}") <= 3_600
 
 
 @ON_ONE_SHARD

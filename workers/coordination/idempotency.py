@@ -18,6 +18,7 @@ TEXT = '"text": '
 """Occurs in answers that quote facts, such as those of consolidations."""
 
 RECEIPT_SECONDS = 86_400
+"""How long a request can be repeated with its key, and the state of an accepted write can be read."""
 
 
 def note_owner(redis: Redis, task_id: str, namespace: str) -> None:
@@ -51,6 +52,11 @@ def claim(redis: Redis, task_id: str, request: str, now: str | None) -> tuple[st
     found = redis.get(key)
     first: list[Any] = json.loads(found) if isinstance(found, bytes) else [request, now]
     return first[0], first[1]
+
+
+def is_claimed(redis: Redis, task_id: str) -> bool:
+    """Return whether a request with an idempotency key has this task."""
+    return bool(redis.exists(f"{ANSWER}:{task_id}:request"))
 
 
 def keep_answer(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:

@@ -101,10 +101,11 @@ def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
 
 
 def note_done(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:
-    """Record a finished task's answer, so that a redelivery need not run it again."""
+    """Record a finished task's answer, so that a redelivery, or a request with the same key, need not run it again."""
     key, encoded = f"{DONE}:{task_id}", json.dumps(answer)
     idempotency.note_quoting(redis, key, encoded)
-    redis.set(key, encoded, ex=FIRST_SEEN_SECONDS)
+    claimed = idempotency.is_claimed(redis, task_id)
+    redis.set(key, encoded, ex=idempotency.RECEIPT_SECONDS if claimed else FIRST_SEEN_SECONDS)
 
 
 def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
