@@ -229,12 +229,19 @@ def show(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa:
 
 @routes.patch("/memory/{id}")
 def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:  # noqa: A002
-    """Change a memory: what it was is superseded, and its id still leads to what it is."""
+    """Change a memory: a former content is superseded, and the id still leads to what it is.
+
+    OpenMemory would have two memories with one content; here that is an error, and neither is changed.
+    """
     memory, fact = mine.find(id, wish.user_id, "write")
-    changed = wish.changed(fact)
-    if changed is not None:
-        memory.store(classify=False, again=True, supersedes=fact["id"], **changed)
-    return {"id": id, "updated": changed is not None}
+    if wish.is_empty():
+        return {"id": id, "updated": False}
+    if not wish.keeps(fact):
+        changed = wish.changed(fact, memory.clock())
+        memory.store(classify=False, again=True, apart=True, supersedes=fact["id"], **changed)
+    elif fields := wish.fields():
+        memory.edit(fact["id"], **fields)
+    return {"id": id, "updated": True}
 
 
 @routes.delete("/memory/{id}")

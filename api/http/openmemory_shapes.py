@@ -32,9 +32,12 @@ MOST_K = 200
 LAMBDAS = {Tier.HOT: RULES.hot_rate, Tier.WARM: RULES.warm_rate, Tier.COLD: RULES.cold_rate}
 KEPT = (
     "category", "entity", "key", "value", "importance", "confidence", "source", "session", "turn", "role", "tags",
-    "metadata", "kind", "durability", "decay_class", "decay_class_source", "valid_until",
+    "metadata", "kind", "durability", "decay_class", "decay_class_source", "source_date", "valid_until",
 )  # fmt: skip
-"""Fields that a memory keeps when its content changes."""
+"""Fields that a memory keeps when its content changes; a summary is of the text alone."""
+
+STORED_WHOLE = ("chunk", "item")
+"""Kinds of facts that no edit changes."""
 
 
 class AddRequest(BaseModel):
@@ -125,17 +128,27 @@ class UpdateRequest(BaseModel):
     metadata: dict[str, Any] | None = None
     user_id: str | None = None
 
-    def changed(self, fact: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the fact that replaces this one, or None if nothing is to be changed."""
-        if not self.model_dump(exclude_none=True, exclude={"user_id"}):
-            return None
-        own = {"salience": fact["strength"], "text": self.content or fact["text"]}
-        fields = {name: fact[name] for name in KEPT if fact[name] is not None} | own
-        if self.tags is not None:
-            fields["tags"] = cleaned_tags(self.tags)
+    def is_empty(self) -> bool:
+        """Return whether nothing is to be changed."""
+        return not self.model_dump(exclude_none=True, exclude={"user_id"})
+
+    def keeps(self, fact: Mapping[str, Any]) -> bool:
+        """Return whether a fact can be edited so, as its text stays."""
+        return self.content in (None, fact["text"]) and fact["kind"] not in STORED_WHOLE
+
+    def fields(self) -> dict[str, Any]:
+        """Return the new values of fields other than the text."""
+        fields: dict[str, Any] = {} if self.tags is None else {"tags": cleaned_tags(self.tags)}
         if self.metadata is not None:
-            fields |= {"metadata": self.metadata, "category": named_sector(self.metadata) or fact["category"]}
-        return {name: value for name, value in fields.items() if value is not None}
+            named = named_sector(self.metadata)
+            fields |= {"metadata": self.metadata} | ({"category": named} if named else {})
+        return fields
+
+    def changed(self, fact: Mapping[str, Any], now: str) -> dict[str, Any]:
+        """Return the fact that replaces this one; what it says holds from now on, whenever the first one was said."""
+        own = {"salience": fact["strength"], "text": self.content or fact["text"]}
+        fields = {name: fact[name] for name in KEPT if fact[name] is not None} | own | self.fields()
+        return fields if fact["source_date"] is None else fields | {"valid_from": now}
 
 
 def named_sector(metadata: Mapping[str, Any] | None) -> str | None:

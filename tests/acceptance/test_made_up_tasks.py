@@ -35,7 +35,7 @@ FILTERS = {"tag": "a", "category": "b", "kind": "semantic", "role": "user", "pin
            "key": "home", "session": "s", "source": "d", "tier": "hot", "documents": False}  # fmt: skip
 ASKED: dict[str, dict[str, Any]] = {
     "memory.store": HERE | {"text": "Mira moved.", "touch": True, "classify": True, "tags": ["a"], "kind": "episodic",
-                            "count_turns": True,
+                            "count_turns": True, "apart": True,
                             "session": "s", "turn": 1, "metadata": {"a": 1}, "supersedes": NONE, "entity": "Mira",
                             "key": "home", "value": "Halle", "again": False, "decay_class": "stable", "created_at": AT,
                             "id": NONE, "durability": "persistent", "source_date": AT, "last_seen_at": AT,

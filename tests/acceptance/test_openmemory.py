@@ -133,6 +133,39 @@ def test_an_update_keeps_what_other_doors_gave_a_memory(api: httpx2.Client, user
     assert (kept["key"], kept["document"]) == ("mira", item["document"])
 
 
+def test_an_update_keeps_source_date_and_summary(api: httpx2.Client, user: str) -> None:
+    headers, said = {"X-Ebb-Namespace": user}, "2024-05-01T00:00:00Z"
+    given = {"text": "Mira sold her car", "source_date": said, "summary": "a car"}
+    assert api.post("/memory/facts", json=given, headers=headers).status_code == 201
+
+    def patched(**change: Any) -> dict[str, Any]:
+        (one,) = api.get("/memory/all", params={"user_id": user}).json()["items"]
+        assert api.patch(f"/memory/{one['id']}", json=change).json()["updated"] is True
+        (fact,) = api.get("/memory/facts", headers=headers).json()["facts"]
+        return dict(fact)
+
+    tagged = patched(tags=["cars"], content="Mira sold her car")
+    assert (tagged["source_date"], tagged["summary"], tagged["tags"]) == (said, "a car", ["cars"])
+    changed = patched(content="Mira sold her bicycle")
+    assert (changed["source_date"], changed["summary"], changed["tags"]) == (said, None, ["cars"])
+    past = {"query": "What did Mira sell?", "as_of": "2024-06-01"}
+    (before,) = posted(api, "/memory/recall", past, headers=headers)["results"]
+    assert before["text"] == "Mira sold her car"
+
+
+def test_an_update_to_the_content_of_another_memory_changes_neither(api: httpx2.Client, user: str) -> None:
+    one = added(api, "Mira drinks tea", user, metadata={"cup": 1})
+    other = added(api, "Mira drinks coffee", user, metadata={"cup": 2})
+    answer = api.patch(f"/memory/{one}", json={"content": "Mira drinks coffee", "metadata": {"cup": 3}})
+    assert answer.status_code == 422
+    assert other.partition("~")[0] in answer.json()["detail"]
+    left = api.get("/memory/all", params={"user_id": user}).json()["items"]
+    assert [(item["id"], item["metadata"]) for item in left] == [(other, {"cup": 2}), (one, {"cup": 1})]
+    assert api.patch(f"/memory/{one}", json={"content": "mira  drinks TEA"}).json()["updated"] is True
+    assert api.delete(f"/memory/{one}").json() == {"ok": True}
+    assert api.get(f"/memory/{other}").json()["metadata"] == {"cup": 2}
+
+
 def test_filters_hold(api: httpx2.Client, user: str) -> None:
     added(api, "An otter was sad", user, metadata={"sector": "emotional"}, tags=["Animals"])
     time.sleep(0.01)

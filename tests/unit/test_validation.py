@@ -102,6 +102,7 @@ def test_a_fact_with_every_field_is_taken_as_it_is() -> None:
         "supersedes": "018f6b2e-7c3d-7000-8000-000000000002",
         "decay_class_source": "auto",
         "again": True,
+        "apart": True,
         "valid_from": "2025-03-01T09:00:00Z",
         "valid_until": "2999-01-01",
     }

@@ -24,20 +24,21 @@ class Intent:
     """The action for a new fact, and the known fact that it concerns unless it is only added.
 
     If the caller `requested` for it and it cannot be done, that is an error; if an LLM proposed it, the fact is added
-    instead.
+    instead. With `apart`, a third fact that says the same is an error, too.
     """
 
     action: Action = Action.ADD
     target: UUID | None = None
     requested: bool = False
+    apart: bool = False
 
 
 ADD = Intent()
 
 
-def requested(target: UUID | None) -> Intent:
+def requested(target: UUID | None, *, apart: bool = False) -> Intent:
     """Return the intent of a caller who names the fact to supersede, or none."""
-    return ADD if target is None else Intent(Action.UPDATE, target, requested=True)
+    return ADD if target is None else Intent(Action.UPDATE, target, requested=True, apart=apart)
 
 
 def independent_stretches(

@@ -143,7 +143,7 @@ def store_many(
 def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
     given = [_with_tags(fact, classify=classify) for fact in said]
     rows = _aligned([_row(context, fact, now) for fact in given])
-    return Batch(said, rows, given, [requested(fact.supersedes) for fact in given])
+    return Batch(said, rows, given, [requested(fact.supersedes, apart=fact.apart) for fact in given])
 
 
 def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now: datetime) -> Known:

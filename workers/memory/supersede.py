@@ -113,7 +113,8 @@ def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | N
     if target is None:
         return f"supersedes: no fact {intent.target} is in this namespace; look for it with `recall`."
     if target.current:
-        return None
+        is_third = intent.apart and saying not in (None, target.id)
+        return f"text: the fact {saying} says the same; forget one of them, or give another text." if is_third else None
     if target.superseded_by is None:
         said = "retracted" if target.superseded else "forgotten"
         return f"supersedes: {target.id} was {said} already; leave `supersedes` out."

@@ -83,6 +83,9 @@ class NewFact(Params):
     decay_class_source: ClassSource | None = Field(default=None, description="who chose its class")
     supersedes: FactId | None = Field(default=None, description="the id of the fact whose place it takes")
     again: StrictBool = Field(default=False, description="even if it was forgotten on request")
+    apart: StrictBool = Field(
+        default=False, description="with `supersedes`: refuse what another fact says; else that one takes its place"
+    )
 
 
 class Statement(Timed):
