@@ -167,6 +167,20 @@ def test_whatever_fails_leaves_the_turns_alone(drawing: Memory, llm: StandIn, re
     assert drawing.rows("select id from facts") == [(ids[0],)]
 
 
+def test_of_a_turn_the_first_facts_alone_are_kept(
+    drawing: Memory, llm: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    letters = "abcdefghij"
+    keys = [f"home {one}{other}" for one in letters for other in letters]
+    llm.always = answering(lambda asked: {"facts": [one for key in keys for one in honest(asked, key=key)["facts"]]})
+    assert draw(drawing, remember(drawing, *HOMES.values())) == 2 * extract.MOST_OF_A_TURN
+    found = drawing.rows("select distinct key from facts where entity is not null")
+    assert {key for (key,) in found} == set(keys[: extract.MOST_OF_A_TURN])
+    assert [one.getMessage().partition(" from ")[0] for one in caplog.records] == [
+        "50 of 100 facts that an LLM drew"
+    ] * 2
+
+
 def test_a_fact_that_was_forgotten_on_request_is_not_drawn_again(drawing: Memory) -> None:
     draw(drawing, remember(drawing, HOMES["Leipzig"]))
     ((fact, *_),) = drawing.rows(DRAWN)

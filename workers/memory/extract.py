@@ -5,6 +5,7 @@ an older one of the same entity and key. On a failure nothing is extracted.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -40,6 +41,9 @@ BEFORE = 4
 
 LONGEST = 8_000
 """Maximum characters of a turn; a longer one is rather a document."""
+
+MOST_OF_A_TURN = 50
+"""Maximum number of facts extracted from a turn: more is an answer that repeats itself, not what a message states."""
 
 QUESTION_SECONDS = 20.0
 ALREADY = ("added", "duplicate", "unchanged", "updated")
@@ -160,7 +164,24 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
     ]
     if len(facts) < len(found):
         log.warning("%d of %d facts that an LLM drew are not in the text", len(found) - len(facts), len(found))
-    return facts
+    return _bounded(facts)
+
+
+def _bounded(facts: Sequence[tuple[Turn, Extracted]]) -> list[tuple[Turn, Extracted]]:
+    """Return the first facts of each turn, at most `MOST_OF_A_TURN`."""
+    counts = Counter[UUID]()
+    kept = []
+    for turn, fact in facts:
+        counts[turn.id] += 1
+        if counts[turn.id] <= MOST_OF_A_TURN:
+            kept.append((turn, fact))
+    for id_, count in counts.items():
+        if count > MOST_OF_A_TURN:
+            log.warning(
+                "%d of %d facts that an LLM drew from turn %s are left out: a turn gives at most %d",
+                count - MOST_OF_A_TURN, count, id_, MOST_OF_A_TURN,
+            )  # fmt: skip
+    return kept
 
 
 def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Extracted]]) -> dict[str, Any]:
