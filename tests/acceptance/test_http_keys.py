@@ -11,6 +11,7 @@ from live_api import make_key, serving
 from live_system import LiveSystem, eventually
 
 from api.http import app
+from workers.coordination import key_ring
 
 pytestmark = pytest.mark.acceptance
 
@@ -344,6 +345,14 @@ def test_a_bearer_token_is_accepted_and_a_revoked_key_is_refused_at_once(
     assert listed["revoked_at"]
     assert live.ebb("keys", "revoke", str(uuid4()), "--namespace", namespace).returncode == 1
     assert live.ebb("keys", "list", "--namespace", f"{namespace}-2").stdout == f"No key opens '{namespace}-2'.\n"
+
+
+def test_a_label_is_as_long_at_the_command_line_as_in_the_dashboard(live: LiveSystem, namespace: str) -> None:
+    label = "x" * key_ring.LONGEST_LABEL
+    refused = live.ebb("keys", "create", "--namespace", namespace, "--label", f"{label}x")
+    assert (refused.returncode, "label: has 257 characters" in refused.stderr) == (1, True), refused.stderr
+    live.ebb_json("keys", "create", "--namespace", namespace, "--label", label)
+    assert [one["label"] for one in live.ebb_json("keys", "list", "--namespace", namespace)["keys"]] == [label]
 
 
 def test_the_key_itself_is_not_kept(live: LiveSystem, namespace: str) -> None:

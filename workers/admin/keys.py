@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from workers.context import Context
 from workers.coordination import key_ring
-from workers.coordination.key_ring import SCOPES, Grant
+from workers.coordination.key_ring import LONGEST_LABEL, SCOPES, Grant
 from workers.coordination.redis import own_keys
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import api_keys, namespaces, routing, shards
@@ -53,7 +53,7 @@ def create(
     """Create a key for a namespace.
 
     Raises:
-        InvalidInputError: a scope is unknown, there is none, or the expiry is past.
+        InvalidInputError: a scope is unknown, there is none, the label is too long, or the expiry is past.
     """
     id_, key = uuid7(), key_ring.new_key()
     done = add(context, namespace, id_, key_ring.digest(key), scopes, label, now, ends)
@@ -73,9 +73,11 @@ def add(
     """Add a key by its digest, unless another one has this id.
 
     Raises:
-        InvalidInputError: a scope is unknown, there is none, or the expiry is past.
+        InvalidInputError: a scope is unknown, there is none, the label is too long, or the expiry is past.
     """
     _check_end(ends, now)
+    if label is not None and len(label) > LONGEST_LABEL:
+        raise InvalidInputError(f"label: has {len(label)} characters, more than the limit of {LONGEST_LABEL}.")
     wanted = [scope for scope in SCOPES if scope in scopes]
     if not wanted or len(wanted) != len(set(scopes)):
         raise InvalidInputError(

@@ -16,6 +16,8 @@ Scope = Literal["read", "write", "admin", "system"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "ebb_"
 TOKEN_BYTES = 32
+LONGEST_LABEL = 256
+"""Maximum characters of a key's label."""
 
 KEY = "ebb:keys"
 COPIED = "copied"

@@ -21,7 +21,7 @@ from api.http.dispatch import Session
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
 from workers.coordination import bulk, key_ring, outbox, shares
-from workers.coordination.key_ring import SCOPES
+from workers.coordination.key_ring import LONGEST_LABEL, SCOPES
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.settings import PREFIX, Settings
@@ -61,7 +61,7 @@ def create(
     memory: Administering,
     id: Annotated[UUID, Form()],  # noqa: A002 - the contract's name
     scopes: Annotated[tuple[str, ...], Form()] = (),
-    label: Annotated[str, Form(max_length=256)] = "",
+    label: Annotated[str, Form(max_length=LONGEST_LABEL)] = "",
     expires: Expires = "",
 ) -> Response:
     """Create a key with scopes that the visitor has, and show it; the form's id keeps a reload from making another.
@@ -156,6 +156,7 @@ def _page(
             "lanes": _lanes(door) if "system" in scopes else [],
         }
     own = {scope: PURPOSES[scope] for scope in SCOPES if scope in scopes}
+    content["longest_label"] = LONGEST_LABEL
     content["expiries"] = {days: said for days, said in EXPIRIES.items() if _ends_before(memory, days)}
     return page(request, "keys.html", made=made, first=first, new_id=uuid7(), scopes=own, **content)
 
