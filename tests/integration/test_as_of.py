@@ -87,6 +87,12 @@ class Lives:
         found = self.memory.ask("Which boat did Ana take?", at=self.at, namespace=self.name, limit=50, **question)
         return [(one.id, one.score) for one in found.results]
 
+    def why(self, id_: UUID, **question: Any) -> str:
+        asked = {"explain": True, "why": id_} | question
+        found = self.memory.ask("Which boat did Ana take?", at=self.at, namespace=self.name, **asked)
+        assert found.why is not None
+        return str(found.why["rule"])
+
     def looked_up(self, **options: Any) -> list[UUID]:
         found, _ = recall.lookup(
             self.memory.context, Lookup(entity="Ana", key="boat", namespace=self.name, **options), day(self.at)
@@ -274,6 +280,27 @@ def test_a_supersession_does_not_change_what_was_known_before_it(
     lives.at = 20.0
     shown = {id_ for id_, _ in lives.recalled(**asked)}
     assert (shown, lives.looked_up(**asked)) == ({id_ for id_, _ in before[0]}, before[1])
+
+
+@pytest.mark.parametrize("what", ["forget", "supersede", "pass"])
+def test_what_was_gone_and_is_restored_was_not_known_in_between(memory: Memory, what: str) -> None:
+    lives = Lives(memory)
+    old = lives.add("Ana took the red boat.", "session" if what == "pass" else "permanent")
+    lives.at = 10.0
+    if what == "supersede":
+        lives.add("Ana took the blue boat.", "permanent", supersedes=str(old))
+    else:
+        lives.do(what, old)
+    memory.restore(old, at=20, namespace=lives.name)
+    lives.at = 30.0
+
+    def known(at: float, **asked: Any) -> tuple[bool, bool]:
+        asked |= {"known_as_of": day(at)}
+        return old in {id_ for id_, _ in lives.recalled(**asked)}, old in lives.looked_up(**asked)
+
+    assert [known(at) for at in (0.5, 15, 20.5)] == [(True, True), (False, False), (True, True)]
+    assert known(15, as_of=day(0.5)) == (False, False)
+    assert lives.why(old, known_as_of=day(15)).startswith("superseded" if what == "supersede" else "forgotten: ")
 
 
 def test_a_fact_from_a_clock_that_is_ahead_is_shown_as_of_now_as_at_present(memory: Memory) -> None:

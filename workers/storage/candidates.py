@@ -68,6 +68,21 @@ NEIGHBOURS = """
 # A supersession after `known_as_of` was not known then.
 LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s, false)"
 
+# A fact that was forgotten or superseded by `known_as_of`, and is live since a later restore.
+ABSENT_THEN = """case when coalesce(%(known_as_of)s < %(now)s, false) then (
+                select case
+                        when what = 'superseded' then what
+                        when what = 'forgotten'
+                            and (not %(deep)s or details ->> 'reason' in ('asked', 'retracted', 'merged'))
+                            then concat('forgotten: ', details ->> 'reason')
+                    end
+                from events
+                where events.namespace = facts.namespace and events.fact = facts.id and at <= %(known_as_of)s
+                    and what in ('forgotten', 'superseded', 'restored')
+                order by at desc, events.id desc
+                limit 1
+            ) end"""
+
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
@@ -109,6 +124,7 @@ READ_AMONG = rf"""
                 %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
                 %(now)s, %(as_of)s, %(known_as_of)s
             ),
+            {ABSENT_THEN},
             {FILTERED_OUT}
         ) as left_out,
         array_send(array[
