@@ -21,6 +21,8 @@ LONGEST = 100
 
 Ids = Annotated[list[str] | None, typer.Argument(help="The facts' ids; else which ones, by the options.")]
 SELECTION = ("since", "until", "reason", "run")
+ASKED = "asked"
+"""Reason of facts forgotten on request, which a restore by a run takes only if it is named."""
 SAID_BY_ARCHIVES = ("created_at", "last_seen_at", "strength", "coactivations", "decay_class_source", "count_turns")
 SALIENCE = Annotated[
     float | None, typer.Option(help="How strongly to remember it, 0 to 1; else estimated from what it says.")
@@ -202,8 +204,10 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         output.console().print("Nothing that can be restored matches.")
         return
     output.print_table(["forgotten", "reason", "id", "text"], [_row(one) for one in page["facts"]])
-    for run, facts in Counter(one["run"] for one in page["facts"] if one["run"]).items():
-        output.console().print(f"{facts} of these by one run: ebb restore --run {run}", style="dim")
+    for (run, is_asked), facts in Counter((one["run"], one["reason"] == ASKED) for one in page["facts"]).items():
+        if run and (facts > 1 or not is_asked):
+            how = f"ebb restore --run {run}" + (f" --reason {ASKED}" if is_asked else "")
+            output.console().print(f"{facts} of these by one run: {how}", style="dim")
     _print_more(page)
 
 

@@ -106,6 +106,18 @@ def test_a_superseded_fact_is_reopened_by_its_id(live: LiveSystem, client: Clien
     assert {fact["id"] for fact in pair["facts"]} == {old, new}
 
 
+def test_what_is_forgotten_by_ids_has_a_run_by_which_all_of_it_is_restored(live: LiveSystem, client: Client) -> None:
+    gone, own = [one["id"] for one in client.facts(3)["facts"]], ("--namespace", client.namespace)
+    run = client.forget(gone[:2])["run"]
+    client.forget(gone[2:])
+    listed = live.ebb("forgotten", *own).stdout
+    assert [line for line in listed.splitlines() if "by one run" in line] == [
+        f"2 of these by one run: ebb restore --run {run} --reason asked"
+    ]
+    assert live.ebb_json("restore", "--run", run, "--reason", "asked", "--yes", *own)["restored"] == 2
+    assert {one["id"] for one in client.forgotten()["facts"]} == {gone[2]}
+
+
 def test_a_restore_of_many_that_is_delivered_twice_restores_each_once(live: LiveSystem, client: Client) -> None:
     client.decay(now=YEARS_LATER, force=True, everywhere=False)
     live.delivered("memory.restore", {"namespace": client.namespace, "since": "2020-01-01"}, 2)

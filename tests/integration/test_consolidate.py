@@ -456,6 +456,31 @@ def test_what_was_merged_is_forgotten_with_what_it_was_merged_into(memory: Memor
     assert again.action == "forgotten"
 
 
+def test_what_was_forgotten_with_what_it_was_merged_into_is_restored_with_it(memory: Memory) -> None:
+    second, third = memory.add(MOVED), memory.add(HAS_MOVED, at=0.1)
+    merge(memory, at=0.2)
+    first = memory.add(MOVED_HERE, at=0.3)
+    memory.pin(first, at=0.4)
+    merge(memory, at=1)
+    (before, other) = (memory.add(text, at=2) for text in ("Mira rents a boat.", "Mira sold the boat."))
+    memory.forget(before, at=3)
+    memory.forget(first, other, at=4)
+    (outcome,) = memory.restore(first, at=5)
+    assert not isinstance(outcome, InvalidInputError)
+    assert live(memory) == {first, second, third}
+    assert set(memory.forgotten(reasons=("asked",))) == {before, other}
+
+
+def test_a_twin_that_was_forgotten_by_itself_is_not_restored_with_the_other(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory, at=1)
+    memory.forget(second, at=2)
+    memory.forget(first, at=3)
+    memory.restore(first, at=4)
+    assert live(memory) == {first}
+    assert memory.forgotten(reasons=("asked",)) == [second]
+
+
 def test_a_subject_counts_what_was_merged_and_is_deep_as_its_dry_run_does(memory: Memory) -> None:
     first, second = memory.add(MOVED, entity="Mira"), memory.add(HAS_MOVED, entity="Mira")
     merge(memory, at=1)

@@ -66,7 +66,8 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     """Restore forgotten facts and reopen superseded ones. Idempotent.
 
     A restored fact is as after a recall: used and confirmed now, strengthened, with its full lifetime; only the
-    signature of its vector is left until it is regenerated. Facts that decay forgot are restored whatever the date of
+    signature of its vector is left until it is regenerated. Near-duplicates that had been merged into it, and were
+    forgotten by the same request, are restored with it. Facts that decay forgot are restored whatever the date of
     their tombstone, and pinned the second time. A superseded fact is live beside its successor and contradicts it if
     their values differ. Refused are unknown ids, facts equal to a live one, and those superseded or forgotten on
     request after `now`.
@@ -78,7 +79,17 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return Batch({id_: _not_there(id_, namespace) for id_ in ids})
-        return Batch(*restore_within(context, db, tenant, ids, now))
+        outcomes, faded = restore_within(context, db, tenant, _with_merged(db, tenant.id, ids), now)
+        return Batch({id_: outcomes[id_] for id_ in ids}, faded)
+
+
+def _with_merged(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[UUID]:
+    """Return facts with those merged into them that the same request forgot."""
+    back = new = list(ids)
+    while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in back]:
+        new = tombstones.went_with(db, tenant, new, taken)
+        back = [*back, *new]
+    return back
 
 
 def restore_next(

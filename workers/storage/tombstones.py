@@ -42,6 +42,15 @@ REVIVE = """
     from back
 """
 
+# A request forgets at one instant and by one run.
+WENT_WITH = """
+    select taken.id from facts as one
+    join facts as taken on taken.namespace = one.namespace and taken.id = any(%(taken)s)
+        and taken.forgotten_reason = 'asked' and taken.forgotten_at = one.forgotten_at
+        and taken.forgotten_by is not distinct from one.forgotten_by
+    where one.namespace = %(namespace)s and one.id = any(%(ids)s) and one.forgotten_reason = 'asked'
+"""
+
 # Either date may match, as one of them is wrong if a clock was.
 SELECTED = """
     from facts
@@ -196,6 +205,12 @@ def revive(
         return db.execute(REVIVE, given).rowcount
     except psycopg.errors.UniqueViolation:
         raise UnavailableError("A fact that says the same was stored at this very moment: try again.") from None
+
+
+def went_with(db: Connection, namespace: int, ids: Sequence[UUID], taken: Sequence[UUID]) -> list[UUID]:
+    """Return the facts among `taken` that the request forgot which also forgot one of `ids`."""
+    given = {"namespace": namespace, "ids": list(ids), "taken": list(taken)}
+    return [id_ for (id_,) in db.execute(WENT_WITH, given)]
 
 
 def found(

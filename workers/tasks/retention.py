@@ -100,11 +100,13 @@ def used(self: Task, asked: contract.Use) -> contract.Used:
 def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     """Forget facts, or erase them at once; return the outcomes in order."""
     at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
+    run = uuid_of(self.request.id or "")
     if asked.ids is None:
-        until, run = time.monotonic() + FORGET_SECONDS, uuid_of(self.request.id or "")
+        until = time.monotonic() + FORGET_SECONDS
         answer = plain(forgetting.forget_subject(context, asked, at, run, until))
     else:
-        answer = _results(asked.ids, forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge))
+        done = forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge, run=run)
+        answer = _results(asked.ids, done) | ({} if asked.purge else {"run": str(run)})
     if not asked.dry_run:
         signals.mark_grown(context.redis, asked.namespace)
     return answer

@@ -301,7 +301,7 @@ class Operations:
     ) -> Forgot:
         """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
 
-        Until they are purged, they can be restored, those of a subject by the `run` of the answer.
+        Until they are purged, they can be restored, all of them by the `run` of the answer.
         """
 
     def forgotten(
@@ -883,7 +883,7 @@ class AsyncOperations:
     ) -> Forgot:
         """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
 
-        Until they are purged, they can be restored, those of a subject by the `run` of the answer.
+        Until they are purged, they can be restored, all of them by the `run` of the answer.
         """
 
     async def forgotten(

@@ -60,7 +60,7 @@ class Pin(Timed):
 class Forget(Timed):
     """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
 
-    Until they are purged, they can be restored, those of a subject by the `run` of the answer.
+    Until they are purged, they can be restored, all of them by the `run` of the answer.
     """
 
     model_config = examples({"ids": ["01a1fd56-1f4b-7b0c-9c8e-3d5f0a7b2c11"]})
