@@ -81,6 +81,18 @@ def test_a_fact_stays_until_the_last_of_its_sessions_is_forgotten(memory: Memory
     assert ferry(memory) is None
 
 
+def test_a_fact_of_a_session_that_is_stored_again_without_one_stays(memory: Memory) -> None:
+    known = ferry(memory)
+    for _ in range(2):
+        assert memory.store(SAME["content"]).action == "duplicate"
+    assert [one.details for one in memory.history(known.id).events if one.what == "said again"][-1:] == [{}]
+    first, second = memory.forget(session="monday"), memory.forget(session="friday")
+    assert (first.kept, second.kept) == (1, 1)
+    shown = memory.fact(known.id)
+    assert (shown.session, shown.turn, shown.text) == (None, None, SAME["content"])
+    assert listed(memory, "friday") == set()
+
+
 def test_a_fact_of_no_session_leaves_only_the_session_that_is_forgotten(memory: Memory) -> None:
     plain = memory.store("The cat sleeps in the bakery.").id
     memory.remember(["The cat sleeps in the bakery."], session=7)

@@ -195,7 +195,7 @@ def _store_within(
     moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
     find_within(db, tenant, new, now, moved)
     link_outdated_within(context, db, known.owner, new, now)
-    _record_occurrences(db, tenant, batch.rows, repeated)
+    _record_occurrences(db, tenant, batch.rows, repeated, now)
     found = _lives(context, db, known.owner, batch, answers, endings, now)
     return [
         replace(one, life=found.get(one.id, UNKNOWN), faded=one.id in faded) if isinstance(one, Stored) else one
@@ -209,16 +209,16 @@ def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) ->
 
 
 def _record_occurrences(
-    db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]
+    db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError], now: datetime
 ) -> None:
-    """Note the sessions in which known facts were said again; last, as an erasure locks activity before facts."""
+    """Note where known facts were said again; last, as an erasure locks activity before facts."""
     again = [
         (one.id, row)
         for row, one in zip(rows, answers, strict=True)
-        if isinstance(one, Stored) and one.action == "duplicate" and row.session is not None
+        if isinstance(one, Stored) and one.action == "duplicate"
     ]
-    if again:
-        occurrences.record(db, tenant, again)
+    occurrences.record(db, tenant, again)
+    occurrences.record_outside(db, tenant, [(id_, row) for id_, row in again if row.session is None], now)
 
 
 def _touched(

@@ -17,6 +17,15 @@ Place: TypeAlias = tuple[str | int, int | None, str | None]
 Occurrence: TypeAlias = tuple[UUID, UUID, str | int, int | None, str | None, datetime]
 """The fact, the id of the turn, its session, turn and role, and when it was said."""
 
+AGAIN = "said again"
+"""The entry in the history of a fact that was said again."""
+
+OUTSIDE = f"""exists (
+            select from events
+            where events.namespace = facts.namespace and events.fact = facts.id and what = '{AGAIN}'
+        )"""
+"""Whether a fact that has a session was also said outside any."""
+
 # One a session; the place that the fact itself has is none. As to `random`, see `imports`.
 RECORD = """
     insert into occurrences (namespace, fact, id, session, turn, role, said_at)
@@ -27,6 +36,16 @@ RECORD = """
     where (facts.session is distinct from new.session or facts.turn is distinct from new.turn) and random() >= 0
     order by new.fact, new.session, new.turn
     on conflict do nothing
+"""
+
+# A fact that was first said in a session and then outside any has an entry of its history, one however often.
+RECORD_OUTSIDE = f"""
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, facts.id, %(now)s, '{AGAIN}', jsonb_strip_nulls(jsonb_build_object('role', said.role))
+    from unnest(%(facts)s::uuid[], %(roles)s::text[]) as said (fact, role)
+    join facts on facts.namespace = %(namespace)s and facts.id = said.fact
+    where session is not null and not {OUTSIDE}
+    order by facts.id
 """
 
 # Where merged facts were said, each by the fact that took it in.
@@ -48,17 +67,17 @@ OF = """
 """
 
 # A fact that was also said outside any session stays too.
-STAYING = """
+STAYING = f"""
     select id from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and (
         session is null or session <> all(%(sessions)s::jsonb[]) or exists (
             select from occurrences
             where namespace = %(namespace)s and fact = facts.id and occurrences.session <> all(%(sessions)s::jsonb[])
-        )
+        ) or {OUTSIDE}
     )
 """
 
-# The fact takes the place that it had first in another session.
+# The fact takes the place that it had first in another session; without one it was said outside any.
 MOVE = """
     update facts set session = next.session, turn = next.turn, role = coalesce(next.role, facts.role),
         source_date = next.said_at
@@ -70,6 +89,16 @@ MOVE = """
     where facts.namespace = %(namespace)s and facts.id = next.fact and facts.session = any(%(sessions)s::jsonb[])
 """
 
+MOVE_OUTSIDE = """
+    update facts set session = null, turn = null, role = coalesce(outside.role, facts.role), source_date = outside.at
+    from (
+        select distinct on (fact) fact, details ->> 'role' as role, at from events
+        where namespace = %(namespace)s and fact = any(%(ids)s) and what = %(what)s
+        order by fact, id
+    ) as outside
+    where facts.namespace = %(namespace)s and facts.id = outside.fact and facts.session = any(%(sessions)s::jsonb[])
+"""
+
 LEAVE = """
     delete from occurrences
     where namespace = %(namespace)s and fact = any(%(ids)s) and session = any(%(sessions)s::jsonb[])
@@ -79,13 +108,21 @@ NOTE_ERASURE = "insert into erasures (namespace) values (%(namespace)s)"
 
 
 def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) -> None:
-    """Add where facts were said again: the known fact of each, and the one that was not stored, with a session."""
+    """Add where facts were said again, within sessions: the known fact of each, and the one that was not stored."""
     places = [
         (id_, one.id, one.session, one.turn, one.role, one.source_date or one.created_at)
         for id_, one in said
         if one.session is not None
     ]
     _record(db, namespace, places)
+
+
+def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]], now: datetime) -> None:
+    """Add that facts were said again outside any session, to those that have one."""
+    roles = {id_: one.role for id_, one in said}
+    given = {"namespace": namespace, "facts": list(roles), "roles": list(roles.values()), "now": now}
+    if roles:
+        db.execute(RECORD_OUTSIDE, given)
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
@@ -125,6 +162,7 @@ def leave(db: Connection, namespace: int, ids: Sequence[UUID], session: str | in
     """Remove locked facts from a session outside which they were also said; `purge` has the pages cleaned."""
     given = {"namespace": namespace, "ids": list(ids), "sessions": as_stored(session)}
     db.execute(MOVE, given)
+    db.execute(MOVE_OUTSIDE, given | {"what": AGAIN})
     db.execute(LEAVE, given)
     if purge:
         db.execute(NOTE_ERASURE, {"namespace": namespace})
