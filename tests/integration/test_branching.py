@@ -1,11 +1,13 @@
 """Branches: copies of a namespace with shifted instants are made, aged and removed."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from ebb.contract.facts import Edit
+from ebb.contract.reports import ListFacts
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -15,8 +17,10 @@ from workers.admin import branches as branching
 from workers.admin import search_indexes
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError
-from workers.storage import branches
+from workers.memory import edit, facts
+from workers.storage import branches, events
 from workers.storage.branches import Branch
+from workers.storage.connection import transaction
 
 YEAR = timedelta(days=365)
 BRANCH = "default-older-365d"
@@ -107,6 +111,8 @@ def aged(memory: Memory, table: str, row: dict[str, Any]) -> dict[str, Any]:
         if name == "spells" and value is not None:
             packed = decay_intervals.older(bytes.fromhex(value.removeprefix("\\x")), YEAR.total_seconds())
             older[name] = "\\x" + packed.hex()
+        if name == "details" and (until := value.get("until")):
+            older[name] = value | {"until": (datetime.fromisoformat(until) - YEAR).isoformat()}
     return older
 
 
@@ -120,6 +126,35 @@ def test_every_row_is_copied_with_every_instant_a_year_older(memory: Memory) -> 
         assert rows(memory, table, BRANCH) == expected, table
         assert rows(memory, table, "default") == found, table
     assert memory.stats(6, BRANCH).facts == memory.stats(6).facts
+
+
+def test_instants_in_the_history_are_older_too(memory: Memory) -> None:
+    ends = day(300)
+    old = memory.add("Mira lives in Halle.", valid_until=day(400).isoformat())
+    edit.edit(memory.context, Edit(id=old, valid_until=ends), day(1))
+    memory.store({"text": "Mira lives in Leipzig.", "supersedes": str(old)}, at=2)
+    made(memory)
+    (edited,) = memory.rows(
+        "select details from events join namespaces on namespaces.id = namespace where what = 'edited' and name = %s",
+        BRANCH,
+    )
+    assert edited[0] == {
+        "was": {"valid_until": (day(400) - YEAR).isoformat()},
+        "is": {"valid_until": (ends - YEAR).isoformat()},
+    }
+    memory.restore(old, at=8, namespace=BRANCH)
+    found = facts.page(memory.context, ListFacts(ids=[old], namespace=BRANCH), day(-100))[0]
+    assert [one["valid_until"] for one in found] == [ends - YEAR]
+
+
+@pytest.mark.parametrize("details", [{"until": "soon"}, {"until": 5}, {"was": "x", "is": {"valid_from": "0001-01-03"}}])
+def test_an_imported_entry_of_the_history_may_say_anything(memory: Memory, details: dict[str, Any]) -> None:
+    memory.add("Tea is at four.")
+    with transaction(memory.context.database_url) as db:
+        tenant, id_ = db.execute("select namespace, id from facts").fetchone() or (0, UUID(int=0))
+        events.add_many(db, tenant, day(1), [(id_, "edited", details)])
+    made(memory)
+    assert [row["details"] for row in rows(memory, "events", BRANCH)] == [details]
 
 
 def test_of_each_table_it_is_settled_whether_a_branch_copies_it(memory: Memory) -> None:

@@ -1,11 +1,14 @@
 """Branches: copies of namespaces with all timestamps shifted into the past."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from workers.core import decay_intervals
 from workers.storage.connection import Connection, fetch_all, fetch_one
@@ -87,6 +90,21 @@ WRITE_SPELLS = """
     update activity set spells = new.spells
     from unnest(%(ids)s::uuid[], %(spells)s::bytea[]) as new (fact, spells)
     where namespace = %(namespace)s and activity.fact = new.fact
+"""
+
+INSTANTS = ("until", "valid_from", "valid_until")
+"""Names of instants in the details of events, or in the values before and after an edit."""
+
+DATED = """
+    select fact, id, details from events
+    where namespace = %(namespace)s and fact = any(%(ids)s) and what in ('pinned', 'closed', 'edited')
+        and (details ?| %(names)s or details -> 'was' ?| %(names)s or details -> 'is' ?| %(names)s)
+"""
+
+WRITE_DETAILS = """
+    update events set details = new.details
+    from unnest(%(facts)s::uuid[], %(ids)s::bigint[], %(details)s::jsonb[]) as new (fact, id, details)
+    where namespace = %(namespace)s and events.fact = new.fact and events.id = new.id
 """
 
 # The creation time stands first in the packed body; the other times are relative to it.
@@ -176,6 +194,7 @@ def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
     for table in OF_FACTS:
         db.execute(_copy(db, table, of_fact.format(sql.Identifier("fact"))), given | {"ids": added})
     _age_spells(db, branch, added)
+    _age_details(db, branch, added)
     return len(added)
 
 
@@ -237,3 +256,24 @@ def _age_spells(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
     seconds = (branch.age or timedelta()).total_seconds()
     older = [decay_intervals.older(packed, seconds) for _, packed in rows]
     db.execute(WRITE_SPELLS, {"namespace": branch.id, "ids": [id_ for id_, _ in rows], "spells": older})
+
+
+def _age_details(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
+    """Shift the instants in the details of events; restoring a superseded fact reads one of them."""
+    rows = db.execute(DATED, {"namespace": branch.id, "ids": list(ids), "names": [*INSTANTS]}).fetchall()
+    age = branch.age or timedelta()
+    given = {"facts": [fact for fact, _, _ in rows], "ids": [id_ for _, id_, _ in rows]}
+    details = [Jsonb({name: _older(name, value, age) for name, value in one.items()}) for _, _, one in rows]
+    if rows:
+        db.execute(WRITE_DETAILS, given | {"namespace": branch.id, "details": details})
+
+
+def _older(name: str, value: Any, age: timedelta) -> Any:
+    """Return a value of an event's details with its instants shifted; an imported entry may say anything."""
+    if isinstance(value, dict):
+        return {own: _older(own, one, age) for own, one in value.items()} if name in ("was", "is") else value
+    if name not in INSTANTS or not isinstance(value, str):
+        return value
+    with suppress(ValueError, OverflowError):
+        return (datetime.fromisoformat(value) - age).isoformat()
+    return value
