@@ -103,7 +103,7 @@ EMPTIED = """
         set local session_replication_role = replica;
         set local lock_timeout = '1s';
         for own in select oid::regclass as name, relkind from pg_class
-            where relnamespace = current_schema()::regnamespace and relkind in ('r', 'S')
+            where relnamespace = quote_ident(current_schema())::regnamespace and relkind in ('r', 'S')
                 and relname not in ('schema_version', 'schema_migrations')
         loop
             if own.relkind = 'S' then
@@ -172,10 +172,10 @@ def reused_databases(postgres: Postgres, template: str) -> Iterator[Callable[[],
 
 
 @contextmanager
-def new_schema(database_url: str) -> Iterator[str]:
+def new_schema(database_url: str, prefix: str = "test") -> Iterator[str]:
     """Yield the URL of a database with a fresh, empty schema in front of the search path."""
-    name = f"test_{uuid4().hex}"
-    yield make_conninfo(database_url, options=f"-csearch_path={name},public")
+    name = f"{prefix}_{uuid4().hex}"
+    yield make_conninfo(database_url, options=f'-csearch_path="{name}",public')
     drop_schemas(database_url, name)
 
 
@@ -234,7 +234,7 @@ def _sum(values: list[Any]) -> Any:
 EMPTY = """
     select 'truncate ' || string_agg(quote_ident(relname), ', ') || ' restart identity'
     from pg_class
-    where relnamespace = current_schema()::regnamespace and relkind = 'r'
+    where relnamespace = quote_ident(current_schema())::regnamespace and relkind = 'r'
         and relname not in ('schema_version', 'schema_migrations')
 """
 SEEDS = ("insert into languages (name) values ('english')", "insert into forget_limits default values")

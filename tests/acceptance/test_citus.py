@@ -52,7 +52,7 @@ REBALANCE = "select citus_rebalance_start(drain_only => true, shard_transfer_mod
 MOVING = """
     select 1 from pg_stat_activity where query like 'select citus_schema_move%%' and state = 'active' limit 1
 """
-MOVE = "select citus_schema_move(current_schema()::regnamespace, %s, %s, 'block_writes')"
+MOVE = "select citus_schema_move(quote_ident(current_schema())::regnamespace, %s, %s, 'block_writes')"
 
 
 @pytest.fixture

@@ -247,7 +247,7 @@ def _node(system: System, rng: random.Random, mode: str) -> str:
 
 
 COORDINATOR = 0.3
-PLACED = "select citus_schema_move(current_schema()::regnamespace, nodename, nodeport, 'block_writes')"
+PLACED = "select citus_schema_move(quote_ident(current_schema())::regnamespace, nodename, nodeport, 'block_writes')"
 ELSEWHERE = """
     from pg_dist_node where noderole = 'primary' and shouldhaveshards and nodeport <> %s order by nodeport limit 1
 """

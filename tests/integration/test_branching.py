@@ -26,7 +26,7 @@ YEAR = timedelta(days=365)
 BRANCH = "default-older-365d"
 TENANT_TABLES = """
     select relname from pg_class join pg_attribute on attrelid = pg_class.oid
-    where relkind = 'r' and attname = 'namespace' and relnamespace = current_schema()::regnamespace
+    where relkind = 'r' and attname = 'namespace' and relnamespace = quote_ident(current_schema())::regnamespace
 """
 
 COPIED = (

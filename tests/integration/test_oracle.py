@@ -17,7 +17,9 @@ from tests.chaos.rows import KEYS, NOT_COMPARED, SUMMED
 from workers.admin import stats
 from workers.context import Context
 
-TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace"
+TABLES = """
+    select relname from pg_class where relkind = 'r' and relnamespace = quote_ident(current_schema())::regnamespace
+"""
 ADD_CHANGE = "insert into tally_changes (namespace, tier, facts) values (1, 0, 3)"
 CELLS = 32
 COUNTED = "(select id from namespaces where name ~ '^(fading|deep)-')"

@@ -15,7 +15,9 @@ from workers.storage.connection import connect
 
 # a number this long does not occur in a hash by chance
 SECRET = "Xylophone lessons with Quetzalcoatl cost 47110815."
-TABLES = "select relname from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace"
+TABLES = """
+    select relname from pg_class where relkind = 'r' and relnamespace = quote_ident(current_schema())::regnamespace
+"""
 
 
 def traces(memory: Memory, id_: UUID) -> set[str]:

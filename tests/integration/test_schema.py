@@ -7,8 +7,10 @@ import psycopg
 import pytest
 from databases import new_database, new_schema
 from memory import Memory
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.up import servers
+from workers.admin import shard_moves
 from workers.errors import SchemaError, UnavailableError
 from workers.memory.embed import check_embedder
 from workers.storage import migrations, schema, server
@@ -133,9 +135,10 @@ def test_applying_it_to_a_server_that_is_away_says_so() -> None:
         schema.apply("postgresql://postgres@127.0.0.1:1/ebb")
 
 
-def test_a_second_system_works_in_a_schema_of_its_own(memory: Memory) -> None:
-    with new_schema(memory.context.database_url) as url:
-        with connect(url) as db, pytest.raises(SchemaError, match=r"no schema test_\w+, .*: run `ebb migrate`"):
+@pytest.mark.parametrize("prefix", ["test", "Test"])
+def test_a_second_system_works_in_a_schema_of_its_own(memory: Memory, prefix: str) -> None:
+    with new_schema(memory.context.database_url, prefix) as url:
+        with connect(url) as db, pytest.raises(SchemaError, match=rf"no schema {prefix}_\w+, .*: run `ebb migrate`"):
             schema.check(db)
         schema.apply(url)
         verified(url)
@@ -149,5 +152,24 @@ def test_a_second_system_works_in_a_schema_of_its_own(memory: Memory) -> None:
         assert not any(own.examine(400).values())
         with connect(url) as db:
             assert server.index_sizes(db, 1)
+            assert server.drop_unfinished_indexes(db) == []
+        schema.apply(url, count=2)
+        split = own.having(database_url=url, shards=2)
+        for _ in split.context.each_shard():
+            check_embedder(split.context)
+        (one, _) = shard_moves.listed(split.context)
+        assert (one.schema_name[: len(prefix)], one.bytes > 0) == (prefix, True)
+        assert shard_moves.move(split.context, "default", 1).new == 1
         close_pools()
     assert memory.stats(400).facts == memory.stats(400).forgotten == 0
+
+
+def test_a_name_without_quotes_is_in_lower_case_as_in_postgresql(memory: Memory) -> None:
+    with new_schema(memory.context.database_url) as own:
+        path = conninfo_to_dict(own)["options"]
+        url = make_conninfo(own, options=str(path).replace("test_", "Test_").replace('"', ""))
+        with connect(url) as db, pytest.raises(SchemaError, match=r"no schema test_\w+, .*: run `ebb migrate`"):
+            schema.check(db)
+        schema.apply(url)
+        verified(own)
+        close_pools()

@@ -33,13 +33,14 @@ SERVERS = """
 """
 
 MISSING_SCHEMA = """
-    select name from trim(' "' from split_part(current_setting('search_path'), ',', 1)) as name
+    select name from trim(split_part(current_setting('search_path'), ',', 1)) as given
+    cross join lateral (select case when given like '"%' then trim('"' from given) else lower(given) end as name) as own
     where name <> '$user' and to_regnamespace(quote_ident(name)) is null
 """
 
 ON_CITUS = "select current_schema() from pg_extension where extname = 'citus'"
 
-DISTRIBUTE = "select citus_schema_distribute(current_schema()::regnamespace)"
+DISTRIBUTE = "select citus_schema_distribute(quote_ident(current_schema())::regnamespace)"
 
 # Triggers and functions read other tables of their schema, which lie on the same node, so no query sees a part of the
 # rows. The coordinator passes on `set local`, but nothing of its session to the sessions of the nodes.
@@ -254,7 +255,7 @@ def snapshot() -> str:
 OBJECTS = """
     with own as (
         select oid, relname, relkind, reloptions, quote_ident(current_schema()) || '.' as path from pg_class
-        where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v')
+        where relnamespace = quote_ident(current_schema())::regnamespace and relkind in ('r', 'p', 'v')
             and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid
                 and deptype = 'e')
     )
@@ -291,12 +292,12 @@ OBJECTS = """
             else provolatile::text || proparallel::text || md5(coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc))
         end
     from pg_proc
-    where pronamespace = current_schema()::regnamespace
+    where pronamespace = quote_ident(current_schema())::regnamespace
         and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid
             and deptype = 'e')
     union all
     select 'text search configuration ' || cfgname, '' from pg_ts_config
-    where cfgnamespace = current_schema()::regnamespace
+    where cfgnamespace = quote_ident(current_schema())::regnamespace
 """
 
 MAJOR = "select current_setting('server_version_num')::int / 10000"

@@ -229,7 +229,7 @@ INDEX_SIZES = """
             (stats.tablename = owner.relname and stats.attname = pg_get_indexdef(indexrelid, attnum, true))
             or (stats.tablename = index.relname and stats.attname = pg_attribute.attname)
         )
-        where index.relnamespace = current_schema()::regnamespace and indisvalid and index.reltuples >= 0
+        where index.relnamespace = quote_ident(current_schema())::regnamespace and indisvalid and index.reltuples >= 0
             and pg_relation_size(index.oid) >= %(least)s
         group by index.oid
     ) as indexes
@@ -239,7 +239,8 @@ INDEX_SIZES = """
 # An interrupted concurrent build leaves an invalid index, which costs writes and is never used.
 UNFINISHED_INDEXES = """
     select relname from pg_index join pg_class on pg_class.oid = indexrelid
-    where relnamespace = current_schema()::regnamespace and not indisvalid and relname ~ '_cc(new|old)[0-9]*$'
+    where relnamespace = quote_ident(current_schema())::regnamespace and not indisvalid
+        and relname ~ '_cc(new|old)[0-9]*$'
 """
 
 REBUILD_INDEX = "reindex index concurrently {}"

@@ -44,7 +44,7 @@ MEASURE = """
 # Apart, as the shard's node would answer with its own schema.
 SIZE = """
     select current_schema(), coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
-    where relnamespace = current_schema()::regnamespace and relkind = 'r'
+    where relnamespace = quote_ident(current_schema())::regnamespace and relkind = 'r'
 """
 # The tables of the node that is asked are empty: their rows are on the shard's node.
 SIZE_ON_CITUS = SIZE.replace("pg_total_relation_size", "citus_total_relation_size")

@@ -55,7 +55,7 @@ HOLDERS = """
     from pg_stat_activity
     where xact_start < clock_timestamp() - %(timeout)s::interval and pid in (
         select pid from pg_locks join pg_class on pg_class.oid = relation
-        where granted and locktype = 'relation' and relnamespace = current_schema()::regnamespace
+        where granted and locktype = 'relation' and relnamespace = quote_ident(current_schema())::regnamespace
             and database = (select oid from pg_database where datname = current_database())
     )
 """
