@@ -37,11 +37,15 @@ def test_all_facts_of_a_name_are_returned_whatever_their_case(memory: Memory) ->
 
 @pytest.mark.parametrize(
     ("stored", "asked"),
-    [("Zoë", "zoe"), ("Straße", "STRASSE"), ("Łukasz Ørsted", "lukasz orsted"), ("Soren", "Søren"), ("İzmir", "izmir")],
-)
+    [
+        ("Zoë", "zoe"), ("Straße", "STRASSE"), ("Łukasz Ørsted", "lukasz orsted"), ("Soren", "Søren"),
+        ("İzmir", "izmir"), ("André", "andre"), ("Renee", "Renée"), ("The Who", "THE WHO"),
+    ],
+)  # fmt: skip
 def test_a_name_is_found_without_accents_and_other_special_letters(memory: Memory, stored: str, asked: str) -> None:
     memory.store({"text": "Leipzig", "entity": stored, "key": stored})
     assert found(memory, asked) == found(memory, asked, stored) == ["Leipzig"]
+    assert found(memory, asked, stored, at=9, as_of=day(5)) == ["Leipzig"]
     assert [one.text for one in memory.ask("x", entity=asked, min_relevance=0).results] == ["Leipzig"]
 
 

@@ -109,6 +109,9 @@ OF_ENTITY_EVER = """
         and folded(entity) = folded(%(entity)s) and (%(key)s::text is null or folded(key) = folded(%(key)s))
 """
 
+# Stems differ by accents, as they are removed after stemming: `andr` of Andre, `andre` of André. Written forms do not.
+WRITTEN = "select tsvector_to_array(as_written(readable(folded(%(entity)s::text)), ''::tsvector))"
+
 
 def of_entity(db: Connection, namespace: int, entity: str, key: str | None) -> list[UUID]:
     """Return the live facts about an entity, or one key of it, ignoring case."""
@@ -119,9 +122,13 @@ def of_entity_with_past(
     db: Connection, namespace: int, entity: str, key: str | None, words: Sequence[str]
 ) -> list[UUID]:
     """Return all facts about an entity, or one key of it, past ones too; `words` are the lexemes of its name."""
-    wanted = " & ".join(map(quoted, [f"namespace {namespace}", *words]))
-    given = {"namespace": namespace, "entity": entity, "key": key, "words": wanted}
-    return [id_ for (id_,) in db.execute(OF_ENTITY_EVER, given)]
+    given = {"namespace": namespace, "entity": entity, "key": key}
+    (written,) = db.execute(WRITTEN, given).fetchone() or ([],)
+    wanted = quoted(f"namespace {namespace}")
+    if words and written:
+        either = (" & ".join(map(quoted, lexemes)) for lexemes in (words, written))
+        wanted += f" & ({' | '.join(either)})"
+    return [id_ for (id_,) in db.execute(OF_ENTITY_EVER, given | {"words": wanted})]
 
 
 # What was merged into another fact is said by that one.
