@@ -71,6 +71,41 @@ def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Me
     assert "Key lost." in [one.text for one in twin.ask("Who lost the key?", at=41).results]
 
 
+def dated(line: Any, at: str) -> Any:
+    """Return a line of an archive with what was done to a fact dated then."""
+    names = ("at", "superseded_at", "forgotten_at", "tombstone_at")
+    if isinstance(line, dict):
+        return {name: at if name in names and one else dated(one, at) for name, one in line.items()}
+    return [dated(one, at) for one in line] if isinstance(line, list) else line
+
+
+def test_a_request_dated_in_the_future_counts_as_of_the_import(memory: Memory, twin: Memory) -> None:
+    forgotten, restored = memory.add("Key lost."), memory.add("Tea at four.")
+    replaced = memory.add("Ana lives in Rome.")
+    memory.store({"text": "Ana lives in Bonn.", "supersedes": str(replaced)}, at=1)
+    memory.forget(forgotten, restored, at=1)
+    memory.restore(restored, at=1.5)
+    twin = twin.having(time_travel=False)
+    now = (twin.context.now() - day(0)).total_seconds() / 86_400
+    assert "kept" in twin.import_records([dated(line, "2999-01-01T00:00:00Z") for line in memory.archive(2)], at=now)
+
+    assert twin.store("Key lost.", at=now + 1)[0].action == "forgotten"
+    for id_ in (forgotten, replaced):
+        (outcome,) = twin.restore(id_, at=now + 1)
+        assert not isinstance(outcome, InvalidInputError), outcome
+    (outcome,) = twin.forget(restored, at=now + 1)
+    assert not isinstance(outcome, InvalidInputError), outcome
+
+
+def test_a_tombstone_dated_in_the_future_is_purged_in_its_time(memory: Memory, twin: Memory) -> None:
+    memory.forget(memory.add("Key lost."), at=1)
+    twin = twin.having(time_travel=False)
+    now = (twin.context.now() - day(0)).total_seconds() / 86_400
+    twin.import_records([dated(line, "2999-01-01T00:00:00Z") for line in memory.archive(2)], at=now)
+    assert (twin.purge(at=now + 29), twin.purge(at=now + 31)) == (0, 1)
+    assert twin.store("Key lost.", at=now + 32)[0].action == "forgotten"
+
+
 def test_a_purged_text_stays_unwanted_in_an_empty_namespace_only(memory: Memory, twin: Memory) -> None:
     code = "The code is 73417341."  # so long that it does not occur in a hash by chance
     memory.forget(memory.add(code), at=1, purge=True)

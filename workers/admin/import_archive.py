@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 from ebb.contract.retention import Outcome
+from ebb.contract.values import LAST_INSTANT
 
 from workers.context import Context
 from workers.core.arrays import Vectors
@@ -52,6 +54,9 @@ PAST = (
     "forgotten_reason", "forgotten_by", "tombstone_at", "content_salience",
 )  # fmt: skip
 
+DONE = ("superseded_at", "forgotten_at", "tombstone_at")
+"""Instants at which something was done to a fact; others may lie in the future, such as the end of a lifetime."""
+
 
 def import_records(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
     """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
@@ -65,8 +70,9 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     """
     outcomes: dict[int, Imported] = {}
     by_kind: dict[type[Record], dict[int, Any]] = defaultdict(dict)
+    latest = LAST_INSTANT if context.settings.time_travel else max(now, context.now())
     for place, record in enumerate(records):
-        by_kind[type(record)][place] = record
+        by_kind[type(record)][place] = _not_after(record, latest)
     if found := by_kind[ArchivedFact]:
         given = list(found.values())
         done = _restored(context, namespace, given, _facts(context, namespace, given, now), now)
@@ -77,6 +83,21 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
             if those := by_kind[kind]:
                 outcomes |= zip(those, write(db, tenant, list(those.values())), strict=True)
     return [outcomes[place] for place in range(len(records))]
+
+
+def _not_after(record: Record, latest: datetime) -> Record:
+    """Return a record with what was done to a fact dated at the latest then.
+
+    A request dated in the future could be neither purged nor overtaken by another until then.
+    """
+    match record:
+        case ArchivedFact(past=past):
+            done = {name: min(at, latest) for name in DONE if (at := getattr(past, name)) is not None}
+            events = [one.model_copy(update={"at": min(one.at, latest)}) for one in past.events]
+            return replace(record, past=past.model_copy(update={**done, "events": events}))
+        case ArchivedWish(forgotten_at=at):
+            return record.model_copy(update={"forgotten_at": min(at, latest)})
+    return record
 
 
 def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Imported]:
