@@ -160,6 +160,30 @@ def test_withdrawals_are_noticed_within_a_batch_and_once(invoices: Memory) -> No
     assert len(outdated(invoices)) == 1
 
 
+def test_a_withdrawal_is_noticed_though_the_older_statement_is_stored_after_it(invoices: Memory) -> None:
+    newer = invoices.add(TIRED, at=30, **LATER)
+    older = invoices.add(OPERA, at=31, **JANUARY)
+    assert outdated(invoices) == [(newer, older)]
+    assert ids(invoices, RECOMMEND) == [newer, older]
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"text": OPERA, **JANUARY, "source_date": "2025-01-25T00:00:00Z"},
+        {"text": OPERA, **JANUARY, "role": "assistant"},
+        {"text": "I like evenings of football.", **JANUARY},
+        {"text": OPERA},
+    ],
+)
+def test_what_was_said_by_others_of_else_or_later_is_not_withdrawn_by_what_is_there(
+    invoices: Memory, late: dict[str, Any]
+) -> None:
+    invoices.add(TIRED, at=30, **LATER)
+    invoices.store(late, at=31)
+    assert outdated(invoices) == []
+
+
 def test_nothing_is_noticed_if_settings_say_so(invoices: Memory) -> None:
     invoices.add(OPERA, **JANUARY)
     invoices.choose({"notice_updates": False})

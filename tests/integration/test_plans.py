@@ -164,6 +164,12 @@ def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> N
     assert "facts_search" in indexes(filled, entities.OF_ENTITY_EVER, whole | {"words": words})
 
 
+def test_later_withdrawals_are_looked_up_in_the_text_index(filled: Memory) -> None:
+    words = "'namespace 3' & ('longer' | 'remov')"
+    values = {"namespace": 3, "words": words, "roles": ["user"], "since": day(0), "but": [], "limit": 500}
+    assert "facts_search" in indexes(filled, links.SAID_LATER, values)
+
+
 def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled: Memory) -> None:
     values = {"namespace": 3, "query": query_near(0), "limit": 200}
     assert indexes(filled, signatures.NEAREST, values) == {"signatures_scan": "Index Only Scan"}

@@ -65,6 +65,12 @@ SAID_OF_WITHDRAWALS = (
     "quit", "gave up", "given up", "moved", "stopped", "instead of", "rather than", "changed", "switched", "gone off",
 )  # fmt: skip
 """Each text that withdraws something contains one of these: a quick test that most texts fail."""
+WORDS_OF_WITHDRAWALS = f"{' '.join(SAID_OF_WITHDRAWALS)} anymore"
+"""The words by which such texts are searched; one with stop words alone, such as "any more", is not found."""
+
+BEGINNING = re.compile(r"\b\w{3,4}")
+"""The first letters of a word, which its forms have in common; shorter words say little."""
+
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 FIGURE = re.compile(r"\d[\d,.:]*")
 
@@ -126,6 +132,12 @@ def _subjects(sentence: str) -> Iterator[Subject]:
         for named in names.finditer(plain):
             if not WITHDRAWS_NOTHING.search(plain, 0, named.start()):
                 yield Subject(named[named.lastgroup or 0], least)
+
+
+def may_be_about(text: str, subject: str) -> bool:
+    """Return whether a text may hold as much of a withdrawn subject as it must: a quick test without frequencies."""
+    named = set(BEGINNING.findall(subject.lower()))
+    return not named or not named.isdisjoint(BEGINNING.findall(text.lower()))
 
 
 def decisive(information: Floats) -> int:

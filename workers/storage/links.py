@@ -3,13 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 from workers.core.arrays import Key
 from workers.storage import columns
-from workers.storage.candidates import FILTERED, Scope
+from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.facts import REQUESTED
+
+
+class Update(NamedTuple):
+    """A link from a newer fact to an older one that it makes outdated, and when it was made, in epoch seconds."""
+
+    newer: Key
+    older: Key
+    at: float
+
 
 LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -140,14 +151,25 @@ SAID_BEFORE = """
         )
 """
 
+# As in `candidates.MATCHES`; what has a rare word is found first.
+SAID_LATER = """
+    select uuid_send(id), text, coalesce(source_date, created_at) as stated_at
+    from facts
+    where namespace + 0 = %(namespace)s and search @@ %(words)s::tsquery
+        and coalesce(forgotten_at, superseded_at) is null and facts.kind <> 'chunk'
+        and (role is null or role = any(%(roles)s)) and coalesce(source_date, created_at) > %(since)s
+        and id <> all(%(but)s)
+    limit %(limit)s
+"""
+
 MOST_NEWER = 10
 """Maximum number of facts that are read for one that they make outdated, the newest."""
 
 UPDATES_AMONG = """
-    select uuid_send(newer.source), uuid_send(older.id)
+    select uuid_send(newer.source), uuid_send(older.id), date_part('epoch', newer.created_at)
     from unnest(%(facts)b::uuid[]) as older (id)
     cross join lateral (
-        select source from links
+        select source, created_at from links
         where namespace = %(namespace)s and target = older.id and type = 'UPDATES' and created_at <= %(known_as_of)s
         order by created_at desc, source desc
         limit %(most)s
@@ -329,11 +351,27 @@ def said_before(db: Connection, namespace: int, fact: UUID, among: Sequence[Key]
     return {id_ for (id_,) in db.execute(SAID_BEFORE, given, binary=True)}
 
 
-def updates_among(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> list[tuple[Key, Key]]:
-    """Return the (newer, older) pairs of facts that update one of these, the newest ones, as known in the scope."""
+def said_later(
+    db: Connection,
+    namespace: int,
+    words: Sequence[str],
+    roles: Sequence[str],
+    since: datetime,
+    but: Sequence[UUID],
+    limit: int,
+) -> list[tuple[Key, str]]:
+    """Return facts with one of these words that were said after an instant and their texts, the newest first."""
+    wanted = f"{quoted(f'namespace {namespace}')} & ({' | '.join(map(quoted, words))})"
+    given = {"namespace": namespace, "words": wanted, "roles": list(roles), "since": since}
+    rows = db.execute(SAID_LATER, given | {"but": list(but), "limit": limit}, binary=True).fetchall()
+    return [(id_, text) for id_, text, _ in sorted(rows, key=itemgetter(2), reverse=True)]
+
+
+def updates_among(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> list[Update]:
+    """Return the links of facts that update one of these, the newest ones, as known in the scope."""
     given = {"namespace": namespace, "facts": columns.keys(facts), "known_as_of": scope.known_as_of or LAST}
     given["most"] = MOST_NEWER
-    return db.execute(UPDATES_AMONG, given, binary=True).fetchall()
+    return [Update(*row) for row in db.execute(UPDATES_AMONG, given, binary=True)]
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:

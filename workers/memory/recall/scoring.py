@@ -22,6 +22,7 @@ from workers.storage import candidates, links, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
+from workers.storage.links import Update
 from workers.storage.namespaces import Namespace
 
 
@@ -259,7 +260,7 @@ def read_and_score(
     queries, reach = pooled_queries(context, query), len(CONTIGUITY)
     read = candidates.read(db, tenant.id, ids, queries, scope, neighbours_of=neighbours_of, reach=reach)
     read, outdated = _with_newer(context, db, tenant, read, queries, scope)
-    from_graph = dict.fromkeys((newer for newer, _ in outdated), "link") | from_graph
+    from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, _visible(read))
     cosines = similarities(seen, query)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
@@ -289,12 +290,12 @@ def _with_newer(
     read: Candidates,
     queries: Mapping[int, Vectors],
     scope: Scope,
-) -> tuple[Candidates, list[tuple[Key, Key]]]:
-    """Return the candidates with the facts that are linked as their updates, and the (newer, older) pairs of ids."""
+) -> tuple[Candidates, list[Update]]:
+    """Return the candidates with the facts that are linked as their updates, and these links."""
     if not tenant.links or not notices_updates(context, tenant.settings):
         return read, []
     pairs = links.updates_among(db, tenant.id, read["id"].tolist(), scope)
-    unread = {newer for newer, _ in pairs}.difference(read["id"])
+    unread = {one.newer for one in pairs}.difference(read["id"])
     if not unread:
         return read, pairs
     return np.concatenate([read, candidates.read(db, tenant.id, sorted(unread), queries, scope)]), pairs

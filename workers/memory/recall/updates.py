@@ -6,11 +6,12 @@ from uuid import UUID
 import numpy as np
 
 from workers.core import ranking, updates
-from workers.core.arrays import Bools, Floats, Ints, Key
+from workers.core.arrays import Bools, Floats, Ints
 from workers.core.relevance import Question
 from workers.storage import facts, supersession
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
+from workers.storage.links import Update
 from workers.storage.namespaces import Namespace
 
 FIRST = 20
@@ -18,6 +19,9 @@ FIRST = 20
 
 MOST_ABOVE = 3
 """Maximum number of linked facts that stand above one that they make outdated, the newest: it stays in sight."""
+
+ROUNDING = 1e-5
+"""Seconds by which instants may differ that were written as one."""
 
 Pair = tuple[int, int]
 """The indexes of a newer and an older candidate."""
@@ -31,7 +35,7 @@ def outdated_pairs(
     rows: Candidates,
     held: Bools,
     scores: Floats,
-    links: Sequence[tuple[Key, Key]],
+    links: Sequence[Update],
 ) -> list[Pair]:
     """Return the pairs of a newer and an outdated candidate; none if the question asks for the past.
 
@@ -43,7 +47,7 @@ def outdated_pairs(
         rows: n candidates.
         held: which of the stems each candidate contains, (n, k).
         scores: their n scores.
-        links: the pairs of a newer and an outdated fact that are linked.
+        links: the links from newer facts to outdated ones.
     """
     if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
         return []
@@ -74,14 +78,15 @@ def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints
             yield newer, older
 
 
-def _linked(rows: Candidates, links: Sequence[tuple[Key, Key]]) -> list[Pair]:
+def _linked(rows: Candidates, links: Sequence[Update]) -> list[Pair]:
     """Return the newest pairs that are linked as updates, unless the older one was stated again since."""
     places = {id_: place for place, id_ in enumerate(rows["id"].tolist())}
-    pairs = [(places[newer], places[older]) for newer, older in links if {newer, older} <= places.keys()]
+    pairs = [(places[one.newer], places[one.older], one.at) for one in links if {*one[:2]} <= places.keys()]
     confirmed, stated_at = rows["confirmed_at"], rows["stated_at"]
     found: dict[int, list[Pair]] = {}
-    for newer, older in sorted(pairs, key=lambda pair: -stated_at[pair[0]]):
-        if confirmed[newer] >= confirmed[older]:
+    for newer, older, linked_at in sorted(pairs, key=lambda pair: -stated_at[pair[0]]):
+        # one that was stored after the newer one was linked then
+        if confirmed[older] <= max(confirmed[newer], linked_at + ROUNDING):
             found.setdefault(older, []).append((newer, older))
     return [pair for own in found.values() for pair in own[:MOST_ABOVE]]
 
