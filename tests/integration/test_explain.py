@@ -186,6 +186,19 @@ def test_a_misspelt_word_is_read_as_one_that_facts_have_but_a_name_is_not(memory
     assert why(memory, "What did Melania keep?", name)["words"]["shared"] == ["keep"]
 
 
+def test_a_name_that_no_fact_has_is_read_as_one_that_sounds_alike_unless_facts_have_that_as_a_word(
+    memory: Memory,
+) -> None:
+    muhammad = memory.add("Muhhamed keeps the key of the boat.")
+    king = memory.add("The king of the castle keeps no key.")
+    memory.store(*OTHERS)
+    search_indexes.count_lexemes(memory.context, "default", day(0))
+    assert why(memory, "What does Mohammed keep?", muhammad)["words"]["shared"] == ["keep", "muhham", "muhhamed"]
+    assert why(memory, "What does Kung keep?", king)["words"]["shared"] == ["keep"]
+    memory.add("Mohammed sails.", at=1)
+    assert why(memory, "What does Mohammed keep?", muhammad, at=1)["words"]["shared"] == ["keep"]
+
+
 def test_a_word_that_a_new_or_an_ended_fact_has_is_not_misspelt(memory: Memory) -> None:
     ended = memory.add("The backup runs on hazelbrook.")
     memory.store({"text": "The backup runs on hazelbrock.", "supersedes": str(ended)}, *OTHERS, at=2)

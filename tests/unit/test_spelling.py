@@ -2,10 +2,11 @@
 
 from string import ascii_lowercase
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.core.spelling import MOST_WORDS, corrected, doubtful, slips
+from workers.core.spelling import MOST_WORDS, doubtful, meant, other_spellings, replaced, slips, unknown_names
 
 DICTIONARY = {"compilation", "settings", "letter"}
 
@@ -46,10 +47,41 @@ def test_any_slip_after_the_first_letter_is_undone(word: str, data: st.DataObjec
     assume(misspelt != word)
     assert word in slips(misspelt)
     assert misspelt not in slips(misspelt)
-    assert corrected(f"Which {misspelt}?", [misspelt], {word: 1}) == f"Which {word}?"
+    assert meant([misspelt], {word: 1}) == {misspelt: word}
 
 
 def test_the_word_of_most_facts_is_meant() -> None:
-    assert corrected("Any lettres?", ["lettres"], {"letters": 2, "lettre": 3, "letter": 9}) == "Any lettre?"
-    assert corrected("Any Lettres, LGBTQ?", ["lettres", "lgbtq"], {"letters": 2}) == "Any letters, LGBTQ?"
-    assert corrected("Any lettres?", ["lettres"], {}) == "Any lettres?"
+    assert meant(["lettres"], {"letters": 2, "lettre": 3, "letter": 9}) == {"lettres": "lettre"}
+    assert meant(["lettres"], {}) == {}
+
+
+def test_only_whole_words_are_replaced() -> None:
+    assert replaced("Any Lettres, lettresque?", {"lettres": "letters"}) == "Any letters, lettresque?"
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("mohammed", "muhhamed"), ("muhammad", "mohamed"), ("faheem", "fahim"), ("aqib", "akib"),
+        ("nikolas", "nicolas"), ("catherine", "katharine"), ("nerbaas", "nebraas"),
+        ("stephan", "stefan"), ("emilie", "emily"),
+    ],
+)  # fmt: skip
+def test_names_that_sound_alike_are_other_spellings(name: str, other: str) -> None:
+    assert other_spellings(name, ["anselm", other]) == [other]
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("daniel", "daniela"), ("maria", "mario"), ("melanie", "milan"), ("andrea", "andrew"), ("john", "jane"),
+        ("louis", "louise"), ("martin", "marlon"),
+    ],
+)  # fmt: skip
+def test_names_of_different_people_are_not(name: str, other: str) -> None:
+    assert other_spellings(name, [other]) == other_spellings(other, [name]) == []
+
+
+def test_unknown_names_of_a_question() -> None:
+    assert unknown_names("What did Aqib and Joe say to Mira?", {"aqib", "joe"}) == ["aqib"]  # Joe is short
+    assert unknown_names("what did aqib say?", {"aqib"}) == []

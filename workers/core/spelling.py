@@ -1,11 +1,13 @@
-"""Misspelt words of a question: unknown ones that one slip of a finger makes of a word that facts contain.
+"""Words of a question that no fact has, and what they mean: misspelt words, and names in another spelling.
 
-The slips are those of Damerau ("A technique for computer detection and correction of spelling errors", 1964): a letter
-left out, added or replaced, or two neighbours exchanged. The first letter is seldom wrong (Pollock and Zamora, 1984).
+A misspelt word is one that a slip of a finger makes of a word that facts contain. The slips are those of Damerau ("A
+technique for computer detection and correction of spelling errors", 1964): a letter left out, added or replaced, or two
+neighbours exchanged. The first letter is seldom wrong (Pollock and Zamora, 1984).
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from difflib import SequenceMatcher
 from string import ascii_lowercase
 
 from workers.core.names import capitalised, names_in_question
@@ -18,13 +20,29 @@ MOST_WORDS = 3
 
 WORD = re.compile(r"[a-z]+", re.IGNORECASE)
 
+SHORTEST_NAME = 4
+MOST_NAMES = 2
+"""Names of a question whose other spellings are looked for."""
+
+ALIKE = 0.65
+"""Least share of letters that two spellings of one name have in common, as `difflib` counts them."""
+
+SOUNDS = str.maketrans("cqz", "kks")
+FIRST_LETTERS = {"c": "ck", "k": "ckq", "q": "kq", "s": "sz", "z": "sz"}
+"""Letters with which another spelling may begin, where these are more than one."""
+
+VOWELS = frozenset("aeiouy")
+SILENT = re.compile("[aeiouyw]|(?<=[^aeiouy])h")
+DOUBLED = re.compile(r"(.)\1+")
+LEAST_SOUNDS = 3
+
 
 def doubtful(question: str, unknown: Collection[str], dictionary: Collection[str]) -> list[str]:
     """Return the words of a question, in lower case, that may be misspelt: no fact has them, and no dictionary.
 
     Names are not among them: that of another person may differ by one letter.
     """
-    names = names_in_question(question) & capitalised(question, unknown)
+    names = _unknown_names(question, unknown)
     words = dict.fromkeys(word.lower() for word in WORD.findall(question) if len(word) >= SHORTEST)
     return [one for one in words if one in unknown and one not in names and one not in dictionary][:MOST_WORDS]
 
@@ -39,17 +57,52 @@ def slips(word: str) -> set[str]:
     return (without | exchanged | replaced | added) - {word}
 
 
-def corrected(question: str, doubtful: Collection[str], known: Mapping[str, int]) -> str:
-    """Return the question with each doubtful word replaced by the most frequent of the known words that it may mean.
+def meant(doubtful: Collection[str], known: Mapping[str, int]) -> dict[str, str]:
+    """Return for doubtful words, in lower case, the most frequent known word that each may mean, if any.
 
-    Args:
-        question: its text.
-        doubtful: the words, in lower case.
-        known: the number of facts of each word that facts contain.
+    `known` has the number of facts of each word that facts contain.
     """
-    meant = {word: found for word in doubtful if (found := _meant(word, known))}
+    found = {word: slips(word) & known.keys() for word in doubtful}
+    return {word: max(those, key=lambda one: (known[one], one)) for word, those in found.items() if those}
+
+
+def replaced(question: str, meant: Mapping[str, str]) -> str:
+    """Return the question with words, given in lower case, replaced by others."""
     return WORD.sub(lambda found: meant.get(found[0].lower(), found[0]), question)
 
 
-def _meant(word: str, known: Mapping[str, int]) -> str | None:
-    return max(slips(word) & known.keys(), key=lambda one: (known[one], one), default=None)
+def unknown_names(question: str, unknown: Collection[str]) -> list[str]:
+    """Return up to `MOST_NAMES` names of a question that no fact has, in lower case."""
+    names = _unknown_names(question, unknown)
+    return [one for one in sorted(names) if WORD.fullmatch(one) and len(one) >= SHORTEST_NAME][:MOST_NAMES]
+
+
+def other_spellings(name: str, known: Sequence[str]) -> list[str]:
+    """Return which of some words, in lower case, may be other spellings of a name.
+
+    They sound alike, as "Mohammed" and "Muhamad", or differ by a slip. The ends have to be vowels or consonants alike:
+    "Daniel" and "Daniela" are two people.
+    """
+    sounds, slipped = _sounds(name), slips(name) if len(name) >= SHORTEST else set[str]()
+    return [one for one in known if _ends_alike(name, one) and (one in slipped or _sounds_alike(name, one, sounds))]
+
+
+def _unknown_names(question: str, unknown: Collection[str]) -> frozenset[str]:
+    return names_in_question(question) & capitalised(question, unknown)
+
+
+def _ends_alike(name: str, other: str) -> bool:
+    last = {name[-1], other[-1]}
+    return len(last) == 1 or last <= {"e", "i", "y"} or not last & VOWELS
+
+
+def _sounds_alike(name: str, other: str, sounds: str) -> bool:
+    if len(sounds) < LEAST_SOUNDS or _sounds(other) != sounds:
+        return False
+    return SequenceMatcher(None, name, other).ratio() >= ALIKE
+
+
+def _sounds(name: str) -> str:
+    """Return the consonants of a name that are heard, and its first letter."""
+    heard = DOUBLED.sub(r"\1", name.replace("ph", "f").replace("ck", "k").translate(SOUNDS))
+    return heard[0] + SILENT.sub("", heard)[heard[0] not in VOWELS :]

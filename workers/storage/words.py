@@ -119,6 +119,20 @@ ASKED = f"""
 
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b::text[])"
 
+# The most frequent words that begin with one of some letters and are about as long.
+ALIKE = """
+    select lexeme from unnest(%(letters)s::text[]) as letter
+    cross join lateral (
+        select lexeme, facts from lexemes
+        where namespace = %(namespace)s and lexeme >= letter and lexeme < chr(ascii(letter) + 1)
+            and length(lexeme) between %(length)s - %(around)s and %(length)s + %(around)s and facts > 0
+    ) as beginning
+    order by facts desc, lexeme
+    limit %(most)s
+"""
+
+AROUND, MOST_ALIKE = 2, 1_000
+
 GROWN_TENFOLD = """
     select name from namespaces
     where counted_facts >= greatest(10 * estimated_facts, 1) and position(' ' in name) = 0
@@ -170,6 +184,12 @@ def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[
     """Send the query for the document frequencies of words by the last count; return its reader, without zeros."""
     rows = db.execute(HELD, {"namespace": namespace, "words": columns.texts(words)}, binary=True)
     return lambda: dict(rows.fetchall())
+
+
+def alike(db: Connection, namespace: int, letters: str, length: int) -> list[str]:
+    """Return the most frequent words by the last count that begin with one of the letters and are about as long."""
+    given = {"namespace": namespace, "letters": list(letters), "length": length, "around": AROUND, "most": MOST_ALIKE}
+    return [lexeme for (lexeme,) in db.execute(ALIKE, given, binary=True)]
 
 
 def counted_facts(db: Connection, namespace: int) -> int:

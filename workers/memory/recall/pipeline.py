@@ -1,6 +1,7 @@
 """One recall from question to answer."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ from ebb.contract.faults import show
 from workers.context import Context
 from workers.coordination.timings import timed
 from workers.core import passages, ranking, spelling
-from workers.core.arrays import Vectors
+from workers.core.arrays import Key, Vectors
 from workers.core.passages import Passage
 from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
@@ -32,6 +33,10 @@ from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
 log = logging.getLogger(__name__)
+
+MOST_SPELLINGS = 3
+LOOKED_AT = 20
+"""Other spellings of a name that are considered, and facts of each that are looked at."""
 
 LARGE = 5_000
 """Number of facts from which a parallel vector search on a second connection is worth its cost."""
@@ -119,27 +124,50 @@ def _tenants(
 def _spelt(
     db: Connection, tenant: Namespace, question: Question, terms: Sequence[Term], scope: Scope
 ) -> tuple[Question, Sequence[Term]]:
-    """Return the question with misspelt words corrected, and its words."""
+    """Return the question, with misspelt words and names in another spelling as facts have them, and its words."""
     unknown = {term.lexeme for term in terms if not term.facts}
     doubtful = spelling.doubtful(question.text, unknown, wordpiece.vocabulary()) if unknown else []
-    if not doubtful:
+    names = spelling.unknown_names(question.text, unknown)
+    if not doubtful and not names:
         return question, terms
     with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
-        known = words.ask_held(db, tenant.id, [one for word in doubtful for one in spelling.slips(word)])()
-        if not known:
+        meant = _words_meant(db, tenant, doubtful) | _names_meant(db, tenant, names, scope)
+        meant = {word: other for word, other in meant.items() if not _holding(db, tenant, word, scope)}
+        if not meant:
             return question, terms
-        misspelt = [word for word in doubtful if not _is_held(db, tenant, word, scope)]
-        text = spelling.corrected(question.text, misspelt, known)
-        if text == question.text:
-            return question, terms
+        text = spelling.replaced(question.text, meant)
         return replace(question, text=text), words.of_query(db, tenant.name, text)
 
 
-def _is_held(db: Connection, tenant: Namespace, word: str, scope: Scope) -> bool:
-    """Return whether a fact has a word that was not counted: it is new, or of a fact that only this scope includes."""
+def _words_meant(db: Connection, tenant: Namespace, doubtful: Sequence[str]) -> dict[str, str]:
+    if not doubtful:
+        return {}
+    slips = [one for word in doubtful for one in spelling.slips(word)]
+    return spelling.meant(doubtful, words.ask_held(db, tenant.id, slips)())
+
+
+def _names_meant(db: Connection, tenant: Namespace, names: Sequence[str], scope: Scope) -> dict[str, str]:
+    """Return for names that no fact has the most frequent other spelling, if facts write it as a name."""
+    found = {}
+    for name in names:
+        held = words.alike(db, tenant.id, spelling.FIRST_LETTERS.get(name[0], name[0]), len(name))
+        others = spelling.other_spellings(name, held)[:MOST_SPELLINGS]
+        found[name] = next((one.capitalize() for one in others if _is_name(db, tenant, one, scope)), "")
+    return {name: other for name, other in found.items() if other}
+
+
+def _is_name(db: Connection, tenant: Namespace, word: str, scope: Scope) -> bool:
+    """Return whether most of the facts with a word write it with a capital, of those that are looked at."""
+    texts = candidates.texts_of(db, tenant.id, _holding(db, tenant, word, scope)[:LOOKED_AT]).values()
+    written = re.compile(rf"\b{word.capitalize()}\b")
+    return 2 * len([text for text in texts if written.search(text)]) > len(texts)
+
+
+def _holding(db: Connection, tenant: Namespace, word: str, scope: Scope) -> Sequence[Key]:
+    """Return facts that have a word, also uncounted ones: new, or facts that only this scope includes."""
     # with the limit of the text arm, so that it has the same plan
     found = candidates.matches(db, tenant, [word], [word], replace(scope, filters=NO_FILTERS), text_arm.MOST_MATCHES)
-    return bool(found().ids)
+    return found().ids
 
 
 def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
