@@ -20,14 +20,14 @@ SEED = 20_261_121
 
 
 @lru_cache(maxsize=4)
-def projection(dims: int, seed: int = SEED) -> Vectors:
+def projection(dims: int) -> Vectors:
     """Return the (1,024, dims) projection matrix for vectors of that many dimensions.
 
     Its columns are orthogonal, or its rows where there are more dimensions than bits. Its rows have the length of rows
     of standard normal numbers.
     """
     # The legacy generator: NumPy guarantees that its numbers never change.
-    normal = np.random.RandomState(seed).normal(scale=1 / np.sqrt(BITS), size=(BITS, dims))
+    normal = np.random.RandomState(SEED).normal(scale=1 / np.sqrt(BITS), size=(BITS, dims))
     return (_orthonormal(normal) * np.sqrt(max(BITS, dims))).astype(np.float32, order="C")
 
 

@@ -73,7 +73,7 @@ def rank(facts: Standing, weights: Weights = WEIGHTS) -> Floats:
     )
 
 
-def value(ranks: Floats, now: float, weights: Weights = WEIGHTS) -> Floats:
+def value(ranks: Floats, now: float) -> Floats:
     """Return the values in [0, 1] of facts with these ranks at `now` (epoch seconds)."""
-    odds = ranks - weights.a_day * now / DAY
+    odds = ranks - WEIGHTS.a_day * now / DAY
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)

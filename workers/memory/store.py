@@ -1,6 +1,5 @@
 """Store: write facts without duplicates, also under concurrency and redelivery."""
 
-import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,8 +34,6 @@ from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
 from workers.validation.facts import digest
-
-log = logging.getLogger(__name__)
 
 JUDGED_SECONDS = 25.0
 """Time after which the LLM is not asked any more, so that a slow one does not exceed the task's limit."""

@@ -31,7 +31,7 @@ COUNTED = 20
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
-    """Return the facts that best match a question, as `pipeline.recall` does, on request including deep memory.
+    """Return the facts that best match a question, as `pipeline.recall_many` does, on request including deep memory.
 
     Questions as of an earlier instant include deep memory too, as its facts may not have ended by then. Facts that are
     unpacked stay tombstones until they are used, and the next purge packs them again. If an ordinary recall finds

@@ -42,26 +42,14 @@ LARGE = 5_000
 """Number of facts from which a parallel vector search on a second connection is worth its cost."""
 
 
-def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
-    """Return the facts that best match a question at `now`, of one namespace or those that the question names.
-
-    With a tag, or if the embedder fails, vectors are not searched. `as_of` returns the facts that were true then,
-    `known_as_of` those that were stored and not superseded by then.
-
-    Raises:
-        NotFoundError: the fact of `why`, or a namespace that the question names, does not exist.
-        UnavailableError: the database does not answer.
-    """
-    (found,) = recall_many(context, namespace, [question], now)
-    if isinstance(found, NotFoundError):
-        raise found
-    return found
-
-
 def recall_many(
     context: Context, namespace: str, questions: Sequence[Question], now: datetime
 ) -> list[Recalled | NotFoundError]:
-    """Return the result or error of `recall` for each question, with one embedding batch and one connection.
+    """Return for each question the facts that best match it at `now`, with one embedding batch and one connection.
+
+    They are of one namespace, or of those that the question names. With a tag, or if the embedder fails, vectors are
+    not searched. `as_of` gives the facts that were true then, `known_as_of` those that were stored and not superseded
+    by then. The answer is an error if the fact of `why`, or a namespace that the question names, does not exist.
 
     Raises:
         UnavailableError: the database does not answer.
