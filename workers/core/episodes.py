@@ -19,6 +19,9 @@ class Branch(IntEnum):
     CHUNK = 3
 
 
+OF_DOCUMENTS = ("chunk", "item")
+"""Kinds of facts that are documents or parts of them, which are changed at their source."""
+
 DURABILITIES = {"persistent": Branch.PERSISTENT, "permanent": Branch.PERMANENT}
 
 
@@ -26,7 +29,7 @@ def branch(kind: str, durability: str | None) -> Branch:
     """Return the branch of a fact of that kind; episodes are persistent by default."""
     if kind == "episodic":
         return DURABILITIES[durability or "persistent"]
-    return Branch.CHUNK if kind in ("chunk", "item") else Branch.SEMANTIC
+    return Branch.CHUNK if kind in OF_DOCUMENTS else Branch.SEMANTIC
 
 
 def durability(code: int) -> str | None:

@@ -21,9 +21,11 @@ from workers.context import Context
 from workers.coordination import idempotency
 from workers.core import signature
 from workers.core.arrays import Vectors
+from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import ADD, Action, Intent
 from workers.errors import JudgementError
 from workers.llm import Statement, StrictAnswer
+from workers.memory.add import Embedded
 from workers.memory.recall import text_arm
 from workers.storage import documents, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
@@ -52,14 +54,8 @@ LEAST_SHARED = 0.25
 LONGEST = 2_000
 """Maximum characters of a text; longer ones are not classified, as a part could be taken for the whole."""
 
-KEPT_WHOLE = ("chunk", "item")
-"""Kinds of facts that are documents or parts of them, which are not classified."""
-
 LEAST_SECONDS = 1.0
 """Minimum time left for a request to the LLM."""
-
-Embedded = Mapping[bytes, Vectors | None]
-"""The (dims,) vectors of facts that are not known already, by hash."""
 
 INSTRUCTIONS = """
 You keep the memory of an agent free of repetitions and of what no longer holds. You are given new facts, each with a
@@ -161,7 +157,7 @@ def _intents_of(
     waiting = [
         row
         for row in said.values()
-        if row.kind not in KEPT_WHOLE and len(row.text) <= LONGEST and row.hash in embedded and row.id not in known
+        if row.kind not in OF_DOCUMENTS and len(row.text) <= LONGEST and row.hash in embedded and row.id not in known
     ]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
     return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}

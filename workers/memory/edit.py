@@ -12,7 +12,7 @@ from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
 from workers.core import lifetime
-from workers.core.episodes import Branch
+from workers.core.episodes import OF_DOCUMENTS, Branch
 from workers.core.fading import as_written, expiries
 from workers.core.text import statement_digest
 from workers.errors import InvalidInputError, NotFoundError
@@ -32,9 +32,6 @@ DISTINGUISHING = (*IDENTIFYING, "valid_until")
 DECAY_FIELDS = ("decay_class", "confidence")
 NEEDED = ("importance", "confidence", "valid_from")
 """Fields that can be changed but not removed."""
-
-KEPT_WHOLE = ("chunk", "item")
-"""Kinds of facts that are documents or parts of them, which are changed at their source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +155,7 @@ def _still(
 
 def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, careful: bool) -> Change:
     """Return the differences between an edit and a fact; a decay class derived from words is derived again."""
-    if before.kind in KEPT_WHOLE:
+    if before.kind in OF_DOCUMENTS:
         if strict:
             raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
         return Change(before, {}, before.decay_class_source)

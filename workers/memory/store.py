@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 
 from workers.context import Context
 from workers.core import injection, lifetime
+from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
 from workers.core.text import less_specific, text_digest
@@ -19,7 +20,7 @@ from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Embedded, Stored, add_within, answers_for
 from workers.memory.classify import classified
-from workers.memory.edit import edit_within, union_of_tags
+from workers.memory.edit import IDENTIFYING, edit_within, union_of_tags
 from workers.memory.embed import vectors_of
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import UNKNOWN, Ending, Life, first_lives, lives
@@ -42,7 +43,6 @@ FEW = 20
 """Up to so many facts, planning for their values costs more than it saves."""
 
 NEW = ("added", "updated")
-IDENTIFYING = frozenset({"entity", "key", "value"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,8 @@ def _store_within(
     first = _is_first(db, tenant, batch.said, options.use)
     if forced and not first:
         forced = set()
-        deleted = deleted | _deleted(db, tenant, batch.rows, known.stated, forced)
+        unknown = [row.hash for row in batch.rows if row.hash not in known.stated]
+        deleted = deleted | statements.forgotten_among(db, tenant, unknown)
     wanted = batch.without(deleted)
     done, endings = _write(context, db, known.owner, wanted, embedded, now, count_turns=options.count_turns)
     answers = _merged(batch.rows, deleted, done)
@@ -189,7 +190,7 @@ def _store_within(
     faded = _touched(context, db, tenant, answers, now, options)
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
-    moved = [one.id for one in answers if isinstance(one, Stored) and not IDENTIFYING.isdisjoint(one.changed)]
+    moved = [one.id for one in answers if isinstance(one, Stored) and not set(one.changed).isdisjoint(IDENTIFYING)]
     find_within(db, tenant, new, now, moved)
     link_outdated_within(context, db, known.owner, new, now)
     _record_occurrences(db, tenant, batch.rows, repeated, now)
@@ -329,16 +330,8 @@ def _wanted(stated: Sequence[tuple[NewFact, Fact, Editable]]) -> dict[UUID, dict
     return wanted
 
 
-def _deleted(
-    db: Connection, tenant: int, rows: Sequence[Fact], known: Collection[bytes], forced: Collection[bytes]
-) -> dict[bytes, UUID]:
-    """Return the statements that must stay forgotten and the facts they were; not those of live facts or `again`."""
-    hashes = [row.hash for row in rows if row.hash not in known and row.hash not in forced]
-    return statements.forgotten_among(db, tenant, hashes)
-
-
 def _settle_deletion_requests(db: Connection, tenant: int, added: set[bytes], forced: set[bytes]) -> None:
-    """Delete revoked deletion requests; raise if a new one was committed since `_deleted` was read."""
+    """Delete revoked deletion requests; raise if a new one was committed since they were read."""
     if statements.forgotten_among(db, tenant, list(added - forced)):
         raise UnavailableError("Something of this was forgotten at this very moment: try again.")
     if revoked := list(added & forced):
@@ -429,7 +422,7 @@ def _aligned(rows: Sequence[Fact]) -> list[Fact]:
 
 def _summary(fact: NewFact, threshold: int) -> str | None:
     """Return a fact's own summary, or one for a long text that is no document."""
-    if fact.summary is None and fact.kind not in ("chunk", "item") and len(fact.text) > threshold:
+    if fact.summary is None and fact.kind not in OF_DOCUMENTS and len(fact.text) > threshold:
         return injection.summary(fact.text)
     return fact.summary
 
