@@ -38,14 +38,9 @@ def _plain(value: Any) -> Any:
 
 def recalled(found: Recalled) -> dict[str, Any]:
     """Return the results of a recall, with explanations if requested."""
-    answer: dict[str, Any] = {"results": [_result(result) for result in found.results], "by_meaning": found.by_meaning}
-    if found.deep is not None:
-        answer["deep"] = found.deep
-    if found.left_out is not None:
-        answer["left_out"] = found.left_out
-    if found.why is not None:
-        answer["why"] = found.why
-    return answer
+    results = [_result(result) for result in found.results]
+    asked_for = _known(deep=found.deep, left_out=found.left_out, why=found.why)
+    return {"results": results, "by_meaning": found.by_meaning, **asked_for}
 
 
 def looked_up(found: Sequence[Result]) -> dict[str, Any]:
@@ -56,18 +51,20 @@ def looked_up(found: Sequence[Result]) -> dict[str, Any]:
 
 def injected(done: Injection) -> dict[str, Any]:
     """Return the block for an agent's context with its tokens and facts, and what was left out if requested."""
-    answer: dict[str, Any] = {
+    left_out = done.recalled.left_out
+    cut = [_cut(line, rank) for rank, line in enumerate(done.cut, start=len(done.lines) + 1)]
+    return {
         "context": done.text,
         "tokens": done.tokens,
-        "facts": [_injected(line) | _origin(line.fact) for line in done.lines],
+        "facts": [_injected(line) for line in done.lines],
         "by_meaning": done.recalled.by_meaning,
+        **_known(deep=done.recalled.deep, left_out=None if left_out is None else cut + left_out),
     }
-    if done.recalled.deep is not None:
-        answer["deep"] = done.recalled.deep
-    if done.recalled.left_out is not None:
-        cut = [_cut(line, rank) for rank, line in enumerate(done.cut, start=len(done.lines) + 1)]
-        answer["left_out"] = cut + done.recalled.left_out
-    return answer
+
+
+def _known(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _passage(passage: Passage) -> dict[str, Any]:
@@ -75,10 +72,10 @@ def _passage(passage: Passage) -> dict[str, Any]:
 
 
 def _injected(line: Line) -> dict[str, Any]:
-    """Return one injected line."""
+    """Return one injected line, with the parts of its fact's score and the namespace if requested."""
     fact = line.fact
-    shown_passage = {} if line.passage is None else {"passage": _passage(line.passage)}
-    return shown_passage | {
+    return {
+        **_known(passage=line.passage and _passage(line.passage)),
         "id": str(fact.id),
         "line": line.text,
         "score": fact.score,
@@ -87,13 +84,8 @@ def _injected(line: Line) -> dict[str, Any]:
         "summarised": line.summarised,
         "ends_at": None if fact.ends_at is None else shown(fact.ends_at),
         "ends_for": fact.ends_for,
+        **_known(explain=fact.explain, namespace=fact.namespace),
     }
-
-
-def _origin(fact: Result) -> dict[str, Any]:
-    """Return the parts of a score and the namespace, if requested."""
-    said = {"explain": fact.explain, "namespace": fact.namespace}
-    return {name: value for name, value in said.items() if value is not None}
 
 
 def _cut(line: Line, rank: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.tasks.operation import Place, Upkeep, internal, task_of, verb_of
 from workers.tasks.shards import going_on, shards_of, walk
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, note, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, uuid_of, write_instant
 
 DECIDING_SECONDS = 5.0
 """Time limit of one call; the caller repeats it for the rest."""
@@ -73,7 +73,7 @@ class BackfillPart(contract.Backfill):
 @task_of(contract.DECAY, Plan)
 def plan(self: Task, asked: Plan) -> dict[str, Any]:
     """Send the tasks of a pass; the last of them answers with the run's counters."""
-    at = _instant(self, asked)
+    at = instant(self, asked, writes=not asked.dry_run)
     if asked.scheduled and not signals.may_start_pass(context.redis):
         return {"skipped": "users wait for answers, or the last pass was less than a minute ago"}
     return _pass(self, asked, at, force=asked.force)
@@ -82,7 +82,7 @@ def plan(self: Task, asked: Plan) -> dict[str, Any]:
 @task_of(contract.PRUNE, PrunePlan)
 def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
     """Forget expired facts (hard), and halve or forget those near their expiry (soft); return the counts."""
-    at = _instant(self, asked)
+    at = instant(self, asked, writes=not asked.dry_run)
     if asked.startup and not signals.first_of(context.redis, "start", self.request.id or "", signals.STARTED_SECONDS):
         return {"skipped": "another worker has just started, and prunes"}
     if not asked.hard and not asked.soft:
@@ -104,7 +104,7 @@ def apply(_: Task, part: PassPart) -> None:
 def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     """Classify facts without an explicit decay class again; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
-    at = _instant(self, asked)
+    at = instant(self, asked, writes=not asked.dry_run)
     done = _so_far(asked.so_far)
 
     def step(place: embed.Position) -> embed.Position | None:
@@ -159,11 +159,6 @@ def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) 
         raise InvalidInputError("ids: give the ids of held facts, or `everything` for all that are held, not both.")
     done = decide(context, asked.namespace, asked.ids, at, time.monotonic() + DECIDING_SECONDS)
     return {"decided": len(done.ids), "ids": [str(id_) for id_ in done.ids[:MOST_RESULTS]], "left": done.left}
-
-
-def _instant(task: Task, asked: contract.Decay | contract.Prune | contract.Backfill) -> datetime:
-    """Return the instant of a pass: any for a dry run, else one at which a task may write."""
-    return asked.now or context.now() if asked.dry_run else write_instant(task, asked.now)
 
 
 def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> dict[str, Any]:

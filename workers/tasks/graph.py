@@ -14,7 +14,7 @@ from workers.storage.relations import START, Place
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.operation import Facts, internal, plain, task_of, verb_of
 from workers.tasks.shards import going_on, walk
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, uuid_of, write_instant
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
     The last successor answers and records the run.
     """
     begun = monotonic()
-    at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
+    at = instant(self, asked, writes=not asked.dry_run)
     until = begun + WORK_SECONDS
     done = asked.so_far or graph.NOTHING
 

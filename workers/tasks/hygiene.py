@@ -20,7 +20,7 @@ from workers.decay.consolidate import Group
 from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.decay import apply as apply_part
 from workers.tasks.operation import Upkeep, internal, plain, task_of
-from workers.tasks.recall import regenerate
+from workers.tasks.recall import regenerate_soon
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
 
 CONSOLIDATION_SECONDS = 3_600.0
@@ -71,8 +71,7 @@ def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
         return _consolidate_all(at, {"apply": asked.apply, "force": asked.force, "limit": asked.limit})
     run = asked.run or uuid_of(task_id)
     done = consolidating.consolidate(context, name, run, at, until, apply=asked.apply, force=asked.force)
-    if done.merged.faded and settings.regeneration_enabled:
-        regenerate.apply_async(kwargs={"namespace": name, "ids": [str(id_) for id_ in done.merged.faded]})
+    regenerate_soon(name, done.merged.faded)
     so_far = _added(asked.so_far or Merged(), done, asked.limit)
     if done.more:
         rest = {"run": str(run), "so_far": so_far, "now": at.isoformat()}

@@ -25,7 +25,7 @@ from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
 from workers.tasks.operation import Place, Upkeep, internal, plain, task_of
 from workers.tasks.shards import going_on, shards_of, walk
-from workers.tasks.task import HOURS, WORK_SECONDS, context, write_instant
+from workers.tasks.task import HOURS, WORK_SECONDS, context, instant, write_instant
 
 CLEAN_SECONDS = 7_200.0
 """Maximum duration of a clean-up, after which another may start."""
@@ -174,7 +174,7 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
 
     A successor continues a scheduled purge; other callers repeat the request.
     """
-    at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
+    at = instant(self, asked, writes=not asked.dry_run)
     if not asked.scheduled:
         return _purge(asked, at)
     for _ in shards_of(asked):
@@ -220,7 +220,7 @@ def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) 
 def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
     """Examine facts; return their faults and the condition of Redis; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
-    at = write_instant(self, asked.now) if asked.mend else asked.now or context.now()
+    at = instant(self, asked, writes=asked.mend)
     examined, faults = (asked.so_far.examined, asked.so_far.faults) if asked.so_far else (0, [])
     found = admin.Examined(examined=examined, faults=faults, mended=asked.mend)
     if unknown := [one.fault for one in faults if one.fault not in doctor.FAULTS]:

@@ -17,7 +17,7 @@ from workers.coordination import signals
 from workers.errors import InvalidInputError
 from workers.queues import LSN
 from workers.storage import replicas, routing, server
-from workers.tasks.task import EbbTask, context, with_lsn, write_instant
+from workers.tasks.task import EbbTask, context, instant, with_lsn
 
 Place = tuple[Annotated[int, Field(ge=0, lt=2**31)], UUID]
 """The position of an iteration over facts: namespace and fact."""
@@ -68,8 +68,7 @@ def verb_of(operation: Operation, verb: Callable[..., Answer | dict[str, Any]], 
     def body(task: Task, asked: Any) -> Answer | dict[str, Any]:
         if not operation.is_timed:
             return verb(context, asked)
-        at = write_instant(task, asked.now) if operation.writes else asked.now or context.now()
-        return verb(context, asked, at)
+        return verb(context, asked, instant(task, asked, writes=operation.writes))
 
     return task_of(operation, operation.params, **options)(body)
 

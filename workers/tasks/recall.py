@@ -303,8 +303,7 @@ def send_touches() -> None:
 def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
     """Send the regeneration of used facts, once for several uses."""
     if faded and settings.regeneration_enabled:
-        claimed = signals.claim_regeneration(context.redis, namespace, faded)
-        regenerate_soon(namespace, claimed)
+        regenerate_soon(namespace, signals.claim_regeneration(context.redis, namespace, faded))
 
 
 def regenerate_soon(namespace: str, faded: Sequence[UUID]) -> None:

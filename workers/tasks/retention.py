@@ -30,7 +30,7 @@ from workers.storage.tombstones import Cursor, Selection
 from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.operation import plain, task_of, verb_of
 from workers.tasks.recall import regenerate_soon, regenerate_used
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, use_of, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, use_of, uuid_of, write_instant
 from workers.validation import cursors
 
 Reasons: TypeAlias = tuple[str, ...]
@@ -99,8 +99,7 @@ def used(self: Task, asked: contract.Use) -> contract.Used:
 @task_of(contract.FORGET, contract.Forget, base=OnceTask)
 def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
     """Forget facts, or erase them at once; return the outcomes in order."""
-    at = asked.now or context.now() if asked.dry_run else write_instant(self, asked.now)
-    run = uuid_of(self.request.id or "")
+    at, run = instant(self, asked, writes=not asked.dry_run), uuid_of(self.request.id or "")
     if asked.ids is None:
         until = time.monotonic() + FORGET_SECONDS
         answer = plain(forgetting.forget_subject(context, asked, at, run, until))

@@ -11,6 +11,7 @@ from celery import Task
 from celery.exceptions import Ignore
 from celery.states import FAILURE, SUCCESS
 from celery.worker.request import Request
+from ebb.contract.operation import Timed
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
@@ -158,6 +159,11 @@ def write_instant(task: Task, now: datetime | None, *, refuse: bool = True) -> d
     """
     at = bounded(now or context.now(), refuse=refuse and task.request.get(outbox.HEADER) is None)
     return signals.first_seen(context.redis, task.request.id or "", at)
+
+
+def instant(task: Task, asked: Timed, *, writes: bool) -> datetime:
+    """Return the instant of an operation: as `write_instant` does if it writes, else any that is given."""
+    return write_instant(task, asked.now) if writes else asked.now or context.now()
 
 
 def bounded(given: datetime, *, refuse: bool = False) -> datetime:
