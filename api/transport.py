@@ -193,7 +193,7 @@ class Sender:
         ago, results are no longer kept. `late`: its caller stopped waiting, so it is not started; if a worker was
         already running it, it is completed, and its result is kept for those minutes.
         """
-        return self._reach(lambda: self._state(task_id))  # type: ignore[no-any-return]
+        return self._reach(lambda: self._state(task_id))
 
     def _state(self, task_id: str) -> Answer | None:
         if idempotency.owner(self._own_keys, task_id) != self.namespace:
@@ -241,11 +241,11 @@ class Sender:
 
     def clock(self) -> str:
         """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong."""
-        return self._reach(self._clock.now).isoformat()  # type: ignore[no-any-return]
+        return self._reach(self._clock.now).isoformat()
 
     def seconds(self) -> float:
         """Return epoch seconds by Redis' clock."""
-        return self._reach(self._clock.now).timestamp()  # type: ignore[no-any-return]
+        return self._reach(self._clock.now).timestamp()
 
     @cached_property
     def _clock(self) -> Clock:

@@ -179,5 +179,4 @@ class Door:
 
 def door_of(request: Request) -> Door:
     """Return the shared state for a request."""
-    door: Door = request.app.state.door
-    return door
+    return request.app.state.door

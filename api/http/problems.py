@@ -128,8 +128,7 @@ def _scope_challenge(request: Request, scope: str) -> str:
 
 
 def _prefix(request: Request) -> str:
-    prefix: str = request.app.state.door.settings.oauth_scope_prefix
-    return prefix
+    return request.app.state.door.settings.oauth_scope_prefix
 
 
 def scopes(request: Request) -> str:

@@ -86,8 +86,7 @@ class Tool:
         """Return the model of its arguments."""
         own = self.operation.params.model_fields
         fields = {name: self._field(own[name], name) for name in self.names.split()}
-        made: type[BaseModel] = create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload]
-        return made
+        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload]
 
     @cached_property
     def listed(self) -> Listed:

@@ -251,7 +251,7 @@ def _clock(system: System) -> datetime:
     with psycopg.connect(system.database_url) as db:
         row = db.execute("select clock_timestamp()").fetchone()
     assert row is not None
-    return row[0]  # type: ignore[no-any-return]  # psycopg's rows are untyped
+    return row[0]
 
 
 def _recover(system: System, rng: random.Random, clock: Callable[[], datetime], probes: list[Cell]) -> float:

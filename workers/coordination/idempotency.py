@@ -90,8 +90,7 @@ def kept_answer(redis: Redis, task_id: str) -> dict[str, Any] | None:
 def read_json(redis: Redis, key: str) -> dict[str, Any] | None:
     """Return the object kept under a key, if any."""
     found = redis.get(key)
-    kept: dict[str, Any] | None = json.loads(found) if isinstance(found, bytes) else None
-    return kept
+    return json.loads(found) if isinstance(found, bytes) else None
 
 
 KEY = "ebb:verdict"

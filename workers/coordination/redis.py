@@ -119,8 +119,7 @@ def open_redis(
     asked = {**named.credentials, "socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": CONNECT_SECONDS}
     login = {"username": named.username, "password": named.password, "db": named.database + after}
     manager = Sentinel(named.hosts, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
-    primary: Redis = manager.master_for(named.master_name, redis_class=kind, **login, **options)  # type: ignore[no-untyped-call]
-    return primary
+    return manager.master_for(named.master_name, redis_class=kind, **login, **options)  # type: ignore[no-untyped-call]
 
 
 def own_keys(redis_url: str) -> Redis:

@@ -54,8 +54,7 @@ class _OwnChannel:
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         _check_open(self)
-        found: dict[str, Any] = super()._connparams(asynchronous)  # type: ignore[misc]
-        return found
+        return super()._connparams(asynchronous)  # type: ignore[misc]
 
     def _create_client(self, asynchronous: bool = False) -> Any:
         if asynchronous:

@@ -208,8 +208,7 @@ def _forecast_batch(
 def _in_gap(ends_at: Floats, gap: Gap | None) -> Bools:
     if gap is None:
         return np.zeros(len(ends_at), dtype=np.bool_)
-    inside: Bools = (ends_at > gap.began.timestamp()) & (ends_at <= gap.ended.timestamp())
-    return inside
+    return (ends_at > gap.began.timestamp()) & (ends_at <= gap.ended.timestamp())
 
 
 def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools]]:

@@ -105,8 +105,7 @@ def requested(rows: Activity, passed_at: datetime | None, now: datetime) -> Bool
     """
     until = now if passed_at is None else min(now, passed_at + REGULAR)
     expires_at = rows.anchors.expires_at
-    asked: Bools = rows.explicit & (expires_at < now.timestamp()) & (expires_at <= until.timestamp())
-    return asked
+    return rows.explicit & (expires_at < now.timestamp()) & (expires_at <= until.timestamp())
 
 
 def decide(

@@ -63,8 +63,7 @@ class OnnxEmbedder:
             numbers[row, : len(one)], mask[row, : len(one)] = one, 1
         given = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": np.zeros_like(numbers)}
         (hidden,) = self._session.run(None, given)
-        means: Vectors = (hidden * mask[:, :, None]).sum(axis=1, dtype=np.float32) / mask.sum(axis=1, keepdims=True)
-        return means
+        return (hidden * mask[:, :, None]).sum(axis=1, dtype=np.float32) / mask.sum(axis=1, keepdims=True)
 
     @cached_property
     def _session(self) -> "InferenceSession":

@@ -149,8 +149,7 @@ class OpenAIEmbedder:
         if not array.any(axis=1).all():
             raise self._unusable("a vector of zeros")
         # Scaled before the cast, which would overflow for numbers beyond float32.
-        scaled: Vectors = (array / np.abs(array).max(axis=1, keepdims=True)).astype(np.float32)
-        return scaled
+        return (array / np.abs(array).max(axis=1, keepdims=True)).astype(np.float32)
 
     def _unusable(self, what: str) -> EmbeddingError:
         return EmbeddingError(

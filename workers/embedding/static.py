@@ -62,5 +62,4 @@ class StaticEmbedder:
     @cached_property
     def _pieces(self) -> NDArray[np.int8]:
         """The pieces' vectors, memory-mapped: pages are read on use and shared by all processes of a machine."""
-        pieces: NDArray[np.int8] = np.load(PIECES, mmap_mode="r")[:, : self.dims // 2]
-        return pieces
+        return np.load(PIECES, mmap_mode="r")[:, : self.dims // 2]

@@ -127,8 +127,7 @@ def _instants(interval: DecayInterval, until: float, count: int, *more: float) -
 
 def _salience(interval: DecayInterval, at: Floats) -> Floats:
     """Return the salience of a fact at each instant."""
-    salience: Floats = interval.strength * tiers.retention(_curve(interval), (at - interval.fades_from) / DAY)
-    return salience
+    return interval.strength * tiers.retention(_curve(interval), (at - interval.fades_from) / DAY)
 
 
 def _tiers(interval: DecayInterval, until: float) -> Iterator[tuple[str, float, float]]:

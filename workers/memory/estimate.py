@@ -55,8 +55,7 @@ def ask_salience(
             for one, previous, own in zip(said, before(), spoken, strict=True)
         ]
         known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
-        found: list[float] = salience.salience(statements, held, counted_facts, known).tolist()
-        return found
+        return salience.salience(statements, held, counted_facts, known).tolist()
 
     return estimated
 

@@ -81,8 +81,7 @@ def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[
 
 
 def _is_episode(rows: Activity) -> Bools:
-    episode: Bools = np.isin(rows.anchors.branch, EPISODES)
-    return episode
+    return np.isin(rows.anchors.branch, EPISODES)
 
 
 def _restated(rows: Activity, instant: float) -> Anchors:
@@ -102,9 +101,8 @@ def _restated(rows: Activity, instant: float) -> Anchors:
 
 
 def _changed(before: Anchors, after: Anchors) -> Bools:
-    changed: Bools = (
+    return (
         (before.confirmed_at != after.confirmed_at)
         | (before.expires_at != after.expires_at)
         | (before.encoded_at != after.encoded_at)
     )
-    return changed

@@ -248,8 +248,7 @@ def drop_old_uses(context: Context) -> int:
 
 
 def _faded(anchors: Anchors) -> Bools:
-    less: Bools = (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
-    return less
+    return (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
 
 
 def _seen_again(anchors: Anchors, at: Each) -> Anchors:

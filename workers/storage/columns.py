@@ -103,8 +103,7 @@ def column_of(array: bytes | None) -> Floats:
 
 def keys_of(array: bytes | None) -> list[Key]:
     """Return the result of `array_send` of a `uuid[]` as n ids; none for null."""
-    ids: list[Key] = _elements(array, np.dtype([("size", ">i4"), ("value", "V16")])).tolist()
-    return ids
+    return _elements(array, np.dtype([("size", ">i4"), ("value", "V16")])).tolist()
 
 
 def _elements(array: bytes | None, kind: "np.dtype[np.void]") -> NDArray[Any]:

@@ -67,8 +67,7 @@ def known(db: Connection, namespace: int, name: str) -> list[Document]:
 
 def read_at(db: Connection, namespace: int, path: str) -> datetime | None:
     """Return the time when a file was last read, if ever."""
-    at: datetime | None = scalar(db, READ_AT, {"namespace": namespace, "path": path})
-    return at
+    return scalar(db, READ_AT, {"namespace": namespace, "path": path})
 
 
 def put(db: Connection, namespace: int, path: str, folder: str, digest: bytes, at: datetime) -> None:

@@ -67,8 +67,7 @@ def lock(db: Connection, namespace: int) -> None:
 
 def remaining(db: Connection, namespace: int, now: datetime) -> int | None:
     """Return how many more facts of a namespace may end at `now`; none if there is no limit."""
-    left: int | None = scalar(db, REMAINING, {"namespace": namespace, "now": now})
-    return left
+    return scalar(db, REMAINING, {"namespace": namespace, "now": now})
 
 
 def count_ended(db: Connection, namespace: int, facts: int, now: datetime, *, asked: int = 0) -> None:
@@ -100,8 +99,7 @@ def recently_ended(db: Connection, namespace: int, now: datetime) -> list[Ending
 
 def last_pass(db: Connection, namespace: int) -> datetime | None:
     """Return the time of the last finished pass over a namespace, if any."""
-    at: datetime | None = scalar(db, PASSED, {"namespace": namespace})
-    return at
+    return scalar(db, PASSED, {"namespace": namespace})
 
 
 def cutoff(db: Connection, run: UUID, namespace: int) -> Cutoff | None:

@@ -208,8 +208,7 @@ def _check_encoding(db: Connection) -> None:
 
 def _missing_schema(db: Connection) -> str | None:
     """Return which schema the search path names first, if it does not exist: what follows would be used instead."""
-    name: str | None = scalar(db, MISSING_SCHEMA)
-    return name
+    return scalar(db, MISSING_SCHEMA)
 
 
 def _distribute(db: Connection) -> None:

@@ -111,8 +111,7 @@ def size(db: Connection) -> int:
 
 def oldest_due(db: Connection, now: datetime) -> datetime | None:
     """Return the earliest due time before `now`, if any fact is due."""
-    due: datetime | None = scalar(db, OLDEST_DUE, {"now": now})
-    return due
+    return scalar(db, OLDEST_DUE, {"now": now})
 
 
 def last_pass(db: Connection) -> tuple[Any, ...] | None:

@@ -126,8 +126,7 @@ def _declared(
 def _place(task: Task, asked: Params) -> routing.Place:
     """Return where the work of a task is: on the shard of its namespace, or where its sender worked."""
     namespace = asked.scope if isinstance(asked, Reaching) else getattr(asked, "namespace", None)
-    place: routing.Place = namespace or task.request.get(routing.HEADER) or 0
-    return place
+    return namespace or task.request.get(routing.HEADER) or 0
 
 
 def validated(

@@ -72,8 +72,7 @@ class RecallTask(LaneTask):
 
     def _noted(self, name: str) -> list[Any]:
         """Return a list on this request, which is empty at first."""
-        noted: list[Any] = self.request.__dict__.setdefault(name, [])
-        return noted
+        return self.request.__dict__.setdefault(name, [])
 
     def admit(self, asked: Timed, questions: Sequence[contract.Recall | contract.Context]) -> None:
         """Check the cost of questions, and have passes yield; expensive ones take a slot of the bulk lane, or wait.

@@ -75,8 +75,7 @@ def _step(places: Floats, pull: Floats, apart: float, heat: float) -> Floats:
     np.fill_diagonal(push, 0)
     force = (between * (push - pull * distance / apart)[:, :, None]).sum(axis=1) - places * apart * 5
     length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
-    moved: Floats = force / length * np.minimum(length, heat)
-    return moved
+    return force / length * np.minimum(length, heat)
 
 
 def _fitted(places: Floats, halves: Floats) -> Floats:

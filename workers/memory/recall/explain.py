@@ -66,14 +66,12 @@ class ScoredRecall:
     @property
     def chosen(self) -> Ints:
         """Return the indexes of the results among the scored candidates, best first."""
-        chosen: Ints = self.order[self.fitting[self.order]][: self.taken]
-        return chosen
+        return self.order[self.fitting[self.order]][: self.taken]
 
     @property
     def result_ids(self) -> list[Key]:
         """Return the ids of the results, best first."""
-        ids: list[Key] = self.scored.seen["id"][self.chosen].tolist()
-        return ids
+        return self.scored.seen["id"][self.chosen].tolist()
 
     @property
     def unused_ids(self) -> list[UUID]:
@@ -97,8 +95,7 @@ class ScoredRecall:
         queries = scoring.pooled_queries(self.context, self.query)
         rows = candidates.read(self.db, self.tenant.id, ids, queries, self.scope)
         places = {id_: place for place, id_ in enumerate(ids)}
-        ordered: Candidates = rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
-        return ordered
+        return rows[np.argsort([places[id_] for id_ in rows["id"]], kind="stable")]
 
     def scaled(self, fit: Floats) -> "ScoredRecall":
         """Return the recall with scores by another fit."""

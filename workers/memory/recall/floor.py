@@ -94,13 +94,11 @@ def is_doubtful(question: Question, relevances: Floats) -> bool:
 
 
 def _odds(relevances: Floats) -> Floats:
-    odds: Floats = relevances / np.maximum(1 - relevances, EPSILON)
-    return odds
+    return relevances / np.maximum(1 - relevances, EPSILON)
 
 
 def near_in_session(rows: Candidates, those: Bools) -> Bools:
     """Return which of n candidates are close to one of `those` in the same session."""
     turns, sessions, reach = rows["turn"], rows["session"], len(ranking.CONTIGUITY)
     in_session = (sessions[:, None] == sessions[those]) & (turns[:, None] >= 0) & (turns[those] >= 0)
-    near: Bools = (in_session & (np.abs(turns[:, None] - turns[those]) <= reach)).any(axis=1)
-    return near
+    return (in_session & (np.abs(turns[:, None] - turns[those]) <= reach)).any(axis=1)

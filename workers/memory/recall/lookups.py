@@ -86,8 +86,7 @@ def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candid
     else:
         ids = entities.of_entity(db, tenant, asked.entity, asked.key)
     found = candidates.read(db, tenant, [id_.bytes for id_ in ids], {}, scope)
-    visible: Candidates = found[np.array([rule is None for rule in found["left_out"]], dtype=np.bool_)]
-    return visible
+    return found[np.array([rule is None for rule in found["left_out"]], dtype=np.bool_)]
 
 
 def _confidence(found: Candidates, at: datetime) -> Floats:
@@ -96,8 +95,7 @@ def _confidence(found: Candidates, at: datetime) -> Floats:
 
 def _order(found: Candidates, believed: Floats) -> list[int]:
     """Return indexes by confidence, then newest first, then by id."""
-    places: list[int] = np.lexsort((np.argsort(np.argsort(found["id"])), -found["stated_at"], -believed)).tolist()
-    return places
+    return np.lexsort((np.argsort(np.argsort(found["id"])), -found["stated_at"], -believed)).tolist()
 
 
 def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:

@@ -203,8 +203,7 @@ def current_tiers(found: Candidates, now: datetime) -> Ints:
     """Return the tiers of facts at `now`, or those of the last pass if they are colder."""
     strength = tiers.strength(found["base"], found["coactivations"])
     bends = tiers.curve(strength, found["coactivations"])
-    coldest: Ints = np.maximum(found["tier"], tiers.tier(bends, _age_days(found, now)))
-    return coldest
+    return np.maximum(found["tier"], tiers.tier(bends, _age_days(found, now)))
 
 
 def _age_days(found: Candidates, now: datetime) -> Floats:

@@ -63,8 +63,7 @@ def in_best_passage(times: Ints) -> Bools:
     """Return which of k stems the best passage contains, (n, k), given counts as (n, passages, k)."""
     held: Bools = times > 0
     best = held.sum(axis=2).argmax(axis=1)
-    most: Bools = held[np.arange(len(held)), best]
-    return most
+    return held[np.arange(len(held)), best]
 
 
 def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[Key]) -> Bools:

@@ -154,8 +154,7 @@ def affordable(terms: Sequence[Term], budget: int, enough: int) -> list[str]:
 def occurrences(ranks: Floats) -> Ints:
     """Return the number of occurrences of a word, from its `ts_rank` with all weights 1."""
     middle = (RANK_OF_OCCURRENCES[1:] + RANK_OF_OCCURRENCES[:-1]) / 2
-    times: Ints = np.where(ranks > 0, np.searchsorted(middle, ranks) + 1, 0)
-    return times
+    return np.where(ranks > 0, np.searchsorted(middle, ranks) + 1, 0)
 
 
 def _read(matches: Matches) -> _Found:

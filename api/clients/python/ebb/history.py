@@ -44,8 +44,7 @@ class History:
             return None
         key, last = items[-1]
         self._memory.drop_item(self._path, key)
-        document: dict[str, Any] = json.loads(last.document)
-        return document
+        return json.loads(last.document)
 
     def clear(self) -> None:
         """Remove all messages; their turns stay."""
