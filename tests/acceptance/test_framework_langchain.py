@@ -76,6 +76,6 @@ def test_messages_that_are_too_many_for_one_request_are_kept_and_cleared(
     history._history.add([message_to_dict(one) for one in given], [])
     assert history.messages == given
 
-    monkeypatch.setattr("ebb.history.MOST_FACTS", 25)
+    monkeypatch.setattr("ebb.frameworks.MOST_FACTS", 25)
     history.clear()
     assert history.messages == []

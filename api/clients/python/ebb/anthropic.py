@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ebb.contract.values import MOST_FACTS
-from ebb.extras import extra
+from ebb.frameworks import extra
 from ebb.memory import Memory
 
 with extra("anthropic"):

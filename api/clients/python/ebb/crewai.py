@@ -6,7 +6,7 @@
 from typing import Any, Self
 
 from ebb.contract.recall import Result
-from ebb.extras import extra
+from ebb.frameworks import extra
 
 with extra("crewai"):
     from crewai import Memory as CrewMemory

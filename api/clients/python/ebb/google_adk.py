@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ebb.batches import batches
 from ebb.contract.facts import MOST_MESSAGES
 from ebb.contract.operation import Rejected
 from ebb.contract.reports import Fact
 from ebb.contract.values import NAMESPACE
 from ebb.errors import InvalidInputError
-from ebb.extras import extra
+from ebb.frameworks import batches, extra
 from ebb.memory import Memory
 
 with extra("google-adk"):

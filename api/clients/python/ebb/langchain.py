@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ebb.contract.recall import Result
-from ebb.extras import extra
-from ebb.history import History
+from ebb.frameworks import History, extra
 from ebb.memory import Memory
 
 with extra("langchain"):

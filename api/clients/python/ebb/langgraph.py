@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ebb.batches import batches
 from ebb.contract.documents import Item as Found
 from ebb.contract.values import MOST_QUESTIONS
-from ebb.extras import extra
+from ebb.frameworks import batches, extra
 from ebb.memory import Memory
 
 with extra("langgraph"):

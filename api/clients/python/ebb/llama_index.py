@@ -11,9 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from ebb.batches import batches
 from ebb.contract.facts import MOST_MESSAGES
-from ebb.extras import extra
+from ebb.frameworks import batches, extra
 
 with extra("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage

@@ -6,7 +6,7 @@
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from ebb.history import History
+from ebb.frameworks import History
 from ebb.memory import Memory
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ebb.errors import InvalidInputError
-from ebb.extras import extra
+from ebb.frameworks import extra
 from ebb.memory import AsyncMemory, Memory
 
 with extra("pydantic-ai"):

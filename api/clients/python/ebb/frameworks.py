@@ -1,21 +1,54 @@
-"""The messages of a conversation for a framework, stored twice: unchanged as items, and as turns for recall."""
+"""What the adapters of frameworks share: their extras, batches of what they store, and the messages of a session."""
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from ebb.batches import batches
 from ebb.contract.values import MOST_FACTS
 from ebb.memory import Memory
+
+One = TypeVar("One")
+
+CHARACTERS = 1_000_000
+"""The most characters of a batch as JSON, if it has several values."""
 
 CHATS = "chats"
 AT_ONCE = 500
 """The most messages stored in one call."""
 
 
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import a framework in this block.
+
+    Raises:
+        ModuleNotFoundError: it is not installed; the message names the extra.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error}; pip install 'ebb-memory[{name}]' installs it.", name=error.name) from None
+
+
+def batches(given: Iterable[One], most: int) -> Iterator[list[One]]:
+    """Yield JSON values in order, in batches of at most `most` and of at most `CHARACTERS`."""
+    part: list[One] = []
+    room = CHARACTERS
+    for one in given:
+        size = len(json.dumps(one))
+        if part and (len(part) == most or size > room):
+            yield part
+            part, room = [], CHARACTERS
+        part.append(one)
+        room -= size
+    if part:
+        yield part
+
+
 class History:
-    """The messages of a session, oldest first."""
+    """The messages of a session, oldest first, stored twice: unchanged as items, and as turns for recall."""
 
     def __init__(self, memory: Memory, session: str) -> None:
         self._memory, self._path, self._session = memory, (CHATS, session), session
