@@ -15,7 +15,7 @@ from redis.sentinel import MasterNotFoundError
 
 from api.client import Client
 from api.up import servers
-from workers.coordination import control, outbox, redis, signals, transport
+from workers.coordination import outbox, redis, signals, transport
 from workers.coordination.outbox import Entry
 from workers.coordination.redis import explain, is_refusal, own_keys
 from workers.errors import BusyError, UnavailableError
@@ -58,7 +58,7 @@ def fill(client: Redis, most: float = 1.0) -> None:
 
 def test_a_reply_to_remote_control_that_is_refused_raises_nothing(small: Redis, server: servers.Redis) -> None:
     with Connection(server.url(), transport=transport.Transport) as connection:
-        replies = control.Replies("pidbox")(connection)
+        replies = transport.Replies("pidbox")(connection)
         asking = replies.get_reply_queue()(connection.default_channel)
         asking.declare()
         fill(small)

@@ -1,10 +1,11 @@
-"""Kombu's Redis transports, modified so that Celery survives closed connections and a full Redis.
+"""Kombu's Redis transports and Celery's remote control, which survive closed connections and a full Redis.
 
 When the server is away, kombu may close a channel twice; when a task ends after a reconnect, it acknowledges its
 message on the old channel. Both access a connection that no longer exists, which raises an `AttributeError` and ends
 Celery. After a connection error, Celery reconnects instead.
 
-A full Redis refuses kombu's record of a delivered message, which would end Celery as well.
+A full Redis refuses kombu's record of a delivered message, which would end Celery as well, and the replies of workers
+that are asked whether they run.
 
 Channels keep their client: kombu creates one per command, which copies a table of a hundred entries and takes a sixth
 of the CPU of a worker's main process for an empty task.
@@ -13,6 +14,9 @@ of the CPU of a worker's main process for an empty task.
 import logging
 from typing import Any
 
+from celery.app import control
+from kombu.exceptions import OperationalError
+from kombu.pidbox import Mailbox
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
@@ -82,6 +86,27 @@ class SentinelTransport(redis.SentinelTransport):
     """Transport over a Redis found through Sentinels."""
 
     Channel = _SentinelChannel
+
+
+class Replies(Mailbox):
+    """A mailbox that drops what Redis refuses.
+
+    After any error Celery binds the mailbox again, which a full Redis refuses too, and then stops the worker.
+    """
+
+    def _publish_reply(self, *arguments: Any, **options: Any) -> None:
+        try:
+            super()._publish_reply(*arguments, **options)  # type: ignore[no-untyped-call]
+        except (ResponseError, OperationalError) as error:
+            if not isinstance(error.__cause__ or error, ResponseError):
+                raise
+            log.warning("Redis refused a reply: %s", error)
+
+
+class Control(control.Control):  # type: ignore[misc]  # Celery comes without types
+    """Remote control with this mailbox."""
+
+    Mailbox = Replies
 
 
 def install() -> None:
