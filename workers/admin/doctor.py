@@ -15,9 +15,8 @@ from workers.core.arrays import Bools
 from workers.core.fading import Faded, FadingRules, as_written, fade
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
-from workers.memory.changed_rules import unapplied
 from workers.memory.embed import Position
-from workers.memory.namespace_settings import rules_for
+from workers.memory.namespace_settings import rules_for, unapplied
 from workers.storage import activity, due, faults, namespaces, signatures, tallies, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction

@@ -12,9 +12,8 @@ from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.fading import Faded, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
-from workers.memory.changed_rules import unapplied
 from workers.memory.forget import forget_within
-from workers.memory.namespace_settings import namespace_rules
+from workers.memory.namespace_settings import namespace_rules, unapplied
 from workers.memory.turn_limit import with_turn_limit
 from workers.storage import capacity, due, limits, namespaces
 from workers.storage.activity import Activity

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from workers.context import Context
 from workers.core.hygiene import SECTIONS, Document, changed
 from workers.errors import InvalidInputError
-from workers.memory.changed_rules import rules_in_words
-from workers.memory.namespace_settings import NamespaceRules, affects_decay, hygiene, rules_of
+from workers.memory.namespace_settings import NamespaceRules, affects_decay, hygiene, rules_in_words, rules_of
 from workers.memory.turn_limit import with_turn_limit
 from workers.settings import Settings
 from workers.storage import due

@@ -25,9 +25,8 @@ from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, have_ended
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
-from workers.memory.changed_rules import rules_in_words, unapplied
 from workers.memory.forget import forget_within
-from workers.memory.namespace_settings import namespace_rules
+from workers.memory.namespace_settings import namespace_rules, rules_in_words, unapplied
 from workers.memory.turn_limit import with_turn_limit, write_turn_limit
 from workers.storage import capacity, due, events, limits, namespaces, runs, vectors
 from workers.storage.activity import Activity

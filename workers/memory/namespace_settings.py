@@ -1,4 +1,4 @@
-"""The settings of a namespace, and the decay rules that follow from them."""
+"""The settings of namespaces, the decay rules that follow from them, and where a pass has yet to apply changed ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from workers.core.arrays import Floats, Ints
 from workers.core.fading import FadingRules
 from workers.core.hygiene import FADING, Document, Hygiene, changed, effective, fading, for_passes, parameters
 from workers.errors import InvalidInputError
-from workers.storage import namespaces
+from workers.storage import due, namespaces
 from workers.storage.connection import Connection, transaction
 
 NOT_FADING = {"capacity": None, "notice_updates": None}
@@ -76,6 +76,23 @@ def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRule
 def rules_for(context: Context, db: Connection, namespaces: Ints) -> FadingRules:
     """Return the decay rules of n facts by their namespaces."""
     return namespace_rules(context, db, namespaces).rules
+
+
+def rules_in_words(context: Context) -> dict[str, Any]:
+    """Return the default decay rules, as JSON."""
+    return {
+        "widest_bucket": context.rules.widest_bucket,
+        "cold_threshold": context.rules.cold_threshold,
+        "hygiene": effective(context.settings.hygiene_defaults, {}),
+    }
+
+
+def unapplied(context: Context, db: Connection, tenant: int | None) -> list[int]:
+    """Return the namespaces, or `tenant` alone, whose facts a pass would compute again by changed settings."""
+    changed = namespaces.with_changed_settings(db)
+    if due.rules(db) not in (None, rules_in_words(context)):
+        changed = namespaces.all_ids(db)
+    return [one for one in changed if tenant in (None, one)]
 
 
 def settings_of(context: Context, namespace: str) -> NamespaceSettings:
