@@ -23,8 +23,7 @@ from workers.decay import passes as decay
 from workers.decay.held import Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
-from workers.tasks.operation import Place, Upkeep, internal, task_of, verb_of
-from workers.tasks.shards import going_on, shards_of, walk
+from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, uuid_of, write_instant
 
 DECIDING_SECONDS = 5.0

@@ -12,8 +12,7 @@ from pydantic import Field, FiniteFloat
 from workers import graph
 from workers.storage.relations import START, Place
 from workers.tasks.decay import answered, hand_over
-from workers.tasks.operation import Facts, internal, plain, task_of, verb_of
-from workers.tasks.shards import going_on, walk
+from workers.tasks.operation import Facts, going_on, internal, plain, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, uuid_of, write_instant
 
 log = logging.getLogger(__name__)

@@ -23,8 +23,7 @@ from workers.memory import touch as touching
 from workers.tasks.answers import shown
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
-from workers.tasks.operation import Place, Upkeep, internal, plain, task_of
-from workers.tasks.shards import going_on, shards_of, walk
+from workers.tasks.operation import Place, Upkeep, going_on, internal, plain, shards_of, task_of, walk
 from workers.tasks.task import HOURS, WORK_SECONDS, context, instant, write_instant
 
 CLEAN_SECONDS = 7_200.0

@@ -1,8 +1,9 @@
-"""Tasks of the contract's operations: decorators that validate a message's arguments."""
+"""Tasks of the contract's operations: decorators that validate a message's arguments, and work on every shard."""
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -38,6 +39,7 @@ class Facts(Params):
 
 
 P = TypeVar("P", bound=Params)
+At = TypeVar("At", bound=tuple[Any, Any])
 Body = Callable[[Any, P], Answer | dict[str, Any] | None]
 Done = dict[str, Any] | None
 
@@ -146,6 +148,43 @@ def validated(
         details = error.errors(include_url=False)
         faults = [_fault(detail, task, names) for detail in details[:MOST_FAULTS]]
         raise InvalidInputError(joined(faults, len(details) - len(faults))) from None
+
+
+def shards_of(asked: Reaching) -> Iterator[routing.Place]:
+    """Yield each place that an operation reaches, and work there meanwhile: its namespace, or every shard.
+
+    What beat or a starting worker sends reaches the shards of its group, as each group has a beat and workers.
+    """
+    if asked.everywhere:
+        yield from context.each_shard(own=getattr(asked, "scheduled", False) or getattr(asked, "startup", False))
+    else:
+        yield asked.namespace
+
+
+def walk(
+    asked: Any, step: Callable[[At], At | None], until: float, *, everywhere: bool, start: At, own: bool = False
+) -> tuple[int, At] | None:
+    """Repeat a step over all rows until the monotonic clock reaches `until`: of a namespace, every or each `own` shard.
+
+    It begins at the position `after` of the asked `shard`. Return the shard and the position to continue from, if any.
+    """
+    place: At | None = asked.after or start
+    for shard in context.each_shard(own=own) if everywhere else (0,):
+        if shard < asked.shard:
+            continue
+        while place is not None and time.monotonic() < until:
+            place = step(place)
+        if place is not None:
+            return shard, place
+        place = start
+    return None
+
+
+def going_on(rest: tuple[int, tuple[Any, Any]]) -> dict[str, Any]:
+    """Return the arguments of a successor."""
+    shard, (namespace, row) = rest
+    after = [namespace, str(row) if isinstance(row, UUID) else row]
+    return {"after": after} | ({"shard": shard} if shard else {})  # earlier workers reject it
 
 
 def plain(answer: Answer) -> dict[str, Any]:
