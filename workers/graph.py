@@ -53,7 +53,8 @@ MOST_PREVIEWED = 1_000
 """Relations listed by a dry run."""
 
 
-NOTHING = RelationsDecayed(processed=0, decayed=0, below_minimum=0, newly_below=0, pinned=0, edges=[])
+COUNTED = ("processed", "decayed", "below_minimum", "newly_below", "pinned")
+NOTHING = RelationsDecayed(**dict.fromkeys(COUNTED, 0), edges=[])
 
 
 def link(context: Context, asked: Link, now: datetime) -> Linked:
@@ -225,14 +226,8 @@ def decay(
     done = so_far or NOTHING
     while rest is not None and monotonic() < until:
         rest, step = _step(context, asked, rest, now, MOST_PREVIEWED - len(done.edges))
-        done = RelationsDecayed(
-            processed=done.processed + step.processed,
-            decayed=done.decayed + step.decayed,
-            below_minimum=done.below_minimum + step.below_minimum,
-            newly_below=done.newly_below + step.newly_below,
-            pinned=done.pinned + step.pinned,
-            edges=[*done.edges, *step.edges],
-        )
+        counts = {name: getattr(done, name) + getattr(step, name) for name in COUNTED}
+        done = RelationsDecayed(**counts, edges=[*done.edges, *step.edges])
     return rest, done if asked.dry_run else RelationsDecayed(**done.model_dump(exclude={"edges"}))
 
 
@@ -267,8 +262,8 @@ def _step(
             decayed = table.materialise(db, tenant, after, step.last, now, by)
     edges = [_edge(one) for one in changed]
     rest = step.last if step.processed == BATCH else None
-    counted = {name: getattr(step, name) for name in ("processed", "below_minimum", "newly_below", "pinned")}
-    return rest, RelationsDecayed(**counted, decayed=decayed, edges=edges)
+    counts = {name: getattr(step, name) for name in COUNTED} | {"decayed": decayed}
+    return rest, RelationsDecayed(**counts, edges=edges)
 
 
 def fading(context: Context) -> Fading:
