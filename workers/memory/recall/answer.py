@@ -79,6 +79,12 @@ class Recalled:
     ended: Sequence[tuple[str, tuple[bool, bool]]] | None = None
 
 
+PARTS = (
+    "fit", "text", "similarity", "contiguity", "graph", "named", "role", "salience", "prior", "factor", "outstanding",
+    "newer",
+)  # fmt: skip
+"""The parts of a score, as explanations list them."""
+
 _fields = attrgetter(*Description.__slots__)
 
 
@@ -133,18 +139,7 @@ def score_parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Se
     fit is made of text and similarity.
     """
     return {
-        "fit": round(float(scores.fit[place]), 6),
-        "text": round(float(scores.text[place]), 6),
-        "similarity": round(float(scores.similarity[place]), 6),
-        "contiguity": round(float(scores.contiguity[place]), 6),
-        "graph": round(float(scores.graph[place]), 6),
-        "named": round(float(scores.named[place]), 6),
-        "role": float(scores.role[place]),
-        "salience": round(float(scores.salience[place]), 6),
-        "prior": round(float(scores.prior[place]), 6),
-        "factor": round(float(scores.factor[place]), 6),
-        "outstanding": round(float(scores.outstanding[place]), 6),
-        "newer": round(float(scores.newer[place]), 6),
+        **{name: round(float(getattr(scores, name)[place]), 6) for name in PARTS},
         "updates": [str(id_) for id_ in outdated],
         **{name: int(values[place]) for name, values in ranks.items()},
     }

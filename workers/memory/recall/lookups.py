@@ -86,7 +86,7 @@ def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candid
     else:
         ids = entities.of_entity(db, tenant, asked.entity, asked.key)
     found = candidates.read(db, tenant, [id_.bytes for id_ in ids], {}, scope)
-    return found[np.array([rule is None for rule in found["left_out"]], dtype=np.bool_)]
+    return found[scoring.visible(found)]
 
 
 def _confidence(found: Candidates, at: datetime) -> Floats:

@@ -17,7 +17,7 @@ from workers.memory.namespace_settings import hygiene, notices_updates
 from workers.memory.recall import floor, stems, updates
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, surroundings
-from workers.memory.recall.question import UNSCALED, Preferences, Question
+from workers.memory.recall.question import Preferences, Question
 from workers.storage import candidates, links, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates, Scope
@@ -111,36 +111,19 @@ def score(
 
     `half_life` of confidence is in days. A given `fit` replaces the computed one.
     """
-    plain = _score(context, rows, found, cosines, around, question.text, half_life, now, fit)
-    if question.preferences == UNSCALED:
-        return plain
-    factor = _factor(rows, question.preferences, now)
-    return replace(plain, total=plain.total * factor, factor=factor)
-
-
-def _score(
-    context: Context,
-    rows: Candidates,
-    found: Found,
-    cosines: Floats,
-    around: Surroundings,
-    question: str,
-    half_life: float,
-    now: datetime,
-    fit: Floats | None,
-) -> Scores:
     text_scores = np.array([found.text.scores.get(id_, 0.0) for id_ in rows["id"]])
+    factor = _factor(rows, question.preferences, now)
     if context.settings.ranking == "documented":
-        return _documented(rows, text_scores, cosines, around, now)
+        return _documented(rows, text_scores, cosines, around, factor, now)
     fit = ranking.fuse(text_scores, cosines, found.meaning) if fit is None else fit
     near = ranking.contiguity(fit, *_sessions_and_turns(rows))
     linked = around.gain(rows, fit)
     named = around.gain_by_name(rows, found.text.names)
     alive = ranking.prior(_vitality(rows, half_life, now))
-    role, salience = ranking.roles(rows["role"], question), rows["content_salience"]
-    total = (fit + near + linked + named) * role * (1 + salience) + alive
-    nothing, one = np.zeros(len(rows)), np.ones(len(rows))
-    return Scores(total, fit, text_scores, cosines, near, linked, named, alive, role, salience, one, nothing, nothing)
+    role, salience = ranking.roles(rows["role"], question.text), rows["content_salience"]
+    total = ((fit + near + linked + named) * role * (1 + salience) + alive) * factor
+    none = np.zeros(len(rows))
+    return Scores(total, fit, text_scores, cosines, near, linked, named, alive, role, salience, factor, none, none)
 
 
 def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Floats:
@@ -159,7 +142,9 @@ def least_similarity(context: Context, requested: float) -> float:
     return max(requested, ranking.DOCUMENTED_MIN_COSINE) if context.settings.ranking == "documented" else requested
 
 
-def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, now: datetime) -> Scores:
+def _documented(
+    found: Candidates, text_scores: Floats, cosines: Floats, around: Surroundings, factor: Floats, now: datetime
+) -> Scores:
     """Return the scores of the documented formula: the composite where words match, else the vector score."""
     instant = now.timestamp()
     composite = ranking.documented_score(
@@ -173,7 +158,7 @@ def _documented(found: Candidates, text_scores: Floats, cosines: Floats, around:
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
     linked = around.gain(found, total)
     return Scores(
-        total + linked, total, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, one,
+        (total + linked) * factor, total, text_scores, cosines, nothing, linked, nothing, nothing, one, nothing, factor,
         nothing, nothing,
     )  # fmt: skip
 
@@ -260,7 +245,7 @@ def read_and_score(
     read = candidates.read(db, tenant.id, ids, queries, scope, neighbours_of=neighbours_of, reach=reach)
     read, outdated = _with_newer(context, db, tenant, read, queries, scope)
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
-    seen, hidden = _split(read, _visible(read))
+    seen, hidden = _split(read, visible(read))
     cosines = similarities(seen, query)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
     unlike = _unlike(context, seen, found, added, from_graph, cosines, question.min_similarity)
@@ -330,7 +315,8 @@ def _unlike(
     return unlike
 
 
-def _visible(read: Candidates) -> Bools:
+def visible(read: Candidates) -> Bools:
+    """Return which candidates no rule leaves out."""
     return np.array([rule is None for rule in read["left_out"]], dtype=np.bool_)
 
 
