@@ -9,7 +9,7 @@ from redis import Redis
 
 from workers.coordination.shares import CLASSES
 
-RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
+QUEUES = RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120
 SEPARATOR = "\x06\x16"
 """What Celery on Redis puts between a queue's name and a priority."""
@@ -47,7 +47,7 @@ OLDEST = """
 def queues() -> tuple[Queue, ...]:
     """Return the three queues, each with its own routing key: with the default key every message reaches all."""
     exchange = Exchange("ebb", type="direct")
-    return tuple(Queue(name, exchange, routing_key=name) for name in (RECALL, STORE, MAINTENANCE))
+    return tuple(Queue(name, exchange, routing_key=name) for name in QUEUES)
 
 
 def length_of(broker: Redis, queue: str) -> int:

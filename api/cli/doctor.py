@@ -188,11 +188,11 @@ def _redis(url: str, _: "Client") -> str:
     from workers.coordination import signals  # noqa: PLC0415
     from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
     from workers.coordination.redis import open_redis, own_keys  # noqa: PLC0415
-    from workers.queues import MAINTENANCE, RECALL, STORE, length_of  # noqa: PLC0415
+    from workers.queues import QUEUES, length_of  # noqa: PLC0415
 
     with _answering(), open_redis(url) as server, own_keys(url) as keys:
         condition = condition_of(server)
-        waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in (RECALL, STORE, MAINTENANCE))
+        waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in QUEUES)
         said = f"{condition}; waiting are {waiting}"
         unserved = server.llen(DEFAULT_QUEUE)
         lost = [f"{unserved} tasks in {DEFAULT_QUEUE}, which no worker of Ebb serves: {ROUTE}"] if unserved else []

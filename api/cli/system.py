@@ -231,12 +231,12 @@ def worker(
 
 def _queues(given: str) -> str:
     """Return the queues of a worker; Celery answers an unknown name with a traceback."""
-    from workers.queues import MAINTENANCE, RECALL, STORE  # noqa: PLC0415 - kombu is slow to load
+    from workers.queues import QUEUES  # noqa: PLC0415 - kombu is slow to load
 
     names = [name.strip() for name in given.split(",")]
     for name in names:
-        if name not in (RECALL, STORE, MAINTENANCE):
-            said = f"{name!r} is no queue; give some of {RECALL}, {STORE}, {MAINTENANCE}, with commas between."
+        if name not in QUEUES:
+            said = f"{name!r} is no queue; give some of {', '.join(QUEUES)}, with commas between."
             raise typer.BadParameter(said, param_hint="--queues")
     return ",".join(names)
 

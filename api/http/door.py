@@ -18,7 +18,7 @@ from workers.coordination import key_ring, signals
 from workers.coordination.key_ring import Found
 from workers.coordination.redis import explain, open_redis, own_keys
 from workers.errors import BusyError, SettingsError, UnavailableError
-from workers.queues import MAINTENANCE, RECALL, STORE, length_of, route
+from workers.queues import QUEUES, length_of, route
 from workers.settings import Settings
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Door:
         alive = signals.live_workers(self.redis, self.client.seconds())
         return [
             {"name": queue, "waiting": self.waiting(queue), "workers": sum(queue == own for own, _ in alive)}
-            for queue in (RECALL, STORE, MAINTENANCE)
+            for queue in QUEUES
         ]
 
     def check(self) -> None:

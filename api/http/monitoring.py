@@ -18,7 +18,7 @@ from workers import tracing
 from workers.coordination import signals
 from workers.coordination.redis import explain
 from workers.errors import EbbError, UnavailableError
-from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -145,7 +145,7 @@ def checks(door: Door) -> dict[str, str]:
 
 
 def _checks(door: Door) -> dict[str, str]:
-    unknown = dict.fromkeys((RECALL, STORE, MAINTENANCE, "database", "embedder"), UNKNOWN)
+    unknown = dict.fromkeys((*QUEUES, "database", "embedder"), UNKNOWN)
     try:
         alive = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
         signals.try_write(door.redis)

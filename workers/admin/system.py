@@ -14,7 +14,7 @@ from workers.coordination.redis import open_redis
 from workers.core import fidelity
 from workers.core.tiers import Tier
 from workers.errors import EbbError
-from workers.queues import MAINTENANCE, RECALL, STORE, length_of
+from workers.queues import QUEUES, length_of
 from workers.storage import due, schema, server, time_series
 from workers.storage.connection import outside_pool, transaction
 from workers.storage.replicas import Replica
@@ -91,7 +91,7 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
 def _totals(rows: Sequence[tuple[int | None, int | None, str | None, bool, int]]) -> dict[str, Any]:
     """Return the totals by tier, fidelity and reason of rows of `server.fact_totals`."""
     tiers = {tier.name.lower(): 0 for tier in Tier}
-    kept = dict.fromkeys(("full", "pooled", "fingerprint", "pending"), 0)
+    kept = dict.fromkeys(fidelity.NAMES, 0)
     forgotten, held = Counter[str](), 0
     for tier, code, reason, is_held, facts in rows:
         held += facts if is_held else 0
@@ -101,9 +101,6 @@ def _totals(rows: Sequence[tuple[int | None, int | None, str | None, bool, int]]
             tiers[Tier(tier).name.lower()] += facts
             kept[fidelity.name(code)] += facts
     return {"tiers": tiers, "fidelity": kept, "forgotten": dict(forgotten), "held": held}
-
-
-QUEUES = (RECALL, STORE, MAINTENANCE)
 
 
 def record(context: Context, now: datetime) -> None:
