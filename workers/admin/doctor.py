@@ -12,7 +12,7 @@ from ebb.contract.admin import Examined, FactFault
 from workers.context import Context
 from workers.coordination import signals
 from workers.core.arrays import Bools
-from workers.core.fading import Faded, FadingRules, as_written, fade
+from workers.core.fading import SAME_INSTANT, Faded, FadingRules, as_written, fade
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.memory.embed import Position
@@ -24,8 +24,6 @@ from workers.storage.faults import Parts, Range
 
 BATCH = 500
 MOST_NAMED = 10
-SAME_INSTANT = 1e-3
-"""Tolerance in seconds for equal instants, as PostgreSQL rounds to microseconds."""
 
 FAULTS = {
     "no activity": "it has no anchor, so it would never fade: it starts again as it was stored",

@@ -18,9 +18,8 @@ from workers.storage.tallies import Tally
 
 UNCLASSED = "none"
 DUE = "due"
-PENDING = "pending"
+*KEPT, PENDING = fidelity.NAMES
 TIERS = [tier.name.lower() for tier in Tier]
-FIDELITIES = ("full", "pooled", "fingerprint")
 SOURCES = ("auto", "explicit", UNCLASSED)
 BATCH = 50_000
 """Changes added to the totals in one transaction."""
@@ -62,7 +61,7 @@ def _of_live(live: Sequence[Tally]) -> dict[str, Any]:
     return {
         "facts": tiers.total(),
         "tiers": _of(tiers, TIERS),
-        "fidelity": _of(kept, FIDELITIES),
+        "fidelity": _of(kept, KEPT),
         "decay_classes": dict(sorted(_sums(live, lambda one: one.decay_class).items())),
         "decay_class_sources": _of(_sums(live, lambda one: one.decay_class_source), SOURCES),
         "pending_embeddings": kept[PENDING],
@@ -116,7 +115,7 @@ def counts_over_time(context: Context, asked: ShowTimeSeries, now: datetime) -> 
     return {
         "at": [at for at, _ in series],
         "tiers": _lists(series, "tier", TIERS),
-        "fidelity": _lists(series, "fidelity", [*FIDELITIES, PENDING]),
+        "fidelity": _lists(series, "fidelity", fidelity.NAMES),
         "classes": _lists(series, "class", []),
         "forgotten": _lists(series, "forgotten", []),
         "due": [sums[DUE, ""] for _, sums in series],

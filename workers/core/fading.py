@@ -27,6 +27,9 @@ from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
 GUARD = 1e-3
 """Seconds between a crossing and its due time, so that float rounding cannot make it due early."""
 
+SAME_INSTANT = 1e-3
+"""Tolerance in seconds for equal instants, as PostgreSQL rounds to microseconds."""
+
 REASONS = ("expired", "faded", "culled", "aged")
 """Why a fact ends without a request: its lifetime expired, soft decay exhausted its confidence, it was not confirmed
 for long, or it is an old episode."""

@@ -14,6 +14,7 @@ FULL = 1
 FINGERPRINT = 32_767
 """Values between these two are pooling buckets: 2, 4, 8 … dimensions averaged into one."""
 
+NAMES = ("full", "pooled", "fingerprint", "pending")
 POOL_BELOW = 0.7
 
 

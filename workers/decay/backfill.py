@@ -10,7 +10,7 @@ from ebb.contract.values import DecayClass
 
 from workers.context import Context
 from workers.core.arrays import Bools
-from workers.core.fading import as_written, expiries
+from workers.core.fading import SAME_INSTANT, as_written, expiries
 from workers.core.lifetime import classify_decay
 from workers.memory.embed import Position
 from workers.memory.namespace_settings import careful, rules_for
@@ -20,8 +20,6 @@ from workers.storage.connection import Connection, transaction
 
 BATCH = 1_000
 UNCLASSED = "none"
-SAME_INSTANT = 1e-3
-"""Tolerance in seconds for equal expiries, as PostgreSQL rounds to microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
-from ebb.contract.values import MOST_TAGS
 from numpy.typing import NDArray
 
 from workers.context import Context
@@ -26,6 +25,7 @@ from workers.core.arrays import Ints, Vectors
 from workers.core.fading import Anchors, as_written, select
 from workers.core.fidelity import FULL, PENDING
 from workers.decay.forget_limit import take_allowance
+from workers.memory.edit import union_of_tags
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import confirmed, salience
@@ -209,14 +209,10 @@ def _merge(
     occurrences.take_over(db, tenant, gone, into)
     keepers = [group.keep.id for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]
-    duplicate_pairs.take_over(db, tenant, keepers, [_tags(group) for group in groups], importances)
+    tags = [union_of_tags(*(member.tags for member in _members(group))) for group in groups]
+    duplicate_pairs.take_over(db, tenant, keepers, tags, importances)
     activity.update_worth(db, tenant, keepers)
     return faded
-
-
-def _tags(group: Group) -> list[str]:
-    """Return the union of a group's tags, those of the kept fact first."""
-    return list(dict.fromkeys(tag for member in _members(group) for tag in member.tags))[:MOST_TAGS]
 
 
 def _strengthen(

@@ -195,7 +195,7 @@ def _forecast_batch(
             ids = [rows.ids[i] for i in places[later]]
             day.crowdable.append(Shrunk(ids, smaller[later], [(name, which[later]) for name, which in changes]))
         if ended.any():
-            in_gap = _in_gap(faded.ends_at, gap)
+            in_gap = gap.includes(faded.ends_at) if gap else np.zeros(len(ended), dtype=np.bool_)
             those = Ended(rows.only(due_today), faded.end_reason, in_gap, of_vectors + sizes.row, changes)
             day.ended.append(those.only(ended))
         day.released += int((rows.held[places] & ~ended).sum()) if day is ahead[0] else 0
@@ -203,12 +203,6 @@ def _forecast_batch(
         tier[places], fidelity[places], halvings[places] = faded.tier, faded.fidelity, faded.halvings
         stale[places] = faded.stale
         due_at[places] = np.where(ended, np.inf, faded.due_at)
-
-
-def _in_gap(ends_at: Floats, gap: Gap | None) -> Bools:
-    if gap is None:
-        return np.zeros(len(ends_at), dtype=np.bool_)
-    return (ends_at > gap.began.timestamp()) & (ends_at <= gap.ended.timestamp())
 
 
 def _changes(before: Anchors, faded: Faded, tier: Ints) -> list[tuple[str, Bools]]:

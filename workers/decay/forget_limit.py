@@ -61,8 +61,7 @@ def in_gap(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
     found = limits.gaps(db, np.unique(rows.namespaces).tolist())
     inside = np.zeros(len(rows), dtype=np.bool_)
     for tenant, gap in found.items():
-        own = rows.namespaces == tenant
-        inside |= own & (ends_at > gap.began.timestamp()) & (ends_at <= gap.ended.timestamp())
+        inside |= (rows.namespaces == tenant) & gap.includes(ends_at)
     return inside
 
 

@@ -15,7 +15,6 @@ from uuid import UUID
 
 import numpy as np
 from ebb.contract.facts import NewFact
-from ebb.contract.values import MOST_TAGS
 
 from workers.context import Context
 from workers.coordination import idempotency
@@ -26,6 +25,7 @@ from workers.core.intent import ADD, Action, Intent
 from workers.errors import JudgementError
 from workers.llm import Statement, StrictAnswer
 from workers.memory.add import Embedded
+from workers.memory.edit import union_of_tags
 from workers.memory.recall import text_arm
 from workers.storage import documents, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
@@ -247,7 +247,7 @@ def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact
     missing = {name: value for name, value in inherited.items() if getattr(fact, name) is None}
     if old.decay_class is not None and fact.decay_class_source != "explicit":
         missing |= {"decay_class": old.decay_class, "decay_class_source": old.decay_class_source}
-    tags = list(dict.fromkeys([*row.tags, *old.tags]))[:MOST_TAGS]
+    tags = union_of_tags(row.tags, old.tags)
     fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance), "tags": tags})
     named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance", "tags")}
     return row._replace(**named), fact

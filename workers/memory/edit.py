@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -136,9 +137,9 @@ def edit_within(
     return {one.before.id: one.fields for one in changes}
 
 
-def union_of_tags(known: Sequence[str], given: Sequence[str]) -> list[str]:
+def union_of_tags(*each: Sequence[str]) -> list[str]:
     """Return the union of tags, in order."""
-    return list(dict.fromkeys([*known, *given]))[:MOST_TAGS]
+    return list(dict.fromkeys(chain.from_iterable(each)))[:MOST_TAGS]
 
 
 def _still(

@@ -366,9 +366,9 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
     }
 
 
-def rows_of(cursor: Cursor, rows: Sequence[tuple[Any, ...]] | None = None) -> Activity:
-    """Return the rows of a statement with `ANCHORS` by column; `rows` where they are fetched already."""
-    return by_column(cursor.fetchall() if rows is None else rows)
+def rows_of(cursor: Cursor) -> Activity:
+    """Return the rows of a statement with `ANCHORS` by column."""
+    return by_column(cursor.fetchall())
 
 
 def by_column(found: Sequence[tuple[Any, ...]]) -> Activity:

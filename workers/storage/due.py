@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from workers.core.arrays import Bools
 from workers.core.fading import Faded
 from workers.storage import columns
-from workers.storage.activity import ANCHORS, Activity, rows_of
+from workers.storage.activity import ANCHORS, Activity, by_column, rows_of
 from workers.storage.connection import Connection, lift_limits
 
 Work: TypeAlias = Literal[
@@ -162,7 +162,7 @@ def due_by(db: Connection, namespace: int, until: datetime, batch: int, *, every
     with db.cursor("due") as cursor:
         cursor.execute(DUE_BY, {"namespace": namespace, "until": until, "all": every})
         while rows := cursor.fetchmany(batch):
-            yield rows_of(cursor, rows)
+            yield by_column(rows)
 
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:

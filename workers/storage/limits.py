@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ebb.contract.decay import HeldFact
 
+from workers.core.arrays import Bools, Floats
 from workers.core.forget_limit import Ending
 from workers.storage.connection import Connection, fetch_all, fetch_one, lift_limits, number, scalar
 
@@ -238,6 +239,10 @@ class Gap(NamedTuple):
 
     began: datetime
     ended: datetime
+
+    def includes(self, instants: Floats) -> Bools:
+        """Return which instants (epoch seconds) are within it."""
+        return (instants > self.began.timestamp()) & (instants <= self.ended.timestamp())
 
 
 def read_clock(db: Connection) -> Reading | None:
