@@ -20,7 +20,7 @@ from workers.decay.forget_limit import take_allowance
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement, StrictAnswer
 from workers.memory.forget import forget_within
-from workers.storage import activity, events, limits, runs, signatures, visible
+from workers.storage import activity, entities, events, limits, runs, signatures, visible
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import Connection, transaction
 from workers.storage.visible import VisibleFact
@@ -213,7 +213,7 @@ def _related(
 def _about_the_same(db: Connection, tenant: int, fact: VisibleFact) -> Iterator[UUID]:
     """Yield the newest facts about the same property of an entity."""
     if fact.entity is not None and fact.key is not None:
-        about = visible.about(db, tenant, fact.entity, fact.key, ABOUT_THE_SAME + 1)
+        about = entities.of_entity(db, tenant, fact.entity, fact.key, newest=ABOUT_THE_SAME + 1)
         yield from (id_ for id_ in about if id_ != fact.id)
 
 

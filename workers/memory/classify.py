@@ -27,7 +27,7 @@ from workers.llm import Statement, StrictAnswer
 from workers.memory.add import Embedded
 from workers.memory.edit import union_of_tags
 from workers.memory.recall import text_arm
-from workers.storage import documents, facts, signatures, visible
+from workers.storage import documents, entities, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
@@ -197,7 +197,7 @@ def _case(
 ) -> Case:
     ids: list[UUID] = []
     if row.entity is not None and row.key is not None:
-        ids += visible.about(db, tenant.id, row.entity, row.key, ABOUT)
+        ids += entities.of_entity(db, tenant.id, row.entity, row.key, newest=ABOUT)
     ids += _resembling(context, db, tenant, vector, now)
     ids += _worded_alike(db, tenant, row.text, now)
     known = visible.among(db, tenant.id, ids, now)

@@ -101,6 +101,8 @@ OF_ENTITY = """
             or left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s))
 """
 
+NEWEST_OF_ENTITY = f"{OF_ENTITY} order by created_at desc limit %(newest)s"
+
 # The index on entities has only live facts, but the text index has all facts and includes the words of entities; `+ 0`
 # as in `candidates.MATCHES`.
 OF_ENTITY_EVER = """
@@ -113,9 +115,10 @@ OF_ENTITY_EVER = """
 WRITTEN = "select tsvector_to_array(as_written(readable(folded(%(entity)s::text)), ''::tsvector))"
 
 
-def of_entity(db: Connection, namespace: int, entity: str, key: str | None) -> list[UUID]:
-    """Return the live facts about an entity, or one key of it, ignoring case."""
-    return [id_ for (id_,) in db.execute(OF_ENTITY, {"namespace": namespace, "entity": entity, "key": key})]
+def of_entity(db: Connection, namespace: int, entity: str, key: str | None, *, newest: int | None = None) -> list[UUID]:
+    """Return the live facts about an entity, or one key of it, ignoring case, ended ones too: all, or the `newest`."""
+    given = {"namespace": namespace, "entity": entity, "key": key, "newest": newest}
+    return [id_ for (id_,) in db.execute(NEWEST_OF_ENTITY if newest else OF_ENTITY, given)]
 
 
 def of_entity_with_past(

@@ -24,15 +24,6 @@ AMONG = f"""
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
-ABOUT = """
-    select id from facts
-    where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
-        and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
-        and left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s)
-    order by created_at desc
-    limit %(limit)s
-"""
-
 # Ordered so that facts about the same key are adjacent.
 FOLLOWING = f"""
     {VISIBLE}
@@ -102,12 +93,6 @@ def among(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) ->
     """Return the facts that are visible at `now`, by id."""
     given = {"namespace": namespace, "ids": list(ids), "now": now}
     return {one.id: one for one in fetch_all(db, VisibleFact, AMONG, given)}
-
-
-def about(db: Connection, namespace: int, entity: str, key: str, limit: int) -> list[UUID]:
-    """Return the live facts about one key of an entity, ignoring case, including ended ones, newest first."""
-    given = {"namespace": namespace, "entity": entity, "key": key, "limit": limit}
-    return [id_ for (id_,) in db.execute(ABOUT, given)]
 
 
 def following(
