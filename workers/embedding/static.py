@@ -19,7 +19,7 @@ from workers.embedding.wordpiece import encode
 from workers.settings import Settings
 
 PIECES = Path(__file__).parent / "weights" / "pieces.npy"
-"""Vectors of the vocabulary's pieces, in 8 bits; made by `weights/make.py`."""
+"""Vectors of the vocabulary's pieces, in 8 bits; made by `tests/benchmarks/pieces.py`."""
 
 DIMS = 256
 """Half for meaning, half for parts of words."""

