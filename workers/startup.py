@@ -162,7 +162,6 @@ def _is_ending() -> bool:
 
 
 def _note_usage(node: str) -> None:
-    """Note what this worker uses, now and then."""
     now = context.seconds()
     if now - own["measured"] >= usage.NOTED_SECONDS:
         own["measured"] = now

@@ -249,7 +249,6 @@ def janitor(call: Call) -> None:
 
 
 def _say_sent(done: dict[str, Any]) -> None:
-    """Print which namespaces have work due."""
     names = ", ".join(done["namespaces"]) or "nothing is due"
     output.console().print(f"sent to {output.counted(done['total'], 'namespace')}: {names}")
 

@@ -137,7 +137,6 @@ def _context(settings: "Settings") -> "Iterator[Context]":
 
 
 def _connections(settings: "Settings") -> "Iterator[Connection]":
-    """Yield a connection to each shard."""
     from workers.context import Context  # noqa: PLC0415
     from workers.storage.connection import outside_pool  # noqa: PLC0415
 

@@ -216,7 +216,6 @@ def _parameter(
 
 
 def _bounds(field: FieldInfo) -> dict[str, Any]:
-    """Return the limits of an integer option."""
     bounds = {"min": "ge", "max": "le"}
     return {
         name: getattr(one, bound) for one in field.metadata for name, bound in bounds.items() if hasattr(one, bound)

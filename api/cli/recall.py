@@ -128,7 +128,6 @@ def context(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> No
 
 
 def _print_parts(facts: Sequence[dict[str, Any]]) -> None:
-    """Print the parts of the facts' scores, in their order."""
     if not facts:
         return
     scaled = any(one["explain"]["factor"] != 1 for one in facts)
@@ -197,7 +196,6 @@ def _line(one: dict[str, Any]) -> str:
 
 
 def _print_why(why: dict[str, Any]) -> None:
-    """Print why one fact was recalled or not."""
     screen = output.console()
     screen.print(why["text"], markup=False)
     outcome = "[green]recalled[/green]" if why["recalled"] else f"[yellow]not recalled[/yellow]: {why['rule']}"

@@ -198,7 +198,6 @@ def _described(folder: Path) -> str:
 
 
 def _mount(folder: Path) -> Path:
-    """Return the mount point of a folder's file system."""
     here = folder.resolve()
     while not here.is_mount():
         here = here.parent

@@ -76,7 +76,6 @@ def _of(sums: Counter[str], names: Iterable[str]) -> dict[str, int]:
 
 
 def _sums(counted: Sequence[Tally], name: Callable[[Tally], str | None]) -> Counter[str]:
-    """Return the sums of tallies by name."""
     sums = Counter[str]()
     for one in counted:
         sums[name(one) or UNCLASSED] += one.facts

@@ -30,7 +30,6 @@ def health(context: Context) -> dict[str, str]:
 
 
 def _replicas(context: Context) -> list[Replica]:
-    """Return the replicas as they are now."""
     return context.replicas.look() if context.replicas else []
 
 

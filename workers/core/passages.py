@@ -140,7 +140,6 @@ def _codes(text: str) -> Ints:
 
 
 def _found(text: str, sought: str) -> Iterator[int]:
-    """Yield where a text contains another one."""
     place = text.find(sought)
     while place >= 0:
         yield place
@@ -167,7 +166,6 @@ def _plain(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _without_marks(text: str) -> str:
-    """Return a normalised text, marks replaced."""
     marks = {ord(one): _shown(one) for one in set(text) if unicodedata.category(one) in MARKS}
     return text.translate(marks) if marks else text
 

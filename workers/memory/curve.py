@@ -126,7 +126,6 @@ def _instants(interval: DecayInterval, until: float, count: int, *more: float) -
 
 
 def _salience(interval: DecayInterval, at: Floats) -> Floats:
-    """Return the salience of a fact at each instant."""
     return interval.strength * tiers.retention(_curve(interval), (at - interval.fades_from) / DAY)
 
 

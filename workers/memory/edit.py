@@ -89,7 +89,6 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
 
 
 def _wanted(asked: Edit) -> dict[str, Any]:
-    """Return the new value of each given field."""
     wanted = {name: getattr(asked, name) for name in EDITABLE if name in asked.model_fields_set}
     if not wanted:
         raise InvalidInputError(f"nothing is to be changed; give any of {', '.join(EDITABLE)}.")

@@ -317,7 +317,6 @@ def search(
 
 
 def _marked(words: Sequence[str], weights: Sequence[float]) -> dict[str, Any]:
-    """Return the parameters of the function `marked`."""
     missing = MOST_WORDS - len(words)
     return {"places": [*packing.places(words), *[0] * missing], "weights": [*weights, *[0.0] * missing]}
 
@@ -404,7 +403,6 @@ def _packed(one: dict[str, Any]) -> bytes:
 
 
 def _tier(state: packing.Columns, at: datetime) -> int:
-    """Return the tier of a fact at an instant."""
     used = [one for one in (state["last_seen_at"], state["pinned_until"]) if one not in (None, "infinity", "-infinity")]
     seen = max(map(datetime.fromisoformat, used))
     times = np.array([state["coactivations"]])

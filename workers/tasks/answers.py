@@ -63,7 +63,6 @@ def injected(done: Injection) -> dict[str, Any]:
 
 
 def _known(**fields: Any) -> dict[str, Any]:
-    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

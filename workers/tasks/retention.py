@@ -185,7 +185,6 @@ def _selection(asked: contract.Selection, default: Reasons, allowed: Reasons) ->
 
 
 def _results(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:
-    """Return the outcomes and errors of facts, in order."""
     return {"results": [_result(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
 
 

@@ -221,7 +221,6 @@ def _regenerate_used(namespace: str, outcomes: Sequence[Any]) -> None:
 
 
 def _answer(outcome: Stored | InvalidInputError, place: int) -> dict[str, Any]:
-    """Return the outcome of a fact, or its error."""
     if isinstance(outcome, InvalidInputError):
         return {"error": str(outcome), "index": place}
     return plain(outcome.answer)

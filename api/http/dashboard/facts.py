@@ -112,7 +112,6 @@ def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any
 
 
 def _live(memory: Session, name: str) -> dict[str, Any] | None:
-    """Return a fact; None if it is not live."""
     try:
         return memory.fact(name)
     except NotFoundError:

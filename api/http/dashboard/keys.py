@@ -112,7 +112,6 @@ def _check_scopes(memory: Session, scopes: tuple[str, ...]) -> None:
 
 
 def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
-    """Return the scopes of a key of the namespace."""
     with reaching_redis():
         keys = {key.id: key for key in key_ring.of_namespace(door.redis, namespace)}
     if id_ not in keys:

@@ -64,7 +64,6 @@ OWN_FORM = [*FORM, Depends(check_token)]
 
 
 def _unedit(memory: Session, id_: str) -> None:
-    """Undo the last edit of a fact."""
     events = memory.history(id_, links=False)["events"]
     was = next((event["details"]["was"] for event in reversed(events) if event["what"] == "edited"), None)
     if was is None:

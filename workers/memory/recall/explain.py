@@ -265,7 +265,6 @@ def _placed(asked: ScoredRecall, rows: Candidates, found: Found) -> tuple[int, S
 
 
 def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
-    """Return the rule that left a fact out; None if it was recalled."""
     if one["left_out"] is not None:
         return str(one["left_out"])
     # numpy drops null bytes at the end of a value that it compares

@@ -99,7 +99,6 @@ def _order(found: Candidates, believed: Floats) -> list[int]:
 
 
 def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:
-    """Return the sort key of a fact."""
     return float(believed), float(fact["stated_at"]), UUID(bytes=fact["id"])
 
 

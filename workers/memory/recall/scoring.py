@@ -286,7 +286,6 @@ def _with_newer(
 
 
 def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
-    """Return those candidates, and the others."""
     return (rows, rows[:0]) if those.all() else (rows[those], rows[~those])
 
 
