@@ -1,6 +1,6 @@
-"""The context of all verbs: settings, embedder and servers; one per process."""
+"""The context of all verbs: settings, embedder with its pauses and remembered queries, and servers; one per process."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,10 +11,11 @@ from workers.clock import Clock
 from workers.coordination.embedder_pause import EmbedderPause
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
+from workers.core.arrays import Vectors
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, effective, fading, for_passes, parameters
-from workers.errors import UnavailableError
+from workers.errors import EmbedderAwayError, UnavailableError
 from workers.settings import Settings, split_addresses
 from workers.storage import namespaces, replicas, routing, server, vectors
 from workers.storage.connection import Connection, close_pools, transaction
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from redis import Redis
 
     from workers.embedding import Embedder
-    from workers.embedding.wrappers import QueryCache
     from workers.llm.chat import Chat
 
 
@@ -108,7 +108,6 @@ class Context:
         One that calls a server is paused when the server does not answer.
         """
         from workers.embedding import make_embedder  # noqa: PLC0415 - loaded only when vectors are needed
-        from workers.embedding.wrappers import PausingEmbedder  # noqa: PLC0415
 
         stored = None if self.settings.embedder else self._stored_embedder()
         embedder = make_embedder(self.settings, stored.name if stored else None)
@@ -123,8 +122,6 @@ class Context:
     @cached_property
     def queries(self) -> "QueryCache":
         """Return the cache of query vectors."""
-        from workers.embedding.wrappers import QueryCache  # noqa: PLC0415
-
         return QueryCache(self.embedder)
 
     @cached_property
@@ -164,3 +161,93 @@ class Context:
             if close is not None:
                 close()
                 del self.__dict__[name]
+
+
+QUERY_SECONDS = 5.0
+"""Time for a query that tries the embedder again after a pause."""
+
+BATCH_SECONDS = 60.0
+"""The same for facts, which are retried."""
+
+
+class PausingEmbedder:
+    """Wraps an embedder that is paused when it does not answer; requests then fail at once."""
+
+    def __init__(self, embedder: "Embedder", pause: EmbedderPause) -> None:
+        self._embedder = embedder
+        self._pause = pause
+        self.batch = embedder.batch
+        self.weights = embedder.weights
+        self.quick = embedder.quick
+
+    @property
+    def name(self) -> str:
+        """Name of the wrapped embedder."""
+        return self._embedder.name
+
+    @property
+    def dims(self) -> int:
+        """Length of every vector."""
+        return self._embedder.dims
+
+    def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
+        """Return (n, dims) vectors of length 1, or raise `EmbedderPausedError`."""
+        return self._asked(BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry))
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the (n, dims) vectors of queries, or raise `EmbedderPausedError`."""
+        return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_queries(texts))
+
+    def close(self) -> None:
+        """Close the connections of the wrapped embedder."""
+        close = getattr(self._embedder, "close", None)
+        if close is not None:
+            close()
+
+    def _asked(self, seconds: float, ask: Callable[[], Vectors]) -> Vectors:
+        trying = self._pause.enter(seconds)
+        try:
+            vectors = ask()
+        except EmbedderAwayError as error:
+            self._pause.failed(error)
+            raise
+        if trying:
+            self._pause.answered()
+        return vectors
+
+
+REMEMBERED = 256
+
+
+class QueryCache:
+    """A cache of the vectors of this process's recent queries."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self._embedder = embedder
+        self._known: dict[str, Vectors] = {}
+
+    def embed(self, text: str) -> Vectors:
+        """Return the (dims,) vector of a query.
+
+        Raises:
+            EmbeddingError: the embedder fails.
+        """
+        return self.embed_all([text])[0]
+
+    def embed_all(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the (dims,) vectors of queries; unknown ones are embedded together.
+
+        Raises:
+            EmbeddingError: the embedder fails.
+        """
+        known = {text: self._known.pop(text) for text in dict.fromkeys(texts) if text in self._known}
+        unknown = [text for text in dict.fromkeys(texts) if text not in known]
+        size = self._embedder.batch
+        try:
+            for batch in (unknown[start : start + size] for start in range(0, len(unknown), size)):
+                known |= zip(batch, self._embedder.embed_queries(batch), strict=True)
+        finally:
+            self._known |= known  # the latest are last
+            for oldest in list(self._known)[:-REMEMBERED]:
+                del self._known[oldest]
+        return [known[text] for text in texts]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from memory import Memory, day
 
+from workers.context import QueryCache
 from workers.core.arrays import Vectors
-from workers.embedding.wrappers import QueryCache
 from workers.errors import NotFoundError
 from workers.memory import recall
 from workers.memory.context import Shape, inject
