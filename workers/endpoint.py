@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 from tenacity import (
@@ -208,7 +208,7 @@ def _retry_after(header: str) -> float | None:
 def _error_message(body: str) -> str:
     """Return the `error.message` of an API error, or the whole body."""
     try:
-        return str(cast("Any", json.loads(body))["error"]["message"])
+        return str(json.loads(body)["error"]["message"])
     except (ValueError, LookupError, TypeError):
         return body
 

