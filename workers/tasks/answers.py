@@ -1,6 +1,7 @@
 """Answers of tasks as plain JSON, which every interface passes on unchanged."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -93,11 +94,12 @@ def _cut(line: Line, rank: int) -> dict[str, Any]:
     return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank}
 
 
-_fields = attrgetter(*Result.__slots__)
+NAMES = [one.name for one in fields(Result)]
+_fields = attrgetter(*NAMES)
 
 
 def _result(result: Result) -> dict[str, Any]:
-    answer: dict[str, Any] = dict(zip(Result.__slots__, _fields(result), strict=True))
+    answer: dict[str, Any] = dict(zip(NAMES, _fields(result), strict=True))
     for name in ("explain", "passage", "relevance", "namespace"):
         if answer[name] is None:
             del answer[name]

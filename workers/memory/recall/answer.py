@@ -22,38 +22,16 @@ from workers.storage.candidates import Candidate, Candidates, Described, Descrip
 from workers.storage.namespaces import Namespace
 
 
-@dataclass(slots=True)  # one that is frozen takes ten times as long to create
-class Result:
+@dataclass(slots=True)  # as `Description`
+class Result(Description):
     """One recalled fact as every interface shows it."""
 
-    id: UUID
-    text: str
-    summary: str | None
     score: float
     relevance: float | None
     found_by: str
     passage: Passage | None
     tier: str
     fidelity: str
-    kind: str
-    source: str | None
-    session: str | int | None
-    turn: int | None
-    role: str | None
-    entity: str | None
-    key: str | None
-    value: str | None
-    category: str | None
-    tags: list[str]
-    importance: float
-    decay_class: str | None
-    deep: str | None
-    durability: str | None
-    stale: bool
-    source_date: datetime | None
-    created_at: datetime
-    valid_from: datetime | None
-    valid_until: datetime | None
     ends_at: datetime | None
     ends_for: str | None
     explain: dict[str, Any] | None
