@@ -1,7 +1,9 @@
 """`ebb import`, `export`, `remember` and `index`: files of facts, of conversations, and of Markdown."""
 
 import contextlib
+import fcntl
 import inspect
+import os
 import signal
 import sys
 import time
@@ -213,18 +215,33 @@ def _new(file: Path) -> Iterator[TextIO]:
     own = file.resolve()
     draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
     try:
-        target = draft.open("w", encoding="utf-8")
+        target = draft.open("w" if draft == own else "a", encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{file} cannot be written: {error}. Give a file in a folder that is there.") from None
-    try:
-        with target:
+    with target:
+        if draft == own:
             yield target
-        if draft != own:
-            draft.replace(own)
-    except BaseException:
-        if draft != own:
+            return
+        _lock(target, draft, file)
+        try:
+            yield target
+            target.flush()
+            draft.replace(own)  # before another export can lock it
+        except BaseException:
             draft.unlink(missing_ok=True)
-        raise
+            raise
+
+
+def _lock(target: TextIO, draft: Path, file: Path) -> None:
+    """Lock and empty the draft of an export, which a killed one may have left; refuse that of a running one."""
+    try:
+        fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_own = os.path.samestat(draft.stat(), os.fstat(target.fileno()))
+    except (BlockingIOError, FileNotFoundError):
+        is_own = False
+    if not is_own:
+        raise InvalidInputError(f"{file} is being written by another export: wait for its end, or give another file.")
+    target.truncate(0)
 
 
 def _plain(value: Any) -> str:

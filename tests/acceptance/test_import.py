@@ -297,6 +297,32 @@ def test_a_failed_export_keeps_the_previous_one(live: LiveSystem, namespace: str
     assert [one.read_text() for one in tmp_path.iterdir()] == ["the backup of yesterday\n"]
 
 
+def test_two_exports_at_once_into_one_file_leave_a_whole_archive(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    with live.client(namespace) as client:
+        client.store_many([{"text": f"Note {place} of {namespace}"} for place in range(3_000)])
+    file = tmp_path / "archive.jsonl"
+    command = live.command("export", str(file), "--namespace", namespace)
+    options: dict[str, Any] = {"cwd": ROOT, "env": live.environment(), "stderr": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen(command, **options) for _ in range(3)]
+    said = [process.communicate()[1] for process in running]
+
+    codes = [process.returncode for process in running]
+    assert 0 in codes
+    assert all("being written by another" in one for one, code in zip(said, codes, strict=True) if code), said
+    assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
+    assert imported(live, str(file), "-n", f"{namespace}-copy")[1]["errors"] == []
+
+
+def test_a_draft_that_a_killed_export_left_is_written_again(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    live.ebb("store", "The spare key hangs behind the kitchen clock", "--namespace", namespace)
+    written(tmp_path / "archive.jsonl.part", ["half of a line that is longer than all of the others " * 100])
+    assert live.ebb("export", str(tmp_path / "archive.jsonl"), "--namespace", namespace).returncode == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
+    assert imported(live, str(tmp_path / "archive.jsonl"), "-n", f"{namespace}-copy")[1]["added"] == 1
+
+
 def test_an_agent_file_of_letta_is_imported_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     agent = {
         "name": "Skipper",
