@@ -5,6 +5,7 @@ import json
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -60,6 +61,8 @@ class Progress:
     """Facts whose `last_seen_at` is so long ago that they had ended when they were stored."""
     begun: NonNegativeInt = 0
     """Line in which a still unfinished archive started."""
+    last: NonNegativeInt = 0
+    """Offset of the last batch before `offset` that had facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,19 @@ class BadLine:
 class Window:
     """A batch of lines being imported, by task and namespace, with its bad lines and end position."""
 
-    end: int
+    start: int
     lines: int
     begun: int
+    end: int
     given: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
     sent: dict[tuple[str, str], AsyncResult] = field(default_factory=dict)
     again: bool = False
+
+    @property
+    def has_facts(self) -> bool:
+        """Return whether any line is a fact."""
+        return any("text" in line for numbered in self.given.values() for _, line in numbered)
 
     @property
     def needs_others(self) -> bool:
@@ -93,30 +102,33 @@ class Window:
 
 
 class Checkpoint:
-    """Progress of importing a file into a namespace, stored in a file until it is done."""
+    """Progress of importing a file in the same way (`how`), stored in a file until it is done."""
 
-    def __init__(self, folder: Path, source: Path, namespace: str) -> None:
+    def __init__(self, folder: Path, source: Path, how: Mapping[str, Any]) -> None:
         state = source.stat()
-        identity = f"{source.resolve()}\0{namespace}\0{state.st_size}\0{state.st_mtime_ns}"
+        options = json.dumps(how, sort_keys=True)
+        identity = f"{source.resolve()}\0{options}\0{state.st_size}\0{state.st_mtime_ns}"
         self._file = folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
 
     def load(self) -> Progress:
         """Return the progress of an earlier import of the same file."""
         try:
             return TypeAdapter(Progress).validate_json(self._file.read_bytes())
-        except (FileNotFoundError, ValidationError):
+        except (OSError, ValidationError):
             return Progress()
 
     def save(self, progress: Progress) -> None:
-        """Store the progress atomically."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        """Store the progress atomically, if the folder can be written: without it an import starts at the beginning."""
         draft = self._file.with_suffix(".new")
-        draft.write_text(json.dumps(asdict(progress)), encoding="utf-8")
-        draft.replace(self._file)
+        with suppress(OSError):  # also where another import of the file stored its own
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+            draft.replace(self._file)
 
     def clear(self) -> None:
         """Remove the checkpoint of a finished import."""
-        self._file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._file.unlink()
 
 
 def import_file(
@@ -142,6 +154,8 @@ def import_file(
     """
     progress = checkpoint.load() if checkpoint else Progress()
     if progress.offset:
+        if not _is_stored(client, file, progress.last, into, again=again, classify=classify):
+            progress = Progress()
         file.seek(progress.offset)
     on_progress(progress)
     windows = _windows(file, progress, client.namespace, into, again=again)
@@ -160,8 +174,19 @@ def import_file(
     return progress
 
 
+def _is_stored(client: Client, file: BinaryIO, place: int, into: str | None, *, again: bool, classify: bool) -> bool:
+    """Return whether an earlier import stored the batch at this offset, by storing it again.
+
+    The facts are not there in another database, nor in one that was restored to an older state.
+    """
+    file.seek(place)
+    window = next(_windows(file, Progress(place), client.namespace, into, again=again))
+    done, _ = _settled(client, _send(client, window, classify=classify), Progress())
+    return not (done.added or done.kept)
+
+
 def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, *, again: bool) -> Iterator[Window]:
-    window = Window(begin.offset, begin.lines, begin.begun, again=again)
+    window = Window(begin.offset, begin.lines, begin.begun, begin.offset, again=again)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
         window.end, window.lines = window.end + length, number
         try:
@@ -175,7 +200,7 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
                 window.given.setdefault((task, into or own), []).append((number, fact))
         if (number - begin.lines) % WINDOW == 0:
             yield window
-            window = Window(window.end, window.lines, window.begun, again=again)
+            window = Window(window.end, window.lines, window.begun, window.end, again=again)
     yield window
 
 
@@ -286,7 +311,8 @@ def _settled(client: Client, window: Window, progress: Progress) -> tuple[Progre
     bad = sorted([*window.bad, *refused], key=lambda one: one.line)
     counts = _counts([answer for _, answer in results if "error" not in answer]) | {"rejected": len(bad)}
     summed = {name: getattr(progress, name) + count for name, count in counts.items()}
-    return replace(progress, offset=window.end, lines=window.lines, begun=window.begun, **summed), bad
+    last = window.start if window.has_facts else progress.last
+    return replace(progress, offset=window.end, lines=window.lines, begun=window.begun, last=last, **summed), bad
 
 
 def _results(client: Client, window: Window) -> list[tuple[int, dict[str, Any]]]:

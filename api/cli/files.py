@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from workers.documents.folders import Folder, Indexer, Sync
 
 MOST_ERRORS = 10
-PLACES = ("offset", "begun")
+PLACES = ("offset", "begun", "last")
 """Fields of an import's progress that are no counts."""
 
 SAID = {"kept": "kept as ended", "beside": "other records"}
@@ -67,6 +67,7 @@ def import_(
     from api.contrib import foreign  # noqa: PLC0415
 
     errors: list[BadLine] = []
+    how: dict[str, Any] = {"into": namespace, "again": again, "classify": classify}
     with contextlib.ExitStack() as stack:
         memory, source = stack.enter_context(client(home, namespace)), stack.enter_context(_open(file))
         facts = stack.enter_context(foreign.lines(source, product, datetime.now(UTC))) if product else source
@@ -74,12 +75,10 @@ def import_(
         done = archive_import.import_file(
             memory,
             facts,
-            None if product else _checkpoint(file, home, memory.namespace),
+            None if product else _checkpoint(file, home, how | {"namespace": memory.namespace}),
             lambda bad: _report(bad, errors, archive_import.ERRORS_KEPT),
             lambda now: show(now.lines, now.offset, total),
-            into=namespace,
-            again=again,
-            classify=classify,
+            **how,
         )
     counts = {name: count for name, count in asdict(done).items() if name not in PLACES}
     _print(counts, errors, as_json=as_json)
@@ -166,12 +165,12 @@ def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":
         raise InvalidInputError(f"{file}: {error}") from None
 
 
-def _checkpoint(file: str, home: Path | None, namespace: str) -> "Checkpoint | None":
-    """Return the checkpoint of a file; reading standard input cannot be continued."""
+def _checkpoint(file: str, home: Path | None, how: dict[str, Any]) -> "Checkpoint | None":
+    """Return the checkpoint of a file; reading standard input or a pipe cannot be continued."""
     from api import archive_import  # noqa: PLC0415 - Celery is slow to load
 
     folder = configured(home).home.expanduser() / "imports"
-    return None if file == "-" else archive_import.Checkpoint(folder, Path(file), namespace)
+    return archive_import.Checkpoint(folder, Path(file), how) if file != "-" and Path(file).is_file() else None
 
 
 def _report(bad: "BadLine", errors: "list[BadLine]", most: int) -> None:

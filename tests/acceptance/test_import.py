@@ -13,6 +13,8 @@ import pytest
 from live_system import ROOT, LiveSystem, eventually
 from made_up import DEEP
 
+from api.archive_import import Checkpoint, Progress, import_file
+
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 LONG_LINE = 8 * 1_048_576
@@ -143,6 +145,52 @@ def progress(checkpoints: Path) -> int:
     """Return the number of lines done by the only running import."""
     states = list(checkpoints.glob("*.json")) if checkpoints.exists() else []
     return int(json.loads(states[0].read_text())["lines"]) if states else 0
+
+
+def test_an_import_that_was_interrupted_in_another_database_starts_at_the_beginning(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    file, how = Path(written(tmp_path / "many.jsonl", lines(1_200))), {"into": namespace}
+    checkpoint = Checkpoint(tmp_path / "imports", file, how)
+    checkpoint.save(Progress(offset=sum(len(line) + 1 for line in lines(1_000)), lines=1_000, added=1_000))
+    with live.client(namespace) as client, file.open("rb") as opened:
+        done = import_file(client, opened, checkpoint, lambda _: None, lambda _: None, into=namespace)
+    assert (done.lines, done.added + done.duplicates) == (1_200, 1_200)
+    assert len(live.facts(namespace)) == 1_200
+
+
+@pytest.mark.parametrize("last", [0, 500])
+def test_an_interrupted_import_continues_after_the_lines_that_are_stored(
+    live: LiveSystem, namespace: str, tmp_path: Path, last: int
+) -> None:
+    file = Path(written(tmp_path / "many.jsonl", lines(1_200)))
+    places = {count: sum(len(line) + 1 for line in lines(count)) for count in (0, 500, 1_000)}
+    with live.client(namespace) as client:
+        client.store_many([json.loads(line) for line in lines(1_000)])
+        checkpoint = Checkpoint(tmp_path / "imports", file, {})
+        checkpoint.save(Progress(offset=places[1_000], lines=1_000, added=1_000, last=places[last]))
+        with file.open("rb") as opened:
+            done = import_file(client, opened, checkpoint, lambda _: None, lambda _: None)
+    assert (done.lines, done.added, done.duplicates) == (1_200, 1_200, 0)
+
+
+def test_an_import_needs_no_place_for_its_progress(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file, taken = written(tmp_path / "many.jsonl", lines(600)), tmp_path / "no-folder"
+    taken.write_text("")
+    with live.client(namespace) as client, Path(file).open("rb") as opened:
+        checkpoint = Checkpoint(taken / "imports", Path(file), {})
+        done = import_file(client, opened, checkpoint, lambda _: None, lambda _: None)
+    assert (done.added, done.rejected) == (600, 0)
+
+
+def test_two_imports_of_one_file_at_once_store_each_fact_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "many.jsonl", lines(2_000))
+    command = live.command("import", file, "--namespace", namespace, "--json")
+    options: dict[str, Any] = {"cwd": ROOT, "env": live.environment(), "stdout": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen(command, **options) for _ in range(3)]
+    counts = [json.loads(process.communicate()[0]) for process in running]
+    assert [one["rejected"] for one in counts] == [0, 0, 0]
+    assert len(live.facts(namespace)) == 2_000
 
 
 def test_importing_twice_adds_nothing_and_strengthens_nothing(live: LiveSystem, namespace: str, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_written_state_is_read_back(tmp_path: Path) -> None:
 def test_any_checkpoint_is_read_or_the_import_starts_again(tmp_path: Path, content: bytes) -> None:
     source = tmp_path / "facts.jsonl"
     source.write_text("{}")
-    checkpoint = Checkpoint(tmp_path, source, "default")
+    checkpoint = Checkpoint(tmp_path, source, {"into": "default"})
     checkpoint._file.write_bytes(content)
     assert all(type(value) is int and value >= 0 for value in asdict(checkpoint.load()).values())
 
@@ -49,5 +49,12 @@ def test_any_checkpoint_is_read_or_the_import_starts_again(tmp_path: Path, conte
 def test_a_checkpoint_is_read_back(tmp_path: Path) -> None:
     source = tmp_path / "facts.jsonl"
     source.write_text("{}")
-    Checkpoint(tmp_path, source, "default").save(Progress(offset=2, lines=1))
-    assert Checkpoint(tmp_path, source, "default").load() == Progress(offset=2, lines=1)
+    Checkpoint(tmp_path, source, {"into": "default"}).save(Progress(offset=2, lines=1))
+    assert Checkpoint(tmp_path, source, {"into": "default"}).load() == Progress(offset=2, lines=1)
+
+
+def test_an_import_in_another_way_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
+    source = tmp_path / "facts.jsonl"
+    source.write_text("{}")
+    Checkpoint(tmp_path, source, {"into": None, "again": False}).save(Progress(offset=2, lines=1))
+    assert Checkpoint(tmp_path, source, {"into": None, "again": True}).load() == Progress()
