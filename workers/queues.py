@@ -98,6 +98,9 @@ def configuration(redis_url: str) -> dict[str, Any]:
     return servers | {
         "broker_transport_options": transport | servers["broker_transport_options"],
         "result_backend_transport_options": transport | servers["result_backend_transport_options"],
+        # Celery's own two minutes for an answer about a result hold a worker while a server hangs, or its host is lost
+        "redis_socket_timeout": 10.0,
+        "redis_socket_connect_timeout": 5.0,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "task_queues": queues(),

@@ -7,6 +7,8 @@ from celery import Celery
 from ebb import broker
 from ebb.celery import configure
 
+from workers import queues
+
 SENTINELS = "sentinel://:p%40ss@a:1,b,[::1]:3/2?master_name=main&sentinel_password=other"
 
 
@@ -43,6 +45,14 @@ def test_own_connections_get_the_same() -> None:
     assert named == broker.Sentinels(
         (("a", 1), ("b", 26379), ("::1", 3)), "main", 4, None, "p@ss", {"password": "other"}
     )
+
+
+@pytest.mark.parametrize("address", ["redis://:secret@host:6379/3", SENTINELS])
+def test_no_process_waits_for_minutes_for_a_server_of_results_that_hangs(address: str) -> None:
+    app = Celery(set_as_current=False)
+    app.conf.update(queues.configuration(address))
+    found = app.backend.connparams
+    assert (found["socket_timeout"], found["socket_connect_timeout"]) == (10.0, 5.0)
 
 
 def test_a_celery_program_keeps_its_own_transport_options() -> None:
