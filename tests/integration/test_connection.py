@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -24,9 +24,11 @@ from workers.storage import server
 from workers.storage.connection import (
     POOL_SIZE,
     READ_WAIT_SECONDS,
+    Connection,
     close_pools,
     connect,
     lift_limits,
+    reader,
     reading,
     snapshot,
     transaction,
@@ -226,6 +228,22 @@ def test_a_connection_that_failed_or_was_lost_while_reading_does_not_affect_the_
         db.execute("select pg_terminate_backend(pg_backend_pid())")
     with transaction(url) as db:
         assert db.execute("select current_setting('transaction_isolation')").fetchone() == ("read committed",)
+
+
+def fail_in_a_statement(db: Connection) -> None:
+    db.pgconn.send_query(b"select 1")
+    raise psycopg.OperationalError("the server ended")
+
+
+@pytest.mark.parametrize("act", [reader, reading])
+def test_an_error_in_the_middle_of_a_statement_is_raised_as_it_is(
+    memory: Memory, act: Callable[[str], AbstractContextManager[Connection]]
+) -> None:
+    url = memory.context.database_url
+    with pytest.raises(psycopg.OperationalError), act(url) as db:
+        fail_in_a_statement(db)
+    with act(url) as db:
+        assert db.execute("select 1").fetchone() == (1,)
 
 
 def test_a_database_that_is_read_only_is_not_well(context: Context, database_url: str) -> None:

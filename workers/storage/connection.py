@@ -146,7 +146,7 @@ class _Own(psycopg.Connection[TupleRow]):
     @contextmanager
     def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
         """Begin a transaction, or a savepoint within one, as psycopg does."""
-        begins = self.info.transaction_status == TransactionStatus.IDLE
+        begins = _is_idle(self)
         with _nodes_answer(), super().transaction(*arguments, **options) as begun:
             if begins:
                 _prepare(self)
@@ -208,18 +208,30 @@ def reading(url: str) -> Iterator[Connection]:
             with db.transaction():
                 yield db
         finally:
-            if not db.closed:
+            if _is_idle(db):
                 db.isolation_level = None
 
 
 @contextmanager
 def _autocommit(db: Connection) -> Iterator[None]:
+    """Put a connection in autocommit for the block; close one that an error left in the middle of a statement.
+
+    psycopg would raise a `ProgrammingError` instead of the error, after which a task is tried again.
+    """
     db.autocommit = True
     try:
         yield
+    except BaseException:
+        if not _is_idle(db):
+            db.close()
+        raise
     finally:
         if not db.closed:
             db.autocommit = False
+
+
+def _is_idle(db: Connection) -> bool:
+    return db.info.transaction_status == TransactionStatus.IDLE
 
 
 @contextmanager
