@@ -20,7 +20,8 @@ from workers.settings import Settings
 
 LONGEST_HOME = 103 - len("/run/postgres/.s.PGSQL.5432")  # macOS binds sockets at up to 103 bytes, Linux 107
 FLOWER_USER = "ebb"
-UNSAFE = ("\n", "\r", "\0", " ;", " #", "%", "\\", '"')  # what supervisord's configuration cannot carry in a path
+UNSAFE = ("\n", "\r", "\0", " ;", " #", "%", "\\", '"', "[")
+"""What supervisord's configuration cannot carry in a path, and `[`, which Redis takes for a pattern of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Home:
         """
         if any(part in str(self.folder) for part in UNSAFE):
             raise SystemStateError(
-                f"The home {str(self.folder)!r} has a line break, ' ;', ' #' or one of %, \\ and \" in it: "
+                f"The home {str(self.folder)!r} has a line break, ' ;', ' #' or one of %, \\, [ and \" in it: "
                 "choose another path."
             )
         passable = 0o711 if os.geteuid() == 0 else 0o700  # PostgreSQL's own user must traverse root's folders
@@ -119,8 +120,8 @@ class Home:
 
 
 def _sockets(home: Path) -> Path:
-    """Return the folder of the sockets, which is outside the home if its path is too long for them."""
-    if len(os.fsencode(home)) <= LONGEST_HOME:
+    """Return the folder of the sockets, outside a home whose path is too long, or seems to be several by a comma."""
+    if len(os.fsencode(home)) <= LONGEST_HOME and "," not in str(home):
         return home / "run"
     name = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     return Path("/tmp") / f"ebb-{os.geteuid()}-{name}"  # noqa: S108  made with mode 0700, owner checked

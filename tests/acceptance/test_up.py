@@ -345,10 +345,16 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
     assert "Another `ebb up`" in up.stdout
 
 
-def test_a_home_with_unsupported_characters_is_refused(place: Place) -> None:
-    up = Place(place.folder / "100%").up()
+@pytest.mark.parametrize("name", ["100%", "mira [old]"])
+def test_a_home_with_unsupported_characters_is_refused(place: Place, name: str) -> None:
+    up = Place(place.folder / name).up()
     assert up.returncode == 1
     assert "choose another path" in json.loads(up.stdout)["error"]["message"]
+
+
+def test_the_sockets_of_a_home_with_a_comma_are_outside_of_it(place: Place) -> None:
+    home = Home(place.folder / "mira, 2026")
+    assert "," not in str(home.run)
 
 
 def test_configured_servers_are_used_instead_of_embedded_ones(place: Place, database_url: str, redis_url: str) -> None:
