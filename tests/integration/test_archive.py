@@ -1,12 +1,14 @@
 """An import restores an export in another database, with the history of facts."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
 import pytest
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.errors import InvalidInputError
+from workers.storage.connection import transaction
 from workers.validation.archived import ArchivedFact, State, archived
 
 BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish")
@@ -237,3 +239,23 @@ def test_an_item_without_a_place_of_an_earlier_version_is_restored_as_it_was(mem
     memory.rows("update facts set kind = 'item'")
     assert twin.import_records(memory.archive())[0] == "added"
     assert twin.rows("select text, kind from facts") == [("Tea at four.", "item")]
+
+
+@pytest.mark.parametrize("kind", ["link", "contradiction", "likeness", "occurrence"])
+def test_an_import_beside_facts_that_are_purged_meanwhile_leaves_them_out(memory: Memory, kind: str) -> None:
+    one, two = sorted([memory.add("Tea at four."), memory.add("Cake on Sunday.")])
+    at = day(0).isoformat()
+    records: dict[str, dict[str, Any]] = {
+        "link": {"source": str(one), "target": str(two), "type": "CAUSED_BY", "strength": 1.0, "created_at": at},
+        "contradiction": {"fact": str(one), "other": str(two), "found_at": at},
+        "likeness": {"fact": str(one), "other": str(two), "similarity": 0.9, "found_at": at},
+        "occurrence": {"fact": str(two), "id": str(two), "session": "chat", "said_at": at},
+    }
+    with ThreadPoolExecutor() as pool:
+        with transaction(memory.context.database_url) as db:
+            db.execute("delete from facts where id = %s", [two])
+            importing = pool.submit(memory.import_records, [{kind: records[kind]}])
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+        (outcome,) = importing.result()
+    assert kind != "link" or "cannot be linked" in outcome
+    assert memory.examine(1) == {}

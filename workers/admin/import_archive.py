@@ -79,6 +79,8 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
         outcomes |= zip(found, done, strict=True)
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
+        if named := _facts_of(records):
+            imports.lock_facts(db, tenant, named)
         for kind, write in WRITERS:
             if those := by_kind[kind]:
                 outcomes |= zip(those, write(db, tenant, list(those.values())), strict=True)
@@ -98,6 +100,19 @@ def _not_after(record: Record, latest: datetime) -> Record:
         case ArchivedWish(forgotten_at=at):
             return record.model_copy(update={"forgotten_at": min(at, latest)})
     return record
+
+
+def _facts_of(records: Sequence[Record]) -> set[UUID]:
+    """Return the facts that records stand beside."""
+    found = set[UUID]()
+    for record in records:
+        if isinstance(record, ArchivedLink):
+            found |= {record.source, record.target}
+        elif isinstance(record, ArchivedContradiction | ArchivedLikeness):
+            found |= {record.fact, record.other}
+        elif isinstance(record, ArchivedOccurrence):
+            found.add(record.fact)
+    return found
 
 
 def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now: datetime) -> list[Imported]:

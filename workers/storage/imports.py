@@ -1,6 +1,6 @@
 """Imports: write the rows of an archive."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +45,14 @@ ADD_EVENTS = """
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, fact, at, what, details
     from jsonb_populate_recordset(null::events, %(rows)s)
+"""
+
+# As a concurrent purge would violate the foreign keys of what is written beside facts.
+LOCK_FACTS = """
+    select from facts
+    where namespace = %(namespace)s and id = any(%(ids)s)
+    order by id
+    for key share
 """
 
 # Only between existing facts, as the import may have refused some.
@@ -148,6 +156,11 @@ def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) ->
 def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write rows of another table by `ADD_ACTIVITY` or one of the statements after it."""
     db.execute(statement, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def lock_facts(db: Connection, namespace: int, ids: Iterable[UUID]) -> None:
+    """Keep the facts that exist among these until the commit."""
+    db.execute(LOCK_FACTS, {"namespace": namespace, "ids": [*ids]})
 
 
 def add_links(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> set[tuple[UUID, UUID, str]]:
