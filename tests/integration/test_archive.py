@@ -259,3 +259,14 @@ def test_an_import_beside_facts_that_are_purged_meanwhile_leaves_them_out(memory
         (outcome,) = importing.result()
     assert kind != "link" or "cannot be linked" in outcome
     assert memory.examine(1) == {}
+
+
+def test_what_others_state_already_is_found_under_the_sessions_of_the_archive_too(memory: Memory, twin: Memory) -> None:
+    memory.store({"text": "Tea at four.", "session": "chat", "turn": 3, "role": "user"})
+    known = twin.add("Tea at four.", session="call")
+    lines = memory.archive()
+    for _ in range(2):
+        assert "duplicate" in twin.import_records(lines)
+    said = "select fact, session, turn, role from occurrences"
+    assert twin.rows(said) == [(known, "chat", 3, "user")]
+    assert twin.examine(1) == {}

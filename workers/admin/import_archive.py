@@ -25,7 +25,7 @@ from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
-from workers.storage import activity, due, facts, imports, namespaces, signatures, statements, vectors
+from workers.storage import activity, due, facts, imports, namespaces, occurrences, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import TextInSession
 from workers.validation.archived import (
@@ -122,7 +122,29 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
         outcomes: dict[int, Imported] = {**_refused(db, tenant, given, hashes)}
     new = {place: pair for place, pair in enumerate(zip(given, hashes, strict=True)) if place not in outcomes}
     outcomes |= zip(new, _added(context, tenant, list(new.values()), now), strict=True)
-    return [outcomes[place] for place in range(len(given))]
+    done = [outcomes[place] for place in range(len(given))]
+    _note_sessions(context, tenant, given, done)
+    return done
+
+
+def _note_sessions(context: Context, tenant: int, given: Sequence[ArchivedFact], done: Sequence[Imported]) -> None:
+    """Record the sessions of facts that others state already: these were said there too."""
+    places: list[occurrences.Occurrence] = [
+        (
+            outcome.id,
+            one.id,
+            one.fact.session,
+            one.fact.turn,
+            one.fact.role,
+            one.fact.source_date or one.past.created_at,
+        )
+        for one, outcome in zip(given, done, strict=True)
+        if isinstance(outcome, Stored) and outcome.action == "duplicate" and one.fact.session is not None
+    ]
+    if places:
+        with transaction(context.database_url) as db:
+            imports.lock_facts(db, tenant, {known for known, *_ in places})
+            occurrences.add(db, tenant, places)
 
 
 def _added(

@@ -114,7 +114,7 @@ def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) ->
         for id_, one in said
         if one.session is not None
     ]
-    _record(db, namespace, places)
+    add(db, namespace, places)
 
 
 def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]], now: datetime) -> None:
@@ -128,10 +128,11 @@ def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fa
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
     """Copy the sessions of merged facts to the facts that they were merged into."""
     given = {"namespace": namespace, "gone": list(gone), "kept": list(kept)}
-    _record(db, namespace, db.execute(TAKEN_IN, given).fetchall())
+    add(db, namespace, db.execute(TAKEN_IN, given).fetchall())
 
 
-def _record(db: Connection, namespace: int, places: Sequence[Occurrence]) -> None:
+def add(db: Connection, namespace: int, places: Sequence[Occurrence]) -> None:
+    """Add occurrences of facts that exist; known ones stay as they are."""
     if not places:
         return
     known, ids, sessions, turns, roles, said = zip(*places, strict=True)
