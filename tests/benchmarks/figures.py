@@ -191,10 +191,8 @@ def seconds(act: Callable[[], object]) -> float:
 def split(stages: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
     """Yield the seconds that the functions named by `stages` take within the block, summed by stage.
 
-    Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards. One that is
-    not there any more is left out, so that its time counts among the rest.
+    Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards.
     """
-    stages = {stage: where for stage, where in stages.items() if hasattr(*where)}
     spent = dict.fromkeys(stages, 0.0)
     originals = {stage: getattr(*where) for stage, where in stages.items()}
     for stage, (owner, name) in stages.items():

@@ -30,12 +30,12 @@ from workers.storage.connection import close_pools
 MONTHS = 12
 
 
-def _no_words(*_: Any) -> TextArm:
-    return TextArm()
+def _no_words(*_: Any) -> Callable[[], TextArm]:
+    return TextArm
 
 
-def _no_meaning(*_: Any) -> None:
-    return None
+def _no_meaning(_: Context, questions: Sequence[recall.Question]) -> list[None]:
+    return [None] * len(questions)
 
 
 def _nothing(first: Any, *_: Any) -> Any:
@@ -47,7 +47,7 @@ def _no_prior(vitality: Vitality) -> Any:
 
 
 PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "words": (text_arm, "search", _no_words),
+    "words": (text_arm, "send", _no_words),
     "meaning": (pipeline, "_embed", _no_meaning),
     "neighbours in the conversation": (ranking, "contiguity", _nothing),
     "beginning with a name in the question": (ranking, "begins_with_name", _nothing),
@@ -78,8 +78,11 @@ def _set(
     documented.__dict__["embedder"] = memory.context.embedder  # a model is loaded once
     answers.add_mean(f"recall@10, EBB_RANKING=documented, {of}", "", _shares(documented, conversations))
     for part, (module, name, instead) in PARTS.items():
-        with patch.object(module, name, instead):
-            _compare(answers, f"points that {part} add", _shares(memory.context, conversations), whole, of)
+        with patch.object(module, name, side_effect=instead) as called:
+            without = _shares(memory.context, conversations)
+        if not called.called:
+            raise LookupError(f"A recall does not call {module.__name__}.{name}: {part!r} were not taken out.")
+        _compare(answers, f"points that {part} add", without, whole, of)
     changes: dict[str, tuple[Callable[[Context], None], float]] = {
         "a year of decay without use": (_let_a_year_pass, 365.0),
         "pooled vectors": (_pool_all, 0.0),

@@ -35,9 +35,9 @@ SAMPLED = 400
 
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
-    "text arm": (text_arm, "search"),
-    "— its matches": (candidates, "matches"),
-    "vector arm": (arms, "vector_arm"),
+    "searching by words and by meaning": (pipeline, "_search"),
+    "— sending the search by meaning": (arms, "vector_arm"),
+    "— sending the search by words": (text_arm, "send"),
     "reading candidates": (candidates, "read"),
     "similarities": (scoring, "similarities"),
     "scoring": (scoring, "score"),
