@@ -48,8 +48,16 @@ SHORT, LONG = 40, 200
 LEAST_SPREAD = 0.3
 """Least spread of candidates' similarities for scaling: a few times a signature's error."""
 
-CONTIGUITY = (0.3, 0.15)
+CONTIGUITY = (0.25, 0.2)
 """Share of the scores of facts one and two turns away that a fact gains."""
+
+COVERED = 0.35
+"""Share of its own score that is subtracted from this gain: neighbours say what a fact itself does not.
+
+Without it, facts that match well lift each other over single ones. Both were chosen on conversations of four kinds and
+are near the best for each; at (0.3, 0.15) without subtraction recall@10 is 1 to 8 points lower, on chats with an
+assistant the same.
+"""
 
 HOPS = (1.0, 0.7, 0.5, 0.35)
 """Share of a fact's relevance that counts that many links away."""
@@ -142,7 +150,8 @@ def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Fl
 def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
     """Return what each fact gains from its neighbours: facts of the same session one or two turns away.
 
-    Of several facts of one turn, each gains, and the best of them counts as the neighbour.
+    It gains shares of their relevance, as far as these exceed a share of its own. Of several facts of one turn, each
+    gains, and the best of them counts as the neighbour.
 
     Args:
         relevance: n scores.
@@ -161,7 +170,7 @@ def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
         for wanted in (keys - distance, keys + distance):
             at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
             gain += weight * np.where(places[at] == wanted, best[at], 0.0)
-    return np.where(sessions >= 0, gain, 0.0)
+    return np.where(sessions >= 0, np.maximum(gain - COVERED * relevance, 0.0), 0.0)
 
 
 def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -> Floats:
