@@ -84,7 +84,8 @@ def _pin(context: Context, step: Step) -> None:
 
 def _forget(context: Context, step: Step) -> None:
     given = step.arguments
-    forget.forget(context, given["namespace"], _ids(step), _instant(step), purge=given.get("purge", False))
+    run, purge = UUID(step.task_id), given.get("purge", False)
+    forget.forget(context, given["namespace"], _ids(step), _instant(step), purge=purge, run=run)
 
 
 def _restore(context: Context, step: Step) -> None:

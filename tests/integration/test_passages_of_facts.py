@@ -116,7 +116,7 @@ MINUTES = "The committee met again on Tuesday and discussed the usual matters of
 
 def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(memory: Memory) -> None:
     memory.store(*map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))
-    fact = memory.add(f"{MINUTES * 30}The hidden treasure lies below the third oak. {MINUTES * 30}", at=1)
+    fact = memory.add(f"{MINUTES * 200}The hidden treasure lies below the third oak. {MINUTES * 200}", at=1)
     search_indexes.count_lexemes(memory.context, "default", day(1))
     best = memory.ask("Where is the hidden treasure?", at=2, explain=True).results[0]
     assert best.id == fact

@@ -125,7 +125,7 @@ ALIKE = """
     cross join lateral (
         select lexeme, facts from lexemes
         where namespace = %(namespace)s and lexeme >= letter and lexeme < chr(ascii(letter) + 1)
-            and length(lexeme) between %(length)s - %(around)s and %(length)s + %(around)s and facts > 0
+            and length(lexeme) between %(shortest)s::int and %(longest)s::int and facts > 0
     ) as beginning
     order by facts desc, lexeme
     limit %(most)s
@@ -188,7 +188,8 @@ def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[
 
 def alike(db: Connection, namespace: int, letters: str, length: int) -> list[str]:
     """Return the most frequent words by the last count that begin with one of the letters and are about as long."""
-    given = {"namespace": namespace, "letters": list(letters), "length": length, "around": AROUND, "most": MOST_ALIKE}
+    lengths = {"shortest": length - AROUND, "longest": length + AROUND}
+    given = {"namespace": namespace, "letters": list(letters), **lengths, "most": MOST_ALIKE}
     return [lexeme for (lexeme,) in db.execute(ALIKE, given, binary=True)]
 
 
