@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
@@ -20,6 +21,7 @@ from workers.memory import facts as show
 from workers.memory import history, recall, supersede
 from workers.storage import relations as edges
 from workers.storage import supersession as pairs
+from workers.storage import visible
 from workers.storage.visible import Place
 from workers.validation import cursors
 
@@ -114,6 +116,28 @@ def test_facts_are_each_listed_once(memory: Memory, count: int, limit: int) -> N
     added = [memory.add(f"Fact {place}.", at=place, namespace=name) for place in range(count)]
     pages = turned(lambda place: show.page(memory.context, listing(name, limit, place), day(20)), Place)
     assert [one["id"] for one in pages] == added[::-1]
+
+
+@few
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=14), limits, st.sampled_from([1, 3, 5_000]))
+def test_facts_with_a_tag_are_each_listed_once_wherever_they_are_looked_up(
+    memory: Memory, given: list[tuple[bool, int]], limit: int, newest: int
+) -> None:
+    name, other = f"tenant-{uuid4()}", f"tenant-{uuid4()}"
+    for place, (tagged, at) in enumerate(given):
+        tags = ["boat"] if tagged else []
+        memory.store({"text": f"Fact {place}.", "tags": tags, "session": "a", "turn": place}, at=at, namespace=name)
+        memory.store({"text": f"Fact {place}.", "tags": ["boat"]}, at=at, namespace=other)
+    every, _ = show.page(memory.context, ListFacts(namespace=name, limit=100), day(20))
+    asked = ListFacts(namespace=name, tag="boat", limit=limit)
+    with patch.object(visible, "AMONG_NEWEST", newest):
+        found = turned(
+            lambda place: show.page(
+                memory.context, asked.model_copy(update={"cursor": cursors.following(place)}), day(20)
+            ),
+            Place,
+        )
+        assert [one["id"] for one in found] == [one["id"] for one in every if one["tags"]]
 
 
 def test_the_newest_facts_come_first_whatever_their_ids(memory: Memory) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 from databases import new_database
+from ebb.contract.recall import Filters
 from memory import Memory, day
 from pgvector import Bit
 from psycopg import sql
@@ -255,6 +256,14 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
 def test_a_page_of_facts_is_read_by_their_creation_from_behind(filled: Memory, after: dict[str, Any]) -> None:
     given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0)).parameters | after
     assert indexes(filled, visible.PAGE, given)["facts_newest"] == "Index Scan"
+
+
+def test_facts_with_a_tag_are_looked_up_among_the_newest_and_then_by_the_text_index(filled: Memory) -> None:
+    given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0), Filters(tag="x")).parameters | visible.FIRST
+    newest = indexes(filled, visible.PAGE_AMONG_NEWEST, given | {"among": 100})
+    assert newest["facts_newest"] == "Index Scan"
+    tagged = indexes(filled, visible.PAGE_OF_TAG, given | {"tagged": "'namespace 1' & 'tag x'"})
+    assert tagged["facts_search"] == "Bitmap Index Scan"
 
 
 def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:

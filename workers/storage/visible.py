@@ -8,7 +8,7 @@ from uuid import UUID
 
 from workers.core.fading import REASONS
 from workers.storage import columns
-from workers.storage.candidates import FILTERED, Scope
+from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 VISIBLE = """
@@ -150,6 +150,24 @@ PAGE_OF_ENTITY = PAGE.replace(
     "facts.entity is not null and forgotten_at is null and superseded_at is null",
 )
 
+# Many facts with a tag are soon found among the newest ones, few in the text index, whose matches are all read.
+AMONG_NEWEST = 5_000
+PAGE_AMONG_NEWEST = PAGE.replace(
+    "from facts\n",
+    """from (
+        select * from facts
+        where namespace = %(namespace)s and num_nonnulls(forgotten_at, superseded_at) = 0
+            and (%(created_at)s::timestamptz is null or created_at <= %(created_at)s)
+        order by created_at desc, coalesce(turn, -1) desc, id desc
+        limit %(among)s
+    ) as facts
+""",
+)
+PAGE_OF_TAG = PAGE.replace(
+    "where facts.namespace = %(namespace)s\n",
+    "where facts.namespace + 0 = %(namespace)s and facts.search @@ %(tagged)s::tsquery\n",
+)
+
 PLACE = """
     select created_at, coalesce(turn, -1) as turn, id from facts where namespace = %(namespace)s and id = %(id)s
 """
@@ -180,5 +198,13 @@ def page(
     New facts shift an offset, but not a page `after` a place.
     """
     given = {"namespace": namespace, "limit": limit, "offset": offset} | scope.parameters
-    statement = PAGE if scope.filters.entity is None else PAGE_OF_ENTITY
-    return fetch_all(db, Place, statement, given | (asdict(after) if after else FIRST))
+    given |= asdict(after) if after else FIRST
+    if scope.filters.entity is not None:
+        return fetch_all(db, Place, PAGE_OF_ENTITY, given)
+    if scope.filters.tag is None:
+        return fetch_all(db, Place, PAGE, given)
+    newest = fetch_all(db, Place, PAGE_AMONG_NEWEST, given | {"among": AMONG_NEWEST})
+    if len(newest) == limit:
+        return newest
+    tagged = " & ".join(map(quoted, (f"namespace {namespace}", f"tag {scope.filters.tag}")))
+    return fetch_all(db, Place, PAGE_OF_TAG, given | {"tagged": tagged})
