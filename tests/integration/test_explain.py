@@ -192,8 +192,12 @@ def test_a_name_that_no_fact_has_is_read_as_one_that_sounds_alike_unless_facts_h
     muhammad = memory.add("Muhhamed keeps the key of the boat.")
     king = memory.add("The king of the castle keeps no key.")
     memory.store(*OTHERS)
-    search_indexes.count_lexemes(memory.context, "default", day(0))
+    memory.store("Zachary mends sails.", namespace="elsewhere")
+    for namespace in ("default", "elsewhere"):
+        search_indexes.count_lexemes(memory.context, namespace, day(0))
     assert why(memory, "What does Mohammed keep?", muhammad)["words"]["shared"] == ["keep", "muhham", "muhhamed"]
+    together = memory.ask("What does Sachary mend?", namespaces=("elsewhere", "default"))
+    assert [one.text for one in together.results][:1] == ["Zachary mends sails."]
     assert why(memory, "What does Kung keep?", king)["words"]["shared"] == ["keep"]
     memory.add("Mohammed sails.", at=1)
     assert why(memory, "What does Mohammed keep?", muhammad, at=1)["words"]["shared"] == ["keep"]

@@ -32,7 +32,7 @@ FIRST_LETTERS = {"c": "ck", "k": "ckq", "q": "kq", "s": "sz", "z": "sz"}
 """Letters with which another spelling may begin, where these are more than one."""
 
 VOWELS = frozenset("aeiouy")
-SILENT = re.compile("[aeiouyw]|(?<=[^aeiouy])h")
+SILENT = re.compile("(?<=.)[aeiouyw]|(?<=[^aeiouy])h")
 DOUBLED = re.compile(r"(.)\1+")
 LEAST_SOUNDS = 3
 
@@ -104,5 +104,4 @@ def _sounds_alike(name: str, other: str, sounds: str) -> bool:
 
 def _sounds(name: str) -> str:
     """Return the consonants of a name that are heard, and its first letter."""
-    heard = DOUBLED.sub(r"\1", name.replace("ph", "f").replace("ck", "k").translate(SOUNDS))
-    return heard[0] + SILENT.sub("", heard)[heard[0] not in VOWELS :]
+    return SILENT.sub("", DOUBLED.sub(r"\1", name.replace("ph", "f").replace("ck", "k").translate(SOUNDS)))

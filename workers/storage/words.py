@@ -119,12 +119,13 @@ ASKED = f"""
 
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b::text[])"
 
-# The most frequent words that begin with one of some letters and are about as long.
+# The most frequent words of the letters a to z that begin with one of some letters and are about as long. Only letters
+# are compared: after "z" comes "{" or "a", depending on the collation of the database.
 ALIKE = """
     select lexeme from unnest(%(letters)s::text[]) as letter
     cross join lateral (
         select lexeme, facts from lexemes
-        where namespace = %(namespace)s and lexeme >= letter and lexeme < chr(ascii(letter) + 1)
+        where namespace = %(namespace)s and lexeme between letter and letter || repeat('z', %(longest)s::int)
             and length(lexeme) between %(shortest)s::int and %(longest)s::int and facts > 0
     ) as beginning
     order by facts desc, lexeme
