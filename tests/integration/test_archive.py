@@ -1,13 +1,17 @@
 """An import restores an export in another database, with the history of facts."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.retention import Forget
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.errors import InvalidInputError
+from workers.memory.forget import forget_subject
+from workers.storage import events
 from workers.storage.connection import transaction
 from workers.validation.archived import ArchivedFact, State, archived
 
@@ -270,3 +274,27 @@ def test_what_others_state_already_is_found_under_the_sessions_of_the_archive_to
     said = "select fact, session, turn, role from occurrences"
     assert twin.rows(said) == [(known, "chat", 3, "user")]
     assert twin.examine(1) == {}
+
+
+def test_what_others_state_already_stays_without_its_session_if_the_archive_names_none(
+    memory: Memory, twin: Memory
+) -> None:
+    memory.store({"text": "Tea at four.", "role": "user", "source_date": "2024-05-01T00:00:00Z"})
+    known = twin.add("Tea at four.", session="call", turn=1)
+    for _ in range(2):
+        assert "duplicate" in twin.import_records(memory.archive())
+    forget_subject(twin.context, Forget(session="call"), day(2), uuid4(), math.inf)
+    ((*place, said_at),) = twin.rows("select session, turn, role, source_date from facts where id = %s", known)
+    assert (*place, said_at.isoformat()) == (None, None, "user", "2024-05-01T00:00:00+00:00")
+
+
+def test_a_role_that_does_not_exist_in_an_imported_history_does_not_stop_a_session_from_being_forgotten(
+    memory: Memory, twin: Memory
+) -> None:
+    id_ = memory.add("Tea at four.", session="call", turn=1, role="user")
+    with transaction(memory.context.database_url) as db:
+        (tenant,) = db.execute("select namespace from facts").fetchone() or (0,)
+        events.add_many(db, tenant, day(1), [(id_, "said again", {"role": "narrator"})])
+    twin.import_records(memory.archive())
+    forget_subject(twin.context, Forget(session="call"), day(2), uuid4(), math.inf)
+    assert twin.rows("select session, role from facts") == [(None, "user")]

@@ -123,28 +123,26 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
     new = {place: pair for place, pair in enumerate(zip(given, hashes, strict=True)) if place not in outcomes}
     outcomes |= zip(new, _added(context, tenant, list(new.values()), now), strict=True)
     done = [outcomes[place] for place in range(len(given))]
-    _note_sessions(context, tenant, given, done)
+    _note_repeats(context, tenant, given, done)
     return done
 
 
-def _note_sessions(context: Context, tenant: int, given: Sequence[ArchivedFact], done: Sequence[Imported]) -> None:
-    """Record the sessions of facts that others state already: these were said there too."""
-    places: list[occurrences.Occurrence] = [
-        (
-            outcome.id,
-            one.id,
-            one.fact.session,
-            one.fact.turn,
-            one.fact.role,
-            one.fact.source_date or one.past.created_at,
-        )
-        for one, outcome in zip(given, done, strict=True)
-        if isinstance(outcome, Stored) and outcome.action == "duplicate" and one.fact.session is not None
-    ]
-    if places:
+def _note_repeats(context: Context, tenant: int, given: Sequence[ArchivedFact], done: Sequence[Imported]) -> None:
+    """Record where facts that others state already were said, too."""
+    places: list[occurrences.Occurrence] = []
+    outside: list[tuple[UUID, datetime, str | None]] = []
+    for one, outcome in zip(given, done, strict=True):
+        if isinstance(outcome, Stored) and outcome.action == "duplicate":
+            said, at = one.fact, one.fact.source_date or one.past.created_at
+            if said.session is None:
+                outside.append((outcome.id, at, said.role))
+            else:
+                places.append((outcome.id, one.id, said.session, said.turn, said.role, at))
+    if places or outside:
         with transaction(context.database_url) as db:
-            imports.lock_facts(db, tenant, {known for known, *_ in places})
+            imports.lock_facts(db, tenant, {known for known, *_ in (*places, *outside)})
             occurrences.add(db, tenant, places)
+            occurrences.record_outside(db, tenant, outside)
 
 
 def _added(

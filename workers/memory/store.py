@@ -193,7 +193,7 @@ def _store_within(
     moved = [one.id for one in answers if isinstance(one, Stored) and not set(one.changed).isdisjoint(IDENTIFYING)]
     find_within(db, tenant, new, now, moved)
     link_outdated_within(context, db, known.owner, new, now)
-    _record_occurrences(db, tenant, batch.rows, repeated, now)
+    _record_occurrences(db, tenant, batch.rows, repeated)
     found = _lives(context, db, known.owner, batch, answers, endings, now)
     return [
         replace(one, life=found.get(one.id, UNKNOWN), faded=one.id in faded) if isinstance(one, Stored) else one
@@ -207,7 +207,7 @@ def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) ->
 
 
 def _record_occurrences(
-    db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError], now: datetime
+    db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]
 ) -> None:
     """Note where known facts were said again; last, as an erasure locks activity before facts."""
     again = [
@@ -216,7 +216,8 @@ def _record_occurrences(
         if isinstance(one, Stored) and one.action == "duplicate"
     ]
     occurrences.record(db, tenant, again)
-    occurrences.record_outside(db, tenant, [(id_, row) for id_, row in again if row.session is None], now)
+    outside = [(id_, row.source_date or row.created_at, row.role) for id_, row in again if row.session is None]
+    occurrences.record_outside(db, tenant, outside)
 
 
 def _touched(

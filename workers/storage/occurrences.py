@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 from uuid import UUID
 
+from ebb.contract.values import Role
 from psycopg.types.json import Jsonb
 
 from workers.storage.candidates import as_stored
@@ -41,8 +42,8 @@ RECORD = """
 # A fact that was first said in a session and then outside any has an entry of its history, one however often.
 RECORD_OUTSIDE = f"""
     insert into events (namespace, fact, at, what, details)
-    select %(namespace)s, facts.id, %(now)s, '{AGAIN}', jsonb_strip_nulls(jsonb_build_object('role', said.role))
-    from unnest(%(facts)s::uuid[], %(roles)s::text[]) as said (fact, role)
+    select %(namespace)s, facts.id, said.at, '{AGAIN}', jsonb_strip_nulls(jsonb_build_object('role', said.role))
+    from unnest(%(facts)s::uuid[], %(said)s::timestamptz[], %(roles)s::text[]) as said (fact, at, role)
     join facts on facts.namespace = %(namespace)s and facts.id = said.fact
     where session is not null and not {OUTSIDE}
     order by facts.id
@@ -89,10 +90,13 @@ MOVE = """
     where facts.namespace = %(namespace)s and facts.id = next.fact and facts.session = any(%(sessions)s::jsonb[])
 """
 
+# An imported entry of the history may name any role.
 MOVE_OUTSIDE = """
     update facts set session = null, turn = null, role = coalesce(outside.role, facts.role), source_date = outside.at
     from (
-        select distinct on (fact) fact, details ->> 'role' as role, at from events
+        select distinct on (fact) fact, at,
+            case when details ->> 'role' = any(%(roles)s) then details ->> 'role' end as role
+        from events
         where namespace = %(namespace)s and fact = any(%(ids)s) and what = %(what)s
         order by fact, id
     ) as outside
@@ -117,12 +121,13 @@ def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) ->
     add(db, namespace, places)
 
 
-def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]], now: datetime) -> None:
-    """Add that facts were said again outside any session, to those that have one."""
-    roles = {id_: one.role for id_, one in said}
-    given = {"namespace": namespace, "facts": list(roles), "roles": list(roles.values()), "now": now}
-    if roles:
-        db.execute(RECORD_OUTSIDE, given)
+def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, datetime, str | None]]) -> None:
+    """Add when and by whom facts were said again outside any session, to those that have one."""
+    first = {id_: (id_, at, role) for id_, at, role in reversed(said)}
+    if first:
+        facts, instants, roles = zip(*first.values(), strict=True)
+        given = {"facts": list(facts), "said": list(instants), "roles": list(roles)}
+        db.execute(RECORD_OUTSIDE, given | {"namespace": namespace})
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
@@ -163,7 +168,7 @@ def leave(db: Connection, namespace: int, ids: Sequence[UUID], session: str | in
     """Remove locked facts from a session outside which they were also said; `purge` has the pages cleaned."""
     given = {"namespace": namespace, "ids": list(ids), "sessions": as_stored(session)}
     db.execute(MOVE, given)
-    db.execute(MOVE_OUTSIDE, given | {"what": AGAIN})
+    db.execute(MOVE_OUTSIDE, given | {"what": AGAIN, "roles": list(get_args(Role))})
     db.execute(LEAVE, given)
     if purge:
         db.execute(NOTE_ERASURE, {"namespace": namespace})
