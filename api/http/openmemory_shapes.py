@@ -10,6 +10,7 @@ from ebb.contract.values import cleaned_tags
 from pydantic import BaseModel, Field
 
 from api.contrib.foreign import user_of
+from workers.core.episodes import OF_DOCUMENTS
 from workers.core.tiers import RULES, Tier
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
@@ -35,9 +36,6 @@ KEPT = (
     "metadata", "kind", "durability", "decay_class", "decay_class_source", "source_date", "valid_until",
 )  # fmt: skip
 """Fields that a memory keeps when its content changes; a summary is of the text alone."""
-
-STORED_WHOLE = ("chunk", "item")
-"""Kinds of facts that no edit changes."""
 
 
 class AddRequest(BaseModel):
@@ -134,7 +132,7 @@ class UpdateRequest(BaseModel):
 
     def keeps(self, fact: Mapping[str, Any]) -> bool:
         """Return whether a fact can be edited so, as its text stays."""
-        return self.content in (None, fact["text"]) and fact["kind"] not in STORED_WHOLE
+        return self.content in (None, fact["text"]) and fact["kind"] not in OF_DOCUMENTS
 
     def fields(self) -> dict[str, Any]:
         """Return the new values of fields other than the text."""
@@ -145,10 +143,15 @@ class UpdateRequest(BaseModel):
         return fields
 
     def changed(self, fact: Mapping[str, Any], now: str) -> dict[str, Any]:
-        """Return the fact that replaces this one; what it says holds from now on, whenever the first one was said."""
+        """Return the fact that replaces this one.
+
+        What it says holds from now on, whenever the first one was said, unless that one has ended.
+        """
         own = {"salience": fact["strength"], "text": self.content or fact["text"]}
         fields = {name: fact[name] for name in KEPT if fact[name] is not None} | own | self.fields()
-        return fields if fact["source_date"] is None else fields | {"valid_from": now}
+        until = fact["valid_until"]
+        has_ended = until is not None and datetime.fromisoformat(until) <= datetime.fromisoformat(now)
+        return fields if fact["source_date"] is None or has_ended else fields | {"valid_from": now}
 
 
 def named_sector(metadata: Mapping[str, Any] | None) -> str | None:

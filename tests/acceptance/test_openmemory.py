@@ -153,6 +153,16 @@ def test_an_update_keeps_source_date_and_summary(api: httpx2.Client, user: str) 
     assert before["text"] == "Mira sold her car"
 
 
+def test_a_memory_that_was_true_until_some_time_gets_another_content(api: httpx2.Client, user: str) -> None:
+    headers, until = {"X-Ebb-Namespace": user}, "2025-01-01T00:00:00Z"
+    given = {"text": "Mira rents a flat", "source_date": "2024-05-01T00:00:00Z", "valid_until": until}
+    assert api.post("/memory/facts", json=given, headers=headers).status_code == 201
+    (one,) = api.get("/memory/all", params={"user_id": user}).json()["items"]
+    assert api.patch(f"/memory/{one['id']}", json={"content": "Mira rents a house"}).json()["updated"] is True
+    (fact,) = api.get("/memory/facts", headers=headers).json()["facts"]
+    assert (fact["text"], fact["valid_until"]) == ("Mira rents a house", until)
+
+
 def test_an_update_to_the_content_of_another_memory_changes_neither(api: httpx2.Client, user: str) -> None:
     one = added(api, "Mira drinks tea", user, metadata={"cup": 1})
     other = added(api, "Mira drinks coffee", user, metadata={"cup": 2})
