@@ -151,3 +151,10 @@ def test_the_rarest_words_tell_a_subject_until_the_others_are_not_enough() -> No
     assert updates.decisive(np.array([3.0, 2.0, 1.0])) == 1
     assert updates.decisive(np.ones(10)) == 4
     assert updates.decisive(np.ones(1)) == 1
+
+
+def test_a_subject_may_be_named_by_texts_that_have_the_first_letters_of_one_of_its_words() -> None:
+    said = updates.beginnings(["I love the Opera.", "Bananas are cheap."])
+    assert updates.may_be_named("operas in town", said)
+    assert updates.may_be_named("it", said)  # too short to be excluded
+    assert not updates.may_be_named("football", said)

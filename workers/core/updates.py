@@ -7,7 +7,7 @@ only where it asks for a single value.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -134,10 +134,15 @@ def _subjects(sentence: str) -> Iterator[Subject]:
                 yield Subject(named[named.lastgroup or 0], least)
 
 
-def may_be_about(text: str, subject: str) -> bool:
-    """Return whether a text may hold as much of a withdrawn subject as it must: a quick test without frequencies."""
-    named = set(BEGINNING.findall(subject.lower()))
-    return not named or not named.isdisjoint(BEGINNING.findall(text.lower()))
+def beginnings(texts: Iterable[str]) -> set[str]:
+    """Return the first letters of the words of texts, in lower case."""
+    return {one for text in texts for one in BEGINNING.findall(text.lower())}
+
+
+def may_be_named(subject: str, said: set[str]) -> bool:
+    """Return whether texts with these beginnings may hold enough of a subject: a quick test without frequencies."""
+    named = beginnings([subject])
+    return not named or not named.isdisjoint(said)
 
 
 def decisive(information: Floats) -> int:

@@ -73,11 +73,12 @@ def _withdrawn_before(
     since, new = min(map(_said_at, late.values())), [row.id for row in stated]
     roles = [role for role in SPEAKERS if role is not None]
     later = links.said_later(db, owner.id, rare, roles, since, new, MOST_LATER) if rare else []
+    said = updates.beginnings(row.text for row in late.values())
     named = [
         (UUID(bytes=id_), subject)
         for id_, text in later
         for subject in updates.withdrawn_subjects(text)
-        if any(updates.may_be_about(row.text, subject.text) for row in late.values())
+        if updates.may_be_named(subject.text, said)
     ]
     return [
         (newer, older)
