@@ -233,14 +233,21 @@ def _new(file: Path) -> Iterator[TextIO]:
 
 def _lock(target: TextIO, draft: Path, file: Path) -> None:
     """Lock and empty the draft of an export, which a killed one may have left; refuse that of a running one."""
-    try:
-        fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_own = os.path.samestat(draft.stat(), os.fstat(target.fileno()))
-    except (BlockingIOError, FileNotFoundError):
-        is_own = False
+    is_own = False
+    with contextlib.suppress(FileNotFoundError):
+        is_own = _is_locked(target) and os.path.samestat(draft.stat(), os.fstat(target.fileno()))
     if not is_own:
         raise InvalidInputError(f"{file} is being written by another export: wait for its end, or give another file.")
     target.truncate(0)
+
+
+def _is_locked(target: TextIO) -> bool:
+    """Lock a file and return true, also where its file system has no locks; return false if another one locked it."""
+    try:
+        fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)
+    return True
 
 
 def _plain(value: Any) -> str:

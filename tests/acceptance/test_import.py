@@ -1,5 +1,7 @@
 """`ebb import` and `ebb export` as commands: bad lines, kills, repeats, large files, other products."""
 
+import errno
+import fcntl
 import json
 import subprocess
 import time
@@ -369,6 +371,18 @@ def test_a_draft_that_a_killed_export_left_is_written_again(live: LiveSystem, na
     assert live.ebb("export", str(tmp_path / "archive.jsonl"), "--namespace", namespace).returncode == 0
     assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
     assert imported(live, str(tmp_path / "archive.jsonl"), "-n", f"{namespace}-copy")[1]["added"] == 1
+
+
+def test_an_export_into_a_file_system_without_locks_is_written(
+    live: LiveSystem, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    live.ebb("store", "The spare key hangs behind the kitchen clock", "--namespace", namespace)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert live.ebb("export", str(tmp_path / "archive.jsonl"), "--namespace", namespace).returncode == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
 
 
 def test_an_agent_file_of_letta_is_imported_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
