@@ -6,7 +6,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.core.spelling import MOST_WORDS, doubtful, meant, other_spellings, replaced, slips, unknown_names
+from workers.core.spelling import (
+    FIRST_LETTERS,
+    MOST_WORDS,
+    doubtful,
+    meant,
+    other_spellings,
+    replaced,
+    slips,
+    unknown_names,
+)
 
 DICTIONARY = {"compilation", "settings", "letter"}
 
@@ -64,10 +73,11 @@ def test_only_whole_words_are_replaced() -> None:
     [
         ("mohammed", "muhhamed"), ("muhammad", "mohamed"), ("faheem", "fahim"), ("aqib", "akib"),
         ("nikolas", "nicolas"), ("catherine", "katharine"), ("nerbaas", "nebraas"),
-        ("stephan", "stefan"), ("emilie", "emily"),
+        ("stephan", "stefan"), ("emilie", "emily"), ("philipp", "filip"), ("filip", "philipp"),
     ],
 )  # fmt: skip
 def test_names_that_sound_alike_are_other_spellings(name: str, other: str) -> None:
+    assert other[0] in FIRST_LETTERS.get(name[0], name[0])
     assert other_spellings(name, ["anselm", other]) == [other]
 
 

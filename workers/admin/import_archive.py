@@ -140,7 +140,7 @@ def _note_repeats(context: Context, tenant: int, given: Sequence[ArchivedFact], 
                 places.append((outcome.id, one.id, said.session, said.turn, said.role, at))
     if places or outside:
         with transaction(context.database_url) as db:
-            imports.lock_facts(db, tenant, {known for known, *_ in (*places, *outside)})
+            imports.lock_facts(db, tenant, {known for known, *_ in places} | {known for known, *_ in outside})
             occurrences.add(db, tenant, places)
             occurrences.record_outside(db, tenant, outside)
 

@@ -28,13 +28,18 @@ ALIKE = 0.65
 """Least share of letters that two spellings of one name have in common, as `difflib` counts them."""
 
 SOUNDS = str.maketrans("cqz", "kks")
-FIRST_LETTERS = {"c": "ck", "k": "ckq", "q": "kq", "s": "sz", "z": "sz"}
+"""Letters that are taken for others, as they sound alike."""
+
+FIRST_LETTERS = {"c": "ck", "f": "fp", "k": "ckq", "p": "fp", "q": "kq", "s": "sz", "z": "sz"}
 """Letters with which another spelling may begin, where these are more than one."""
 
 VOWELS = frozenset("aeiouy")
 SILENT = re.compile("(?<=.)[aeiouyw]|(?<=[^aeiouy])h")
+"""Letters that spellings of one name leave out or exchange: vowels after the first letter, and h after a consonant."""
+
 DOUBLED = re.compile(r"(.)\1+")
 LEAST_SOUNDS = 3
+"""Sounds of the shortest name that is compared by them: many names have two in common, such as John and Jane."""
 
 
 def doubtful(question: str, unknown: Collection[str], dictionary: Collection[str]) -> list[str]:

@@ -122,7 +122,7 @@ def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) ->
 
 
 def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, datetime, str | None]]) -> None:
-    """Add when and by whom facts were said again outside any session, to those that have one."""
+    """Add when facts were said again outside any session, and the role of the speaker, to those that have one."""
     first = {id_: (id_, at, role) for id_, at, role in reversed(said)}
     if first:
         facts, instants, roles = zip(*first.values(), strict=True)
