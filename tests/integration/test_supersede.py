@@ -139,11 +139,19 @@ def test_what_says_the_same_already_takes_the_place(memory: Memory) -> None:
     assert memory.rows(LIVE) == [(there,)]
 
 
-def test_a_repeat_answers_the_same_and_changes_nothing(memory: Memory) -> None:
+@pytest.mark.parametrize("details", [{}, {"entity": "Ana", "key": "home", "value": "Braga"}])
+def test_apart_from_others_it_is_refused_if_a_third_fact_says_the_same(memory: Memory, details: dict[str, str]) -> None:
+    old, there = memory.add(PORTO), memory.add(BRAGA, **details)
+    assert f"the fact {there} says the same" in refused(memory, old, apart=True)
+    assert replaced(memory, PORTO, old, apart=True) != old
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_repeat_answers_the_same_and_changes_nothing(memory: Memory, apart: bool) -> None:
     old = memory.add(PORTO)
-    new = replaced(memory, LISBON, old, id=str(uuid4()))
+    new = replaced(memory, LISBON, old, id=str(uuid4()), apart=apart)
     before = memory.rows("select facts::text, activity::text from facts, activity where fact = id order by id")
-    assert replaced(memory, LISBON, old, id=str(new), at=12) == new
+    assert replaced(memory, LISBON, old, id=str(new), at=12, apart=apart) == new
     assert memory.rows("select facts::text, activity::text from facts, activity where fact = id order by id") == before
 
 
