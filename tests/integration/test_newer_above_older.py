@@ -7,7 +7,7 @@ import pytest
 from memory import Memory, day
 
 from workers.admin import search_indexes
-from workers.memory import supersede
+from workers.memory import outdate, supersede
 from workers.memory.recall import updates
 from workers.storage import candidates, links
 
@@ -182,6 +182,17 @@ def test_what_was_said_by_others_of_else_or_later_is_not_withdrawn_by_what_is_th
     invoices.add(TIRED, at=30, **LATER)
     invoices.store(late, at=31)
     assert outdated(invoices) == []
+
+
+@pytest.mark.parametrize(("most", "noticed"), [(0, 0), (2, 1)])
+def test_a_limited_number_of_facts_is_read_for_later_withdrawals_whenever_they_were_said(
+    invoices: Memory, monkeypatch: pytest.MonkeyPatch, most: int, noticed: int
+) -> None:
+    monkeypatch.setattr(outdate, "MOST_READ", most)
+    invoices.add("I no longer play chess.", at=1, role="user", source_date="2024-01-01T00:00:00Z")
+    invoices.add(TIRED, at=30, **LATER)
+    invoices.add(OPERA, at=31, **JANUARY)
+    assert len(outdated(invoices)) == noticed
 
 
 def test_nothing_is_noticed_if_settings_say_so(invoices: Memory) -> None:

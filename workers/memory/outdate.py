@@ -35,9 +35,9 @@ FEWEST_FACTS = 100
 LATE = timedelta(hours=1)
 """Facts said so long before they are stored may have been withdrawn already: by those that were stored before them."""
 
-MOST_LATER, COMMON, MOST_COMPARED = 500, 1_000, 20
-"""Maximum number of facts in which withdrawals are looked for, of the facts that have a word by which they are found,
-and of withdrawals that are compared with late facts, the newest first."""
+COMMON, MOST_READ, MOST_LATER, MOST_COMPARED = 1_000, 5_000, 500, 20
+"""Maximum number of facts that have a word by which withdrawals are found, of facts with such words that are read, of
+those said later in which withdrawals are looked for, and of withdrawals that are compared, the newest first."""
 
 
 def link_outdated_within(context: Context, db: Connection, owner: Namespace, new: Sequence[Fact], now: datetime) -> int:
@@ -72,7 +72,7 @@ def _withdrawn_before(
     rare = [term.lexeme for term in known if term.facts <= COMMON]
     since, new = min(map(_said_at, late.values())), [row.id for row in stated]
     roles = [role for role in SPEAKERS if role is not None]
-    later = links.said_later(db, owner.id, rare, roles, since, new, MOST_LATER) if rare else []
+    later = links.said_later(db, owner.id, rare, roles, since, new, MOST_LATER, MOST_READ) if rare else []
     said = updates.beginnings(row.text for row in late.values())
     named = [
         (UUID(bytes=id_), subject)

@@ -151,14 +151,18 @@ SAID_BEFORE = """
         )
 """
 
-# As in `candidates.MATCHES`; what has a rare word is found first.
+# `+ 0` and `coalesce` as in `candidates.MATCHES`. The inner limit bounds the cost where most of the facts were said
+# before, as in a chat that is stored in its order.
 SAID_LATER = """
-    select uuid_send(id), text, coalesce(source_date, created_at) as stated_at
-    from facts
-    where namespace + 0 = %(namespace)s and search @@ %(words)s::tsquery
-        and coalesce(forgotten_at, superseded_at) is null and facts.kind <> 'chunk'
-        and (role is null or role = any(%(roles)s)) and coalesce(source_date, created_at) > %(since)s
-        and id <> all(%(but)s)
+    select uuid_send(id), text, stated_at
+    from (
+        select id, text, kind, role, coalesce(source_date, created_at) as stated_at
+        from facts
+        where namespace + 0 = %(namespace)s and search @@ %(words)s::tsquery
+            and coalesce(forgotten_at, superseded_at) is null
+        limit %(most)s
+    ) as matching
+    where kind <> 'chunk' and (role is null or role = any(%(roles)s)) and stated_at > %(since)s and id <> all(%(but)s)
     limit %(limit)s
 """
 
@@ -359,11 +363,15 @@ def said_later(
     since: datetime,
     but: Sequence[UUID],
     limit: int,
+    most: int,
 ) -> list[tuple[Key, str]]:
-    """Return facts with one of these words that were said after an instant and their texts, the newest first."""
+    """Return facts with one of these words that were said after an instant and their texts, the newest first.
+
+    At most `limit`, of `most` with such a word, whenever these were said.
+    """
     wanted = f"{quoted(f'namespace {namespace}')} & ({' | '.join(map(quoted, words))})"
     given = {"namespace": namespace, "words": wanted, "roles": list(roles), "since": since}
-    rows = db.execute(SAID_LATER, given | {"but": list(but), "limit": limit}, binary=True).fetchall()
+    rows = db.execute(SAID_LATER, given | {"but": list(but), "limit": limit, "most": most}, binary=True).fetchall()
     return [(id_, text) for id_, text, _ in sorted(rows, key=itemgetter(2), reverse=True)]
 
 
