@@ -14,8 +14,8 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT
-from workers.errors import InvalidInputError
-from workers.memory import embed
+from workers.errors import InvalidInputError, UnavailableError
+from workers.memory import embed, store
 from workers.memory.add import Stored
 from workers.memory.lifetime import UNKNOWN
 
@@ -144,6 +144,22 @@ def test_apart_from_others_it_is_refused_if_a_third_fact_says_the_same(memory: M
     old, there = memory.add(PORTO), memory.add(BRAGA, **details)
     assert f"the fact {there} says the same" in refused(memory, old, apart=True)
     assert replaced(memory, PORTO, old, apart=True) != old
+
+
+def test_apart_from_others_it_takes_no_place_that_a_third_fact_takes_meanwhile(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, before = memory.add(PORTO), store.add_within
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        memory.add(BRAGA)
+        return before(*arguments, **options)
+
+    monkeypatch.setattr(store, "add_within", meanwhile)
+    with pytest.raises(UnavailableError, match="says the same was stored at this very moment"):
+        memory.store({"text": BRAGA, "supersedes": str(old), "apart": True}, at=20)
+    assert len(memory.rows(LIVE)) == 2
 
 
 @pytest.mark.parametrize("apart", [False, True])

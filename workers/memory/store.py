@@ -452,7 +452,8 @@ def _write(
             added = add_within(context, db, owner, new.rows, new.given, embedded, now, count_turns=count_turns)
             answers |= zip(adding, answers_for(db, tenant, new.rows, added), strict=True)
             endings |= added.endings
-        answers |= _settled(db, tenant, decisions, answers)
+        apart = {i for i in places if batch.intents[i].apart}
+        answers |= _settled(db, tenant, decisions, answers, apart)
     return [answers[i] for i in range(len(ids))], endings
 
 
@@ -466,8 +467,9 @@ def _settled(
     tenant: int,
     decisions: dict[int, Decision],
     answers: dict[int, Stored | InvalidInputError],
+    apart: Collection[int],
 ) -> dict[int, Stored | InvalidInputError]:
-    """Link closed facts with their successors; return the answers that this changes."""
+    """Link closed facts with their successors, new ones at the places `apart`; return the answers that this changes."""
     settled: dict[int, Stored | InvalidInputError] = {}
     pairs: dict[UUID, UUID] = {}
     concerned = [one.answer.id for one in decisions.values() if isinstance(one.answer, KnownFact)]
@@ -478,6 +480,8 @@ def _settled(
                 settled[place] = Stored(id_, action, id_ not in unembedded)
             case InvalidInputError() as refusal, _:
                 settled[place] = refusal
+            case None, Stored(action="duplicate") if decision.closes is not None and place in apart:
+                raise UnavailableError("A fact that says the same was stored at this very moment: try again.")
             case None, Stored() as stored if decision.closes is not None:
                 pairs[decision.closes.id] = stored.id
                 settled[place] = replace(stored, action="updated")
