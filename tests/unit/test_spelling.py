@@ -86,6 +86,7 @@ def test_names_that_sound_alike_are_other_spellings(name: str, other: str) -> No
     [
         ("daniel", "daniela"), ("maria", "mario"), ("melanie", "milan"), ("andrea", "andrew"), ("john", "jane"),
         ("louis", "louise"), ("martin", "marlon"), ("watson", "wilson"), ("walton", "weston"),
+        ("martin", "marvin"), ("walker", "walter"),
     ],
 )  # fmt: skip
 def test_names_of_different_people_are_not(name: str, other: str) -> None:

@@ -54,12 +54,20 @@ def doubtful(question: str, unknown: Collection[str], dictionary: Collection[str
 
 def slips(word: str) -> set[str]:
     """Return all words that become `word` by one slip after the first letter."""
-    halves = [(word[:at], word[at:]) for at in range(1, len(word) + 1)]
+    halves = _halves(word)
     without = {left + right[1:] for left, right in halves if right}
-    exchanged = {left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1}
     replaced = {left + letter + right[1:] for left, right in halves if right for letter in ascii_lowercase}
     added = {left + letter + right for left, right in halves for letter in ascii_lowercase}
-    return (without | exchanged | replaced | added) - {word}
+    return (without | exchanged(word) | replaced | added) - {word}
+
+
+def exchanged(word: str) -> set[str]:
+    """Return all words that become `word` by the exchange of two neighbouring letters after the first."""
+    return {left + right[1] + right[0] + right[2:] for left, right in _halves(word) if len(right) > 1} - {word}
+
+
+def _halves(word: str) -> list[tuple[str, str]]:
+    return [(word[:at], word[at:]) for at in range(1, len(word) + 1)]
 
 
 def meant(doubtful: Collection[str], known: Mapping[str, int]) -> dict[str, str]:
@@ -85,10 +93,10 @@ def unknown_names(question: str, unknown: Collection[str]) -> list[str]:
 def other_spellings(name: str, known: Sequence[str]) -> list[str]:
     """Return which of some words, in lower case, may be other spellings of a name.
 
-    They sound alike, as "Mohammed" and "Muhamad", or differ by a slip. The ends have to be vowels or consonants alike:
-    "Daniel" and "Daniela" are two people.
+    They sound alike, as "Mohammed" and "Muhamad", or two letters are exchanged. The ends have to be vowels or consonants
+    alike: "Daniel" and "Daniela" are two people.
     """
-    sounds, slipped = _sounds(name), slips(name) if len(name) >= SHORTEST else set[str]()
+    sounds, slipped = _sounds(name), exchanged(name) if len(name) >= SHORTEST else set[str]()
     return [one for one in known if _ends_alike(name, one) and (one in slipped or _sounds_alike(name, one, sounds))]
 
 
