@@ -93,8 +93,8 @@ def unknown_names(question: str, unknown: Collection[str]) -> list[str]:
 def other_spellings(name: str, known: Sequence[str]) -> list[str]:
     """Return which of some words, in lower case, may be other spellings of a name.
 
-    They sound alike, as "Mohammed" and "Muhamad", or two letters are exchanged. The ends have to be vowels or consonants
-    alike: "Daniel" and "Daniela" are two people.
+    They sound alike, as "Mohammed" and "Muhamad", or two letters are exchanged. Both end in a vowel, or both in a
+    consonant: "Daniel" and "Daniela" are two people.
     """
     sounds, slipped = _sounds(name), exchanged(name) if len(name) >= SHORTEST else set[str]()
     return [one for one in known if _ends_alike(name, one) and (one in slipped or _sounds_alike(name, one, sounds))]

@@ -89,8 +89,8 @@ DISTINCTIVE = 0.5
 NEARLY_AS_GOOD = 0.6
 """Least score of the newer statement, as a share of the older one's.
 
-On BEAM-100K 1-10, 0.7 finds 0.61 of the updates, 0.6 finds 0.72 and 0.5 0.78; mean reciprocal rank 0.600, 0.590, 0.588. On
-BEAM-500K 1-10 all find 0.94; 0.422, 0.405, 0.393.
+On BEAM-100K 1-10, 0.7 finds 0.61 of the updates, 0.6 finds 0.72 and 0.5 0.78; mean reciprocal rank 0.600, 0.590,
+0.588. On BEAM-500K 1-10 all find 0.94; 0.422, 0.405, 0.393.
 """
 
 ABOVE = 2e-6
