@@ -23,8 +23,12 @@ from workers.storage.namespaces import Namespace
 CLEARLY_BETTER = 5.0
 """Factor of the best result's odds from which facts in deep memory fit clearly better."""
 
-PROMOTED = 200
-"""Maximum number of facts that are unpacked for a question, the most promising by words and vectors."""
+PROMOTED = 300
+"""Maximum number of facts that are unpacked for a question, the most promising by words and vectors.
+
+Where a year sank conversations of 550 turns (LoCoMo 1-5), 200, 300 and 400 lose 5.2, 1.9 and 1.6 points of recall@10,
+as more of them have their neighbours; a recall takes 109, 173 and 213 ms on a busy machine.
+"""
 
 COUNTED = 20
 """Maximum number of the most promising facts by words, and by vectors, whose relevance is computed for the hint."""
