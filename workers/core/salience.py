@@ -168,7 +168,7 @@ def _features(statement: Statement, information: float, new_words: int) -> tuple
     second_person, first_person, people, recent = (
         len([word for word in spoken if word in those]) for those in (SECOND_PERSON, FIRST_PERSON, PEOPLE, RECENT)
     )
-    # To an assistant people say it of any task; there the role tells more.
+    # Requests of any kind to an assistant have such words; there the role says more.
     between_people = float(not statement.role) / math.sqrt(max(len(spoken), 1))
     figures = len(FIGURE.findall(text))
     return (

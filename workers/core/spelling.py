@@ -1,4 +1,4 @@
-"""Words of a question that no fact has, and what they mean: misspelt words, and names in another spelling.
+"""Misspelt words of a question, and names that facts spell in another way.
 
 A misspelt word is one that a slip of a finger makes of a word that facts contain. The slips are those of Damerau ("A
 technique for computer detection and correction of spelling errors", 1964): a letter left out, added or replaced, or two

@@ -150,7 +150,7 @@ PAGE_OF_ENTITY = PAGE.replace(
     "facts.entity is not null and forgotten_at is null and superseded_at is null",
 )
 
-# Many facts with a tag are soon found among the newest ones, few in the text index, whose matches are all read.
+# A common tag is found among the newest facts, a rare one by the text index, of which all matches are read.
 AMONG_NEWEST = 5_000
 PAGE_AMONG_NEWEST = PAGE.replace(
     "from facts\n",

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 MOST_SPELLINGS = 3
 LOOKED_AT = 20
-"""Other spellings of a name that are considered, and facts of each that are looked at."""
+"""Maximum number of other spellings of a name that are considered, and of facts read for each."""
 
 LARGE = 5_000
 """Number of facts from which a parallel vector search on a second connection is worth its cost."""
@@ -112,7 +112,7 @@ def _tenants(
 def _spelt(
     db: Connection, tenant: Namespace, question: Question, terms: Sequence[Term], scope: Scope
 ) -> tuple[Question, Sequence[Term]]:
-    """Return the question, with misspelt words and names in another spelling as facts have them, and its words."""
+    """Replace misspelt words and other spellings of names by those of facts; return the question and its words."""
     unknown = {term.lexeme for term in terms if not term.facts}
     doubtful = spelling.doubtful(question.text, unknown, wordpiece.vocabulary()) if unknown else []
     names = spelling.unknown_names(question.text, unknown)
@@ -135,7 +135,7 @@ def _words_meant(db: Connection, tenant: Namespace, doubtful: Sequence[str]) -> 
 
 
 def _names_meant(db: Connection, tenant: Namespace, names: Sequence[str], scope: Scope) -> dict[str, str]:
-    """Return for names that no fact has the most frequent other spelling, if facts write it as a name."""
+    """Return the most frequent other spelling of each name that no fact has, if facts write it as a name."""
     found = {}
     for name in names:
         held = words.alike(db, tenant.id, spelling.FIRST_LETTERS.get(name[0], name[0]), len(name))
@@ -145,14 +145,14 @@ def _names_meant(db: Connection, tenant: Namespace, names: Sequence[str], scope:
 
 
 def _is_name(db: Connection, tenant: Namespace, word: str, scope: Scope) -> bool:
-    """Return whether most of the facts with a word write it with a capital, of those that are looked at."""
+    """Return whether most of the first facts that contain a word write it with a capital."""
     texts = candidates.texts_of(db, tenant.id, _holding(db, tenant, word, scope)[:LOOKED_AT]).values()
     written = re.compile(rf"\b{word.capitalize()}\b")
     return 2 * len([text for text in texts if written.search(text)]) > len(texts)
 
 
 def _holding(db: Connection, tenant: Namespace, word: str, scope: Scope) -> Sequence[Key]:
-    """Return facts that have a word, also uncounted ones: new, or facts that only this scope includes."""
+    """Return the facts that contain a word, with those that no count includes: new ones, and others of this scope."""
     # with the limit of the text arm, so that it has the same plan
     found = candidates.matches(db, tenant, [word], [word], replace(scope, filters=NO_FILTERS), text_arm.MOST_MATCHES)
     return found().ids
