@@ -23,7 +23,7 @@ from uuid_utils.compat import uuid7
 
 from workers import redaction
 from workers.clock import Clock, with_deadline
-from workers.coordination import idempotency, outbox, results, shares, transport
+from workers.coordination import idempotency, outbox, shares, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, InvalidInputError, LateError, OlderWorkersError, TaskFailedError, UnavailableError
@@ -168,7 +168,7 @@ class Sender:
 
     def _taken(self, result: AsyncResult, seconds: float) -> Any:
         """Return a task's result, which is removed from Redis, or raise its error."""
-        found = results.take(self._app.backend, result.id, seconds)
+        found = transport.take_result(self._app.backend, result.id, seconds)
         if found is None:
             raise NoResultError
         result._maybe_set_cache(found)  # noqa: SLF001 - so that Celery rebuilds the error

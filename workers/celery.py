@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from workers import clock, flower, logs, redaction
 from workers.clock import Clock
-from workers.coordination import results, signals, transport
+from workers.coordination import signals, transport
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.cron import crontabs
@@ -163,7 +163,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 settings = _load_settings()
 transport.install()
 app = _Ebb("ebb", control="workers.coordination.transport:Control")
-app.loader.override_backends = results.BACKENDS
+app.loader.override_backends = transport.BACKENDS
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
 flower.guard(settings.flower_url)
 

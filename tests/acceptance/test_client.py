@@ -16,7 +16,7 @@ from ebb.methods import Method, Operations
 from live_system import LiveSystem, eventually
 
 from api.client import Client
-from workers.coordination import results
+from workers.coordination import transport
 from workers.errors import LateError, NotFoundError
 
 pytestmark = pytest.mark.acceptance
@@ -190,7 +190,7 @@ def test_an_answer_leaves_neither_result_nor_mark(live: LiveSystem, namespace: s
         task_id = str(uuid4())
         client.call("memory.stats", {"namespace": namespace}, 60, task_id=task_id)
         backend = client._app.backend
-        assert backend.client.exists(backend.get_key_for_task(task_id), results.READY + task_id) == 0
+        assert backend.client.exists(backend.get_key_for_task(task_id), transport.READY + task_id) == 0
 
 
 def test_a_result_that_expired_before_its_caller_waits_arrived_as_a_message(live: LiveSystem, namespace: str) -> None:

@@ -10,14 +10,14 @@ from celery import Celery
 from celery.states import FAILURE, RETRY, SUCCESS
 from redis import Redis
 
-from workers.coordination import results
+from workers.coordination import transport
 from workers.queues import configuration
 
 
 @pytest.fixture
 def app(redis_url: str) -> Iterator[Celery]:
     with Celery("results", set_as_current=False) as app:
-        app.loader.override_backends = results.BACKENDS
+        app.loader.override_backends = transport.BACKENDS
         app.conf.update(configuration(redis_url))
         yield app
         app.backend.result_consumer.stop()
@@ -30,7 +30,7 @@ def stored(app: Celery, task_id: str) -> dict[str, Any]:
 
 
 def test_workers_store_results_by_this_backend(app: Celery) -> None:
-    assert isinstance(app.backend, results.Backend)
+    assert isinstance(app.backend, transport.Backend)
 
 
 def test_a_result_is_read_by_celery_and_expires(app: Celery) -> None:
@@ -67,16 +67,16 @@ def test_listeners_are_notified_once(app: Celery) -> None:
 
 def test_a_result_is_taken_once_and_leaves_nothing(app: Celery) -> None:
     app.backend.store_result("one", {"id": 1}, SUCCESS)
-    found = results.take(app.backend, "one", 5)
+    found = transport.take_result(app.backend, "one", 5)
     assert found is not None
     assert (found["status"], found["result"]) == (SUCCESS, {"id": 1})
-    assert app.backend.client.exists(app.backend.get_key_for_task("one"), results.READY + "one") == 0
-    assert results.take(app.backend, "one", 0.01) is None
+    assert app.backend.client.exists(app.backend.get_key_for_task("one"), transport.READY + "one") == 0
+    assert transport.take_result(app.backend, "one", 0.01) is None
 
 
 def test_a_result_is_waited_for(app: Celery) -> None:
     with ThreadPoolExecutor(1) as other:
-        waiting = other.submit(results.take, app.backend, "one", 60)
+        waiting = other.submit(transport.take_result, app.backend, "one", 60)
         app.backend.store_result("one", ValueError("not yet"), RETRY)
         app.backend.store_result("one", "done", SUCCESS)
         found = waiting.result()
@@ -86,7 +86,7 @@ def test_a_result_is_waited_for(app: Celery) -> None:
 
 def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -> None:
     app.backend.store_result("one", "done", SUCCESS)
-    app.backend.client.delete(results.READY + "one")
-    found = results.take(app.backend, "one", 60)
+    app.backend.client.delete(transport.READY + "one")
+    found = transport.take_result(app.backend, "one", 60)
     assert found is not None
     assert found["result"] == "done"
