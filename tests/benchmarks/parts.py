@@ -22,8 +22,8 @@ from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
 from workers.decay import passes
 from workers.memory import recall
-from workers.memory.recall import pipeline, text_arm
-from workers.memory.recall.text_arm import TextArm
+from workers.memory.recall import arms, pipeline
+from workers.memory.recall.arms import TextArm
 from workers.storage import vectors
 from workers.storage.connection import close_pools
 
@@ -47,7 +47,7 @@ def _no_prior(vitality: Vitality) -> Any:
 
 
 PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "words": (text_arm, "send", _no_words),
+    "words": (arms, "send_text", _no_words),
     "meaning": (pipeline, "_embed", _no_meaning),
     "neighbours in the conversation": (ranking, "contiguity", _nothing),
     "beginning with a name in the question": (ranking, "begins_with_name", _nothing),

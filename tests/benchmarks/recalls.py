@@ -18,7 +18,7 @@ from workers.admin import search_indexes
 from workers.context import Context
 from workers.core import signature
 from workers.memory import recall
-from workers.memory.recall import answer, arms, pipeline, scoring, text_arm
+from workers.memory.recall import answer, arms, pipeline, scoring
 from workers.storage import candidates, namespaces, signatures, words
 from workers.storage.connection import Connection, close_pools, connect
 
@@ -37,7 +37,7 @@ STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
     "searching by words and by meaning": (pipeline, "_search"),
     "— sending the search by meaning": (arms, "vector_arm"),
-    "— sending the search by words": (text_arm, "send"),
+    "— sending the search by words": (arms, "send_text"),
     "reading candidates": (candidates, "read"),
     "similarities": (scoring, "similarities"),
     "scoring": (scoring, "score"),

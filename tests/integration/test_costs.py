@@ -7,7 +7,7 @@ from ebb.contract.recall import Filters
 from memory import Memory, day
 from test_planner import rows_read
 
-from workers.decay import held
+from workers.decay import forget_limit
 from workers.storage import documents, limits, subjects, supersession, visible
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, connect
@@ -95,6 +95,6 @@ def test_what_is_still_held_is_counted_once_at_the_end(filled: Memory, monkeypat
 
     filled.rows("update activity set held = true, ends_at = %s", day(1))
     monkeypatch.setattr(limits, "count_held", count)
-    monkeypatch.setattr(held, "BATCH", FACTS // 4)
-    done = held.let_go(filled.context, "default", None, day(2), float("inf"))
+    monkeypatch.setattr(forget_limit, "BATCH_OF_HELD", FACTS // 4)
+    done = forget_limit.let_go(filled.context, "default", None, day(2), float("inf"))
     assert (len(done.ids), counted) == (FACTS + 1, [1])

@@ -7,7 +7,7 @@ from ebb.contract.decay import ListHeld
 from memory import Memory, day
 
 from workers.core.fading import REASONS
-from workers.decay import held
+from workers.decay import forget_limit
 from workers.memory.add import Stored
 from workers.storage.connection import transaction
 from workers.storage.limits import held_by_namespace
@@ -31,8 +31,8 @@ def test_held_facts_are_listed_page_by_page_in_the_order_of_their_ends(memory: M
     for number in range(3):
         default(memory, 4, at=number)
     memory.decay(OVER + 3)
-    first = held.listed(memory.context, ListHeld(limit=4))
-    rest = held.listed(memory.context, ListHeld(limit=4, cursor=first.next))
+    first = forget_limit.held_facts(memory.context, ListHeld(limit=4))
+    rest = forget_limit.held_facts(memory.context, ListHeld(limit=4, cursor=first.next))
     facts = [*first.held, *rest.held]
     assert (first.total, len(facts), rest.next) == (7, 7, None)
     assert facts == sorted(facts, key=lambda one: (one.ended_at, one.id))
@@ -52,10 +52,10 @@ def test_what_is_let_go_ends_as_by_a_pass_and_counts_towards_no_limit(memory: Me
     ids = default(memory, 30)
     memory.decay(OVER)
     one, *_ = left = sorted(live(memory))
-    assert held.let_go(memory.context, "default", [one], day(OVER + 1), inf) == held.Decided([one], 23)
+    assert forget_limit.let_go(memory.context, "default", [one], day(OVER + 1), inf) == forget_limit.Decided([one], 23)
     assert memory.row(one)["forgotten_reason"] in REASONS
-    assert held.let_go(memory.context, "default", [one], day(OVER + 1), inf) == held.Decided([], 23)
-    assert held.let_go(memory.context, "default", None, day(OVER + 1), inf).ids == left[1:]
+    assert forget_limit.let_go(memory.context, "default", [one], day(OVER + 1), inf) == forget_limit.Decided([], 23)
+    assert forget_limit.let_go(memory.context, "default", None, day(OVER + 1), inf).ids == left[1:]
     assert live(memory) == set()
     assert memory.value("select sum(facts) from endings") == 6
     assert memory.value("select count(*) from namespaces where held_since is not null") == 0
@@ -67,7 +67,7 @@ def test_what_is_kept_has_its_whole_life_before_it(memory: Memory) -> None:
     default(memory, 30)
     memory.decay(OVER)
     left = live(memory)
-    assert set(held.keep(memory.context, "default", None, day(OVER), inf).ids) == left
+    assert set(forget_limit.keep(memory.context, "default", None, day(OVER), inf).ids) == left
     assert memory.stats(OVER).held == 0
     assert memory.decay(2 * OVER - 1).counters.forgotten == 0
     assert {memory.row(id_)["expires"] for id_ in left} == {OVER + 90}
@@ -78,11 +78,11 @@ def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: M
     mine, theirs = default(memory, 3), default(memory, 30, namespace="theirs")
     memory.decay(OVER - 10)
     memory.decay(OVER, namespace="theirs")
-    for decide in (held.let_go, held.keep):
+    for decide in (forget_limit.let_go, forget_limit.keep):
         assert decide(memory.context, "default", [*mine, *theirs, uuid4()], day(OVER), inf).ids == []
-        assert decide(memory.context, "unknown", None, day(OVER), inf) == held.Decided([], 0)
+        assert decide(memory.context, "unknown", None, day(OVER), inf) == forget_limit.Decided([], 0)
     assert (len(live(memory)), memory.stats(OVER, "theirs").held) == (3, 24)
-    assert held.listed(memory.context, ListHeld(namespace="unknown")).held == []
+    assert forget_limit.held_facts(memory.context, ListHeld(namespace="unknown")).held == []
 
 
 def test_use_that_does_not_prolong_a_held_fact_leaves_it_visible(memory: Memory) -> None:

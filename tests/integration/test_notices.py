@@ -8,7 +8,7 @@ from ebb.contract.decay import KEEP, Keep
 from memory import Memory, day
 from stand_in import StandIn, failure, serving
 
-from workers.decay import endings, held
+from workers.decay import endings, forget_limit
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_what_ends_soon_is_in_one_notice_with_its_value_and_the_call_that_keeps_
     assert said["keep"]["path"] in KEEP.route
     Keep.model_validate(said["keep"]["body"])
     assert 0 < said["facts"][0]["value"] < 1
-    assert held.keep(memory.context, "default", [soon], day(63), inf).ids == [soon]
+    assert forget_limit.keep(memory.context, "default", [soon], day(63), inf).ids == [soon]
     assert memory.row(soon)["expires"] == pytest.approx(63 + 90)
 
 
@@ -71,7 +71,7 @@ def test_a_fact_that_was_kept_is_in_a_notice_again_at_the_end_of_its_next_life(m
     soon = memory.add("I moved to Porto in March 2024.", decay_class="stable")
     for notice in endings.notices(memory.context, day(62)):
         endings.deliver(memory.context, notice)
-    held.keep(memory.context, "default", [soon], day(63), inf)
+    forget_limit.keep(memory.context, "default", [soon], day(63), inf)
     assert list(endings.notices(memory.context, day(64))) == []
     (notice,) = endings.notices(memory.context, day(63 + 62))
     assert [one.id for one in notice.facts] == [soon]

@@ -15,7 +15,7 @@ from workers.admin import search_indexes
 from workers.admin.search_indexes import check_language, reindex
 from workers.core import ranking
 from workers.errors import LanguageMismatchError, SettingsError
-from workers.memory.recall import text_arm
+from workers.memory.recall import arms
 from workers.storage import namespaces, words
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
@@ -35,7 +35,7 @@ def scored(memory: Memory, query: str, *, tag: str | None = None, namespace: str
     with transaction(memory.context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         assert tenant is not None
-        found = text_arm.search(db, tenant, query, Scope(day(0), Filters(tag=tag)))
+        found = arms.search_text(db, tenant, query, Scope(day(0), Filters(tag=tag)))
         texts = dict(db.execute("select id, text from facts where namespace = %s", [tenant.id]).fetchall())
     return {texts[UUID(bytes=id_)]: found.scores[id_] for id_ in found.best}
 

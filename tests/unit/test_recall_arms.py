@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 
-from workers.memory.recall import text_arm
-from workers.memory.recall.text_arm import informative, occurrences
+from workers.memory.recall import arms
+from workers.memory.recall.arms import informative, occurrences
 from workers.storage.words import Term
 
 properties = examples(100)
@@ -15,7 +15,7 @@ counted = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers
 
 
 def choose(words: list[str], facts: dict[str, int], budget: int, enough: int) -> list[str]:
-    return text_arm.affordable([Term(word, facts.get(word, 0), stem=True) for word in words], budget, enough)
+    return arms.affordable([Term(word, facts.get(word, 0), stem=True) for word in words], budget, enough)
 
 
 def words_of(terms: list[Term]) -> list[str]:

@@ -18,8 +18,8 @@ from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import remaining
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
+from workers.decay.endings import Outlook, outlook, visited
 from workers.decay.forget_limit import CROWDED
-from workers.decay.outlook import Outlook, outlook, visited
 from workers.decay.passes import newly_stale
 from workers.storage import activity, branches, capacity, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity

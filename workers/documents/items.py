@@ -21,7 +21,7 @@ from workers.core.arrays import Vectors
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
-from workers.memory.recall import floor, scoring, stems, text_arm
+from workers.memory.recall import arms, floor, scoring, stems
 from workers.memory.recall.arms import Found
 from workers.memory.store import store_many
 from workers.storage import candidates, documents, facts, namespaces
@@ -273,7 +273,7 @@ def _scored(
         return []
     scope = Scope(now, Filters(kind="item"))
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
-    text = text_arm.search(db, tenant, query, scope)
+    text = arms.search_text(db, tenant, query, scope)
     read = candidates.read(db, tenant.id, [id_.bytes for id_ in ids], scoring.pooled_queries(context, usable), scope)
     cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])

@@ -26,7 +26,7 @@ from workers.errors import JudgementError
 from workers.llm import Statement, StrictAnswer
 from workers.memory.add import Embedded
 from workers.memory.edit import union_of_tags
-from workers.memory.recall import text_arm
+from workers.memory.recall import arms
 from workers.storage import documents, entities, facts, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
 from workers.storage.connection import Connection, transaction
@@ -221,7 +221,7 @@ def _resembling(
 
 
 def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -> list[UUID]:
-    found = text_arm.search(db, tenant, text, Scope(now, WITHOUT_DOCUMENTS))
+    found = arms.search_text(db, tenant, text, Scope(now, WITHOUT_DOCUMENTS))
     return [UUID(bytes=id_) for id_ in found.best[:WORDED] if found.scores[id_] >= LEAST_SHARED * found.whole]
 
 

@@ -17,10 +17,9 @@ from ebb.contract.values import MOST_RESULTS, Count, Flag, Name
 from workers.celery import app, settings
 from workers.coordination import signals
 from workers.decay import backfill as backfilling
-from workers.decay import endings
-from workers.decay import held as holding
+from workers.decay import endings, forget_limit
 from workers.decay import passes as decay
-from workers.decay.held import Decided
+from workers.decay.forget_limit import Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
@@ -122,19 +121,19 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
 
 
 runs = verb_of(contract.RUNS, decay.latest_runs)
-held = verb_of(contract.HELD, holding.listed)
+held = verb_of(contract.HELD, forget_limit.held_facts)
 
 
 @task_of(contract.LET_GO, contract.LetGo, base=OnceTask, grows=True)
 def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
     """Forget the given held facts, or with `everything` all; return how many, and how many are left."""
-    return _decide(self, asked, holding.let_go)
+    return _decide(self, asked, forget_limit.let_go)
 
 
 @task_of(contract.KEEP, contract.Keep, base=OnceTask)
 def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
     """Keep the given held facts, or with `everything` all; return how many, and how many are left."""
-    return _decide(self, asked, holding.keep)
+    return _decide(self, asked, forget_limit.keep)
 
 
 @internal("memory.notify_endings", Upkeep, ignore_result=True)

@@ -13,7 +13,7 @@ from workers.coordination import signals
 from workers.core import ranking, relevance, signature
 from workers.core.arrays import Vectors
 from workers.errors import EmbeddingError, NotFoundError
-from workers.memory.recall import floor, pipeline, text_arm
+from workers.memory.recall import arms, floor, pipeline
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
 from workers.storage import deep, namespaces, replicas, words
@@ -174,7 +174,7 @@ def _searched(
 
 
 def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None, limit: int) -> Promising:
-    terms = text_arm.informative(words.of_query(db, tenant.name, text), text_arm.MOST_TERMS)
+    terms = arms.informative(words.of_query(db, tenant.name, text), arms.MOST_TERMS)
     rarest = [term for term in terms if term.stem][: deep.MOST_WORDS]
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))

@@ -14,7 +14,7 @@ from workers.core import ranking, signature
 from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.errors import NotFoundError
 from workers.memory.namespace_settings import hygiene
-from workers.memory.recall import answer, arms, scoring, text_arm
+from workers.memory.recall import answer, arms, scoring
 from workers.memory.recall.arms import Found
 from workers.memory.recall.floor import TOO_IRRELEVANT
 from workers.memory.recall.question import Question
@@ -86,7 +86,7 @@ class ScoredRecall:
     def search_ever(self) -> Found:
         """Return the results of both arms over all facts, live or not, without filters."""
         scope = replace(self.scope, filters=NO_FILTERS, ever=True)
-        text = text_arm.search(self.db, self.tenant, self.question.text, scope)
+        text = arms.search_text(self.db, self.tenant, self.question.text, scope)
         near = arms.vector_arm(self.db, self.tenant, self.query, scope)() if self.query is not None else {}
         return Found(text, near, self.found.meaning)
 

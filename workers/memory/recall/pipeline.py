@@ -19,13 +19,18 @@ from workers.core.passages import Passage
 from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import answer, arms, explain, floor, scoring, text_arm
+from workers.memory.recall import (
+    answer,
+    arms,
+    explain,
+    floor,
+    scoring,
+)
 from workers.memory.recall.answer import Recalled, Result
-from workers.memory.recall.arms import Found
+from workers.memory.recall.arms import Found, TextArm
 from workers.memory.recall.explain import ScoredRecall, made_comparable
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import read_and_score
-from workers.memory.recall.text_arm import TextArm
 from workers.storage import candidates, tombstones, words
 from workers.storage.candidates import NO_FILTERS, Described, Description, Scope
 from workers.storage.connection import Connection, in_pipeline, on_shard_of, reader, second_reader
@@ -154,7 +159,7 @@ def _is_name(db: Connection, tenant: Namespace, word: str, scope: Scope) -> bool
 def _holding(db: Connection, tenant: Namespace, word: str, scope: Scope) -> Sequence[Key]:
     """Return the facts that contain a word, with those that no count includes: new ones, and others of this scope."""
     # with the limit of the text arm, so that it has the same plan
-    found = candidates.matches(db, tenant, [word], [word], replace(scope, filters=NO_FILTERS), text_arm.MOST_MATCHES)
+    found = candidates.matches(db, tenant, [word], [word], replace(scope, filters=NO_FILTERS), arms.MOST_MATCHES)
     return found().ids
 
 
@@ -204,7 +209,7 @@ def _search(
     large = query is not None and tenant.counted_facts >= LARGE
     with second_reader(context.read_url) if large else nullcontext(db) as other:
         near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
-        text = text_arm.send(db, tenant, question.text, terms, scope)
+        text = arms.send_text(db, tenant, question.text, terms, scope)
         by_words = text()
     similar = near()  # from a second connection, the result arrived with its commit
     if query is None:
