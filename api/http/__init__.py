@@ -10,7 +10,7 @@ from typing import Any
 from anyio import to_thread
 from fastapi import FastAPI
 
-from api.http import dashboard, dispatch, mcp, metrics, monitoring, problems, routes
+from api.http import dashboard, dispatch, mcp, monitoring, problems, routes
 from api.http.door import Door
 from api.http.limits import THREADS, BodyLimit
 from api.http.monitoring import Watch
@@ -18,7 +18,7 @@ from workers import tracing
 from workers.errors import EbbError
 from workers.settings import Settings
 
-GROUPS = (routes, monitoring, metrics, mcp, *dashboard.PAGES)
+GROUPS = (routes, monitoring, mcp, *dashboard.PAGES)
 """Modules of routes, in the order of the OpenAPI document."""
 
 EXAMPLES = Path(__file__).with_name("examples.json")

@@ -1,27 +1,33 @@
-"""Monitoring: the request log, spans of requests, and health checks."""
+"""Monitoring: the request log, spans of requests, health checks, and the metrics for Prometheus."""
 
 import logging
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ebb import headers
-from fastapi import APIRouter, Request, Response
-from prometheus_client import Histogram
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.http.door import Door, door_of
+from api.http.callers import Caller, allowed
+from api.http.door import Door, door_of, reaching_redis
 from api.transport import AWAY
 from workers import tracing
-from workers.coordination import signals
-from workers.coordination.redis import explain
+from workers.coordination import bulk, embedder_pause, outbox, signals, timings, usage
+from workers.coordination.redis import condition, explain
 from workers.errors import EbbError, UnavailableError
-from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE
+from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE, age_of
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
+
 
 log = logging.getLogger(__name__)
 
@@ -163,3 +169,154 @@ def _asked(door: Door) -> dict[str, str]:
         return dict(door.client.call("memory.health", {}, ASK_SECONDS))
     except EbbError as error:
         return {"database": str(error)}
+
+
+MEASURE_SECONDS = 3.0
+"""Time that a scrape waits for the database's first measures."""
+
+FRESH_SECONDS = 15.0
+"""Age from which measures are taken again for the next scrape."""
+
+
+@routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) -> Response:
+    """Return the figures of the whole system, all namespaces together, in the format of Prometheus."""
+    registry = CollectorRegistry()
+    registry.register(_System(door_of(request)))
+    registry.register(REQUESTS)
+    ProcessCollector(registry=registry)
+    with reaching_redis():
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class _System:
+    """The collector that runs at each scrape."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def collect(self) -> Iterator[Metric]:
+        parts = {part: float(said == OK) for part, said in checks(self._door).items() if said != UNKNOWN}
+        yield _gauge("ebb_ok", "Whether a part of the system is well", parts, "part")
+        yield from self._waiting()
+        yield from self._processes()
+        yield from self._pause()
+        yield from self._timings()
+        yield from self._counted()
+        measured = self._measured()
+        if measured is not None:
+            yield from _facts(measured)
+            yield from _passes(measured)
+            yield from _replicas(measured.get("replicas", {}))  # workers of an earlier version measure none
+
+    def _waiting(self) -> Iterator[Metric]:
+        door, now = self._door, self._door.client.seconds()
+        lanes = door.lanes()
+        queues = {one["name"]: one["waiting"] for one in lanes}
+        yield _gauge("ebb_queue_tasks", "Tasks that wait", queues, "queue")
+        ages = {queue: age_of(door.broker, queue, now) for queue in queues}
+        yield _gauge("ebb_queue_seconds", "For how long the first of them has waited", ages, "queue")
+        yield _gauge("ebb_outbox_writes", "Writes accepted and not yet committed", outbox.size(door.redis))
+        lane = bulk.waiting(door.redis)
+        yield _gauge("ebb_bulk_batches", "Large batches and costly tasks in the bulk lane", lane["batches"])
+        yield _gauge("ebb_bulk_bytes", "Their bytes", lane["bytes"])
+        yield _gauge("ebb_http_waiting", "Requests that wait for a thread", door.turns.waiting)
+        yield _gauge("ebb_limit", "What each namespace may have under way", door.settings.limits, "setting")
+        workers = {one["name"]: one["workers"] for one in lanes}
+        yield _gauge("ebb_workers", "Workers that live", workers, "queue")
+
+    def _processes(self) -> Iterator[Metric]:
+        now, redis = self._door.client.seconds(), self._door.redis
+        sent, found = signals.beat_sent(redis), condition(redis)
+        if sent is not None:
+            yield _gauge("ebb_beat_timestamp_seconds", "When beat last sent a task", sent)
+        yield _gauge("ebb_redis_memory_bytes", "Memory that Redis uses", found.memory_used)
+        yield _gauge("ebb_redis_memory_limit_bytes", "Most that it may use; 0: no limit", found.memory_limit)
+        used = usage.read(redis, now)
+        memory = {name: one.memory_bytes for name, one in used.items()}
+        yield _gauge("ebb_worker_memory_bytes", "Memory of a worker with its children", memory, "worker")
+        cpu = {name: one.cpu_seconds for name, one in used.items()}
+        yield _counter("ebb_worker_cpu_seconds", "CPU time of a worker with its children", cpu, "worker")
+
+    def _counted(self) -> Iterator[Metric]:
+        regrets = sum(signals.counted(self._door.redis, signals.REGRETS).values())
+        yield _counter(
+            "ebb_regrets", "Questions whose best answer had ended by itself and lies in deep memory", regrets
+        )
+        failures = signals.counted(self._door.redis, signals.FAILURES)
+        yield _counter("ebb_task_failures", "Tasks that failed for another reason than their input", failures, "task")
+
+    def _pause(self) -> Iterator[Metric]:
+        found = embedder_pause.state(self._door.redis)
+        said = "For how long the embedder is not asked any more, because it did not answer; 0 while it is"
+        yield _gauge("ebb_embedder_pause_seconds", said, found.seconds)
+        yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", found.failures)
+
+    def _timings(self) -> Iterator[Metric]:
+        recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])
+        writes = HistogramMetricFamily("ebb_write_to_readable_seconds", "From sending a write until it can be read")
+        for what, (counts, total) in sorted(timings.read(self._door.redis).items()):
+            buckets = [
+                ("+Inf" if bound == float("inf") else str(bound), count)
+                for bound, count in zip(timings.BUCKETS, counts, strict=True)
+            ]
+            kind, _, arm = what.partition(" ")
+            if kind == timings.RECALL:
+                recalls.add_metric([arm], buckets, total)
+            elif kind == timings.WRITE:
+                writes.add_metric([], buckets, total)
+        yield recalls
+        yield writes
+
+    def _measured(self) -> dict[str, Any] | None:
+        """Return the latest measures of the database; old ones are refreshed for the next scrape."""
+        known = signals.measured(self._door.redis)
+        client = self._door.client
+        try:
+            if known is None:
+                return client.call("memory.measure", {}, MEASURE_SECONDS)
+            if client.seconds() - known["at"] > FRESH_SECONDS:
+                client.send("memory.measure", {}, expires=FRESH_SECONDS, ignore_result=True)
+        except EbbError:
+            return known
+        return known
+
+
+def _facts(measured: dict[str, Any]) -> Iterator[Metric]:
+    for label in ("tiers", "fidelity"):
+        name = label.removesuffix("s")
+        yield _gauge(f"ebb_facts_by_{name}", f"Live facts by {name}", measured[label], name)
+    yield _gauge("ebb_forgotten_facts", "Tombstones by reason", measured["forgotten"], "reason")
+    # workers of an earlier version measure neither
+    yield _gauge("ebb_held_facts", "Facts that the forget limit keeps", measured.get("held", 0))
+    yield _gauge("ebb_database_bytes", "Bytes of the database", measured.get("bytes", 0))
+    yield _gauge("ebb_due_facts", "Facts that a pass would take now", measured["due"])
+    yield _gauge("ebb_oldest_due_seconds", "For how long the first of them is due", measured["oldest_due_seconds"])
+    yield _gauge("ebb_measured_timestamp_seconds", "When the database said all this", measured["at"])
+
+
+def _passes(measured: dict[str, Any]) -> Iterator[Metric]:
+    last = measured["last_pass"]
+    if last is not None:
+        yield _gauge("ebb_pass_seconds", "The last pass, from its plan to its end", last["seconds"])
+        yield _gauge("ebb_pass_work_seconds", "What its tasks worked together", last["worked_ms"] / 1000)
+        yield _gauge("ebb_pass_timestamp_seconds", "When it ended", last["at"])
+
+
+def _replicas(measured: dict[str, dict[str, float]]) -> Iterator[Metric]:
+    if measured:
+        lag = {name: one["seconds"] for name, one in measured.items()}
+        yield _gauge("ebb_replica_lag_seconds", "By how much a replica was behind at its last answer", lag, "replica")
+        readable = {name: float(one["readable"]) for name, one in measured.items()}
+        yield _gauge("ebb_replica_readable", "Whether reads go to a replica", readable, "replica")
+
+
+def _family(kind: Any, name: str, said: str, values: float | Mapping[str, float], label: str = "") -> Metric:
+    """Return a metric with one value, or with one for each value of a label."""
+    found: GaugeMetricFamily | CounterMetricFamily = kind(name, said, labels=[label] if label else [])
+    for own, value in values.items() if isinstance(values, Mapping) else [("", values)]:
+        found.add_metric([own] if label else [], value)
+    return found
+
+
+_gauge, _counter = partial(_family, GaugeMetricFamily), partial(_family, CounterMetricFamily)

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.up.servers import Postgres
-from workers.admin.system import health
+from workers.admin.stats import health
 from workers.context import Context
 from workers.errors import NoConnectionError, UnavailableError
 from workers.storage import server

@@ -9,7 +9,7 @@ import pytest
 from memory import Memory, day
 from stand_in import Handler, Reply, StandIn, drip, failure, serving, silence
 
-from workers.admin.system import health
+from workers.admin.stats import health
 from workers.context import Context
 from workers.coordination import embedder_pause
 from workers.coordination.embedder_pause import FAILURES, LONGEST_SECONDS, PAUSED, TRYING, EmbedderPause

@@ -7,7 +7,7 @@ import pytest
 from ebb.contract.documents import ListDocuments, ListFolders, RegisteredFolder, RegisterFolder, UnregisterFolder
 from memory import Memory
 
-from workers.documents import files, registered
+from workers.documents import files
 from workers.errors import InvalidInputError
 
 
@@ -27,17 +27,17 @@ def reading(memory: Memory, tmp_path: Path) -> Memory:
 
 
 def register(memory: Memory, folder: Path, name: str | None = None) -> RegisteredFolder:
-    return registered.register(memory.context, RegisterFolder(path=str(folder), name=name))
+    return files.register_folder(memory.context, RegisterFolder(path=str(folder), name=name))
 
 
 def read(memory: Memory, name: str = "notes", until: float = math.inf) -> RegisteredFolder:
     """Read a registered folder; return what is recorded about it."""
-    registered.read(memory.context, "default", name, until)
+    files.read_folder(memory.context, "default", name, until)
     return next(one for one in listed(memory) if one.name == name)
 
 
 def listed(memory: Memory) -> list[RegisteredFolder]:
-    return registered.listed(memory.context, ListFolders()).folders
+    return files.registered_folders(memory.context, ListFolders()).folders
 
 
 def paths(memory: Memory) -> list[str]:
@@ -46,7 +46,7 @@ def paths(memory: Memory) -> list[str]:
 
 def test_a_registered_folder_is_kept_in_step(reading: Memory, folder: Path) -> None:
     assert register(reading, folder) == RegisteredFolder(name="notes", path=str(folder), read_at=None, error=None)
-    assert registered.everywhere(reading.context) == [("default", "notes")]
+    assert files.all_folders(reading.context) == [("default", "notes")]
     first = read(reading)
     assert (first.error, first.read_at is not None) == (None, True)
     assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
@@ -68,11 +68,11 @@ def test_reading_again_changes_nothing(reading: Memory, folder: Path) -> None:
 
 def test_a_reading_out_of_time_goes_on_where_it_stopped(reading: Memory, folder: Path) -> None:
     register(reading, folder)
-    assert not registered.read(reading.context, "default", "notes", 0)
+    assert not files.read_folder(reading.context, "default", "notes", 0)
     assert paths(reading) == ["notes/boat.md"]
     assert listed(reading)[0].read_at is None
-    assert not registered.read(reading.context, "default", "notes", 0)
-    assert registered.read(reading.context, "default", "notes", 0)
+    assert not files.read_folder(reading.context, "default", "notes", 0)
+    assert files.read_folder(reading.context, "default", "notes", 0)
     assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
 
 
@@ -145,7 +145,7 @@ def test_what_was_indexed_stays_after_unregistering(reading: Memory, folder: Pat
     register(reading, folder)
     read(reading)
     asked = UnregisterFolder(name="notes")
-    assert registered.unregister(reading.context, asked).removed
-    assert not registered.unregister(reading.context, asked).removed
-    assert registered.read(reading.context, "default", "notes", math.inf)
+    assert files.unregister_folder(reading.context, asked).removed
+    assert not files.unregister_folder(reading.context, asked).removed
+    assert files.read_folder(reading.context, "default", "notes", math.inf)
     assert (listed(reading), len(paths(reading))) == ([], 2)

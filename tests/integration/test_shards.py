@@ -10,7 +10,7 @@ from databases import schemas
 from memory import ON_CITUS, SHARDS, Memory, day
 from psycopg.conninfo import make_conninfo
 
-from workers.admin import branches, keys, system
+from workers.admin import branches, keys, stats
 from workers.admin.export import export
 from workers.admin.shard_moves import listed
 from workers.decay import janitor, passes
@@ -163,7 +163,7 @@ def test_lists_of_the_whole_system_have_all_shards(sharded: Memory) -> None:
     context = sharded.context
     assert facts.namespaces(context, "", 100) == sorted(NAMES)
     assert janitor.due(context, day(400)) == sorted(NAMES)
-    assert sum(system.measure(context, day(0))["tiers"].values()) == 2 * len(NAMES)
+    assert sum(stats.measure(context, day(0))["tiers"].values()) == 2 * len(NAMES)
     for name in NAMES:
         keys.create(context, name, ["read"], None, day(0))
         assert len(keys.of_namespace(context, name)) == 1

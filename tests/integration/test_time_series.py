@@ -11,7 +11,7 @@ from made_up import examples
 from memory import Memory, day
 from redis import Redis
 
-from workers.admin import stats, system
+from workers.admin import stats
 from workers.coordination import timings
 
 MINUTE = 1 / 1440
@@ -135,7 +135,7 @@ MINUTE = 1 / 1440
 
 
 def system_series(memory: Memory, at: float) -> dict[str, object]:
-    return system.load_over_time(memory.context, ShowSystemTimeSeries(days=366), day(at))
+    return stats.load_over_time(memory.context, ShowSystemTimeSeries(days=366), day(at))
 
 
 def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
@@ -143,8 +143,8 @@ def test_of_five_minutes_the_longest_queue_counts(memory: Memory) -> None:
         for minute, tasks in enumerate((2, 5, 0)):
             broker.delete("store")
             broker.rpush("store", *["task"] * tasks) if tasks else None
-            system.record(memory.context, day(minute * MINUTE))
-        system.record(memory.context, day(6 * MINUTE))
+            stats.record_load(memory.context, day(minute * MINUTE))
+        stats.record_load(memory.context, day(6 * MINUTE))
     found = system_series(memory, 1)
     assert found["at"] == [day(0).timestamp(), day(5 * MINUTE).timestamp()]
     assert found["waiting"] == {"recall": [0, 0], "store": [5, 0], "maintenance": [0, 0]}
@@ -154,7 +154,7 @@ def test_lag_is_that_of_the_writes_in_between_and_none_without_writes(memory: Me
     slow, quick = [("write", 0.4)] * 10, [("write", 0.004)] * 10
     for at, writes in enumerate((slow, quick, [], slow)):
         timings.observe(memory.context.redis, writes)
-        system.record(memory.context, day(at))
+        stats.record_load(memory.context, day(at))
     found = system_series(memory, 5)
     assert found["half"] == [None, pytest.approx(0.00375), None, pytest.approx(0.375)]
     assert found["most"] == [None, pytest.approx(0.004875), None, pytest.approx(0.4875)]
@@ -162,18 +162,18 @@ def test_lag_is_that_of_the_writes_in_between_and_none_without_writes(memory: Me
 
 def test_an_emptied_redis_starts_again(memory: Memory) -> None:
     timings.observe(memory.context.redis, [("write", 0.4)] * 10)
-    system.record(memory.context, day(0))
+    stats.record_load(memory.context, day(0))
     memory.context.redis.flushdb()
     timings.observe(memory.context.redis, [("write", 0.004)])
-    system.record(memory.context, day(1))
+    stats.record_load(memory.context, day(1))
     assert system_series(memory, 2)["half"] == [None, pytest.approx(0.00375)]
 
 
 def test_a_series_of_minutes_is_thinned_by_age_and_then_let_go(memory: Memory) -> None:
     for hour in range(24):
         for number in (0, 3, 9, 17):
-            system.record(memory.context, day(number + hour / 24))
-            system.record(memory.context, day(number + hour / 24 + 10 * MINUTE))
+            stats.record_load(memory.context, day(number + hour / 24))
+            stats.record_load(memory.context, day(number + hour / 24 + 10 * MINUTE))
     stats.thin_time_series(memory.context, day(18))
     instants = system_series(memory, 18)["at"]
     assert isinstance(instants, list)

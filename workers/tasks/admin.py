@@ -12,7 +12,7 @@ from ebb.contract.values import MOST_RESULTS, FactId, Flag, Instant, Name, Names
 from pydantic import Field
 
 from workers.admin import branches as branching
-from workers.admin import keys, shard_moves, system
+from workers.admin import keys, shard_moves, stats
 from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
@@ -113,13 +113,13 @@ def move_namespace(self: Task, asked: contract.MoveNamespace) -> contract.Namesp
         raise self.retry(exc=busy, countdown=RETRY_SECONDS, max_retries=BUSY_TRIES) from None
 
 
-system_time_series = verb_of(contract.SYSTEM_TIME_SERIES, system.load_over_time)
+system_time_series = verb_of(contract.SYSTEM_TIME_SERIES, stats.load_over_time)
 
 
 @internal("memory.measure", Upkeep)
 def measure(_: Task, asked: Upkeep) -> dict[str, Any]:
     """Return the database's measures, and cache them in Redis."""
-    figures = system.measure(context, asked.now or context.now())
+    figures = stats.measure(context, asked.now or context.now())
     signals.note_measured(context.redis, figures)
     return figures
 
@@ -127,7 +127,7 @@ def measure(_: Task, asked: Upkeep) -> dict[str, Any]:
 @internal("memory.health", Params)
 def health(_: Task, __: Params) -> dict[str, Any]:
     """Return the health of the database and the embedder."""
-    return system.health(context)
+    return stats.health(context)
 
 
 @internal("memory.publish_keys", Params)

@@ -14,7 +14,6 @@ from ebb.contract.values import MOST_FACTS
 from workers.coordination import signals
 from workers.documents import files
 from workers.documents import items as kept
-from workers.documents import registered as folders
 from workers.tasks.operation import internal, task_of, verb_of
 from workers.tasks.recall import touch
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
@@ -36,8 +35,8 @@ documents = verb_of(contract.DOCUMENTS, files.known, from_replica=True)
 index = verb_of(contract.INDEX, files.index, **FILE)
 upload = verb_of(contract.UPLOAD, files.upload, **FILE)
 unindex = verb_of(contract.UNINDEX, files.remove, **CHANGING)
-unregister_folder = verb_of(contract.UNREGISTER_FOLDER, folders.unregister, base=OnceTask)
-registered_folders = verb_of(contract.FOLDERS, folders.listed, from_replica=True)
+unregister_folder = verb_of(contract.UNREGISTER_FOLDER, files.unregister_folder, base=OnceTask)
+registered_folders = verb_of(contract.FOLDERS, files.registered_folders, from_replica=True)
 drop_item = verb_of(contract.DROP_ITEM, kept.drop, **CHANGING)
 item_paths = verb_of(contract.ITEM_PATHS, kept.paths, from_replica=True)
 
@@ -45,7 +44,7 @@ item_paths = verb_of(contract.ITEM_PATHS, kept.paths, from_replica=True)
 @task_of(contract.REGISTER_FOLDER, contract.RegisterFolder, base=OnceTask)
 def register_folder(_: Task, asked: contract.RegisterFolder) -> Answer:
     """Register a folder to be kept indexed, and send its first reading."""
-    done = folders.register(context, asked)
+    done = files.register_folder(context, asked)
     read_folder.apply_async(kwargs={"name": done.name, "namespace": asked.namespace})
     return done
 
@@ -53,7 +52,7 @@ def register_folder(_: Task, asked: contract.RegisterFolder) -> Answer:
 @internal("memory.read_folders", Params, ignore_result=True)
 def read_folders(_: Task, __: Params) -> None:
     """Send the reading of every registered folder; messages that wait longer than their period expire."""
-    for namespace, name in folders.everywhere(context):
+    for namespace, name in files.all_folders(context):
         given = {"name": name, "namespace": namespace}
         read_folder.apply_async(kwargs=given, expires=max(context.settings.folder_minutes * 60, 30.0))
 
@@ -65,7 +64,7 @@ def read_folders(_: Task, __: Params) -> None:
 def read_folder(_: Task, asked: FolderPart) -> None:
     """Index what changed in a registered folder, for about 30 seconds; a successor continues. One at a time."""
     with signals.try_lock(context.redis, f"folder:{asked.namespace}:{asked.name}", FOLDER_SECONDS) as alone:
-        complete = not alone or folders.read(context, asked.namespace, asked.name, time.monotonic() + WORK_SECONDS)
+        complete = not alone or files.read_folder(context, asked.namespace, asked.name, time.monotonic() + WORK_SECONDS)
     if alone:
         signals.mark_grown(context.redis, asked.namespace)
     if not complete:

@@ -13,7 +13,6 @@ from ebb.contract.values import Count, Flag, Name
 from workers.admin import doctor, search_indexes, shard_moves
 from workers.admin import purge as purging
 from workers.admin import stats as counting
-from workers.admin import system as queueing
 from workers.celery import settings
 from workers.coordination import redis, signals
 from workers.decay import forget_limit, passes
@@ -132,7 +131,7 @@ def settle_tallies(__: Task, ___: Params) -> None:
     for _ in context.each_shard(own=True):
         counting.settle_tallies(context, now)
     if context.settings.group == 0:  # counters of several Redis would not make one series
-        queueing.record(context, now)
+        counting.record_load(context, now)
 
 
 @internal("memory.thin_course", Upkeep)
