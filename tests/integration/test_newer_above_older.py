@@ -7,7 +7,7 @@ import pytest
 from memory import Memory, day
 
 from workers.admin import search_indexes
-from workers.memory import outdate, supersede
+from workers.memory import supersede
 from workers.memory.recall import updates
 from workers.storage import candidates, links
 
@@ -188,7 +188,7 @@ def test_what_was_said_by_others_of_else_or_later_is_not_withdrawn_by_what_is_th
 def test_a_limited_number_of_facts_is_read_for_later_withdrawals_whenever_they_were_said(
     invoices: Memory, monkeypatch: pytest.MonkeyPatch, most: int, noticed: int
 ) -> None:
-    monkeypatch.setattr(outdate, "MOST_READ", most)
+    monkeypatch.setattr(supersede, "MOST_READ", most)
     invoices.add("I no longer play chess.", at=1, role="user", source_date="2024-01-01T00:00:00Z")
     invoices.add(TIRED, at=30, **LATER)
     invoices.add(OPERA, at=31, **JANUARY)

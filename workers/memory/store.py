@@ -25,9 +25,8 @@ from workers.memory.embed import vectors_of
 from workers.memory.forget import forget_ended
 from workers.memory.lifetime import UNKNOWN, Ending, Life, first_lives, lives
 from workers.memory.namespace_settings import careful
-from workers.memory.outdate import link_outdated_within
 from workers.memory.restate import explicit, ignored, restate_within
-from workers.memory.supersede import Decision, KnownFact, find_within
+from workers.memory.supersede import Decision, KnownFact, find_within, link_outdated_within
 from workers.memory.touch import Shown, touch_within
 from workers.storage import activity, edits, facts, namespaces, occurrences, statements, vectors
 from workers.storage.connection import Connection, writing
