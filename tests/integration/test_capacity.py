@@ -11,7 +11,7 @@ from memory import Memory, day
 from workers.core import tiers
 from workers.core.value import Standing, rank
 from workers.decay import forecast
-from workers.storage import capacity
+from workers.storage import limits
 from workers.storage.connection import transaction
 
 LIVE = "select count(*) from facts where forgotten_at is null"
@@ -109,7 +109,7 @@ def test_the_order_in_which_they_go_is_that_of_their_values(free: Memory) -> Non
     expected = [rows[place][0] for place in np.argsort(rank(standing), kind="stable")]
     with transaction(free.context.database_url) as db:
         tenant = free.value("select id from namespaces")
-        assert capacity.least(db, tenant, 12, day(1)) == expected
+        assert limits.least_valuable(db, tenant, 12, day(1)) == expected
 
 
 def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) -> None:

@@ -20,7 +20,7 @@ TABLES = {*TENANTS.removeprefix("(?:").removesuffix(")").split("|")}
 EXCEPTIONS = {
     "due.SEGMENTS": "the number of segments is common to all tenants; due facts are counted for one",
     "signatures.BUILD": "builds the index of one namespace, which it names; such a statement has no plan",
-    "time_series.COUNTS": "counts the facts of the given namespaces; rows have the namespace",
+    "tallies.COUNTS": "counts the facts of the given namespaces; rows have the namespace",
 }
 """Statements with a namespace that read other rows too or have no plan, each with the reason."""
 

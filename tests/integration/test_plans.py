@@ -26,7 +26,6 @@ from workers.storage import (
     entities,
     exports,
     faults,
-    janitors,
     links,
     namespaces,
     relations,
@@ -36,7 +35,6 @@ from workers.storage import (
     statements,
     supersession,
     tallies,
-    time_series,
     tombstones,
     turns,
     vectors,
@@ -214,8 +212,8 @@ def test_a_janitor_costs_what_is_due_not_what_its_namespace_holds(filled: Memory
     own = {"now": day(1), "instant": day(1).timestamp(), "work": "janitor", "namespace": 3}
     assert set(indexes(filled, due.CLAIM, own | {"segments": [5], "limit": 1000})) == {"activity_due"}
     assert set(indexes(filled, due.SEGMENTS, own | {"with_held": False})) == {"activity_due"}
-    assert "activity_due" in indexes(filled, janitors.DUE_NAMESPACES, {"now": day(1)})
-    used = indexes(filled, janitors.WRITE, {"namespace": 3, "run": UUID(int=1), "now": day(1), "most": 1000})
+    assert "activity_due" in indexes(filled, runs.DUE_NAMESPACES, {"now": day(1)})
+    used = indexes(filled, runs.RECORD_JANITOR, {"namespace": 3, "run": UUID(int=1), "now": day(1), "most": 1000})
     assert {"facts_culled", "events_stale"} <= used.keys()
 
 
@@ -395,11 +393,11 @@ def test_the_course_of_a_namespace_is_read_by_its_key(filled: Memory) -> None:
     )
     filled.rows("analyze tally_history")
     values = {"namespace": 3, "since": day(10), "now": day(12)}
-    assert indexes(filled, time_series.TALLIES_SINCE, values).keys() == {"tally_history_pkey"}
+    assert indexes(filled, tallies.TALLIES_SINCE, values).keys() == {"tally_history_pkey"}
 
 
 def test_what_is_due_is_noted_for_all_namespaces_by_the_index_of_what_is_due(filled: Memory) -> None:
-    used = indexes(filled, time_series.DUE, {"now": day(-1), "namespaces": [3]})
+    used = indexes(filled, tallies.DUE_CHANGED, {"now": day(-1), "namespaces": [3]})
     assert used.keys() == {"activity_due"}
 
 

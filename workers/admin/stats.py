@@ -17,7 +17,7 @@ from workers.core.episodes import DURABILITIES, durability
 from workers.core.tiers import Tier
 from workers.errors import EbbError
 from workers.queues import QUEUES, length_of
-from workers.storage import branches, due, limits, namespaces, schema, server, supersession, tallies, time_series, turns
+from workers.storage import branches, due, limits, namespaces, schema, server, supersession, tallies, turns
 from workers.storage.connection import outside_pool, transaction
 from workers.storage.replicas import Replica
 from workers.storage.tallies import Tally
@@ -98,7 +98,7 @@ def settle_tallies(context: Context, now: datetime) -> int:
         with transaction(context.database_url) as db:
             taken, whose = tallies.settle(db, BATCH)
             if whose is not None:
-                time_series.record_tallies(db, whose, now)
+                tallies.record_tallies(db, whose, now)
         settled += taken
         if taken < BATCH:
             return settled
@@ -111,7 +111,7 @@ def counts_over_time(context: Context, asked: ShowTimeSeries, now: datetime) -> 
     class and reason, and for due facts, have the same length.
     """
     with context.namespace(asked.namespace) as (db, tenant):
-        noted = time_series.tallies_since(db, tenant, now - timedelta(days=asked.days), now)
+        noted = tallies.tallies_since(db, tenant, now - timedelta(days=asked.days), now)
         counted = tallies.read(db, tenant)
         due, _ = tallies.due(db, tenant, now)
     if tenant:
@@ -130,7 +130,7 @@ def counts_over_time(context: Context, asked: ShowTimeSeries, now: datetime) -> 
 def thin_time_series(context: Context, now: datetime) -> int:
     """Reduce the resolution of old time series, of namespaces and of the system; return how many rows were deleted."""
     with transaction(context.database_url) as db:
-        return time_series.thin_tallies(db, now) + time_series.thin_system(db, now)
+        return tallies.thin_tallies(db, now) + tallies.thin_system(db, now)
 
 
 def _named(counted: Sequence[tallies.Tally]) -> dict[str, int]:
@@ -257,7 +257,7 @@ def record_load(context: Context, now: datetime) -> None:
         lengths = {queue: length_of(broker, queue) for queue in QUEUES}
     writes, _ = timings.read(context.redis).get(timings.WRITE, ([0] * len(timings.BUCKETS), 0.0))
     with transaction(context.database_url) as db:
-        time_series.record_system(db, lengths, writes, now)
+        tallies.record_system(db, lengths, writes, now)
 
 
 def load_over_time(context: Context, asked: ShowSystemTimeSeries, now: datetime) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def load_over_time(context: Context, asked: ShowSystemTimeSeries, now: datetime)
     five minutes; `half` and `most`, the median and 95th percentile in seconds, None without writes.
     """
     with transaction(context.database_url) as db:
-        noted = time_series.system_since(db, now - timedelta(days=asked.days), now)
+        noted = tallies.system_since(db, now - timedelta(days=asked.days), now)
     sums = [counts for _, _, counts in noted]
     histograms = [[0] * len(timings.BUCKETS) for _ in sums[:1]] + [_between(*pair) for pair in pairwise(sums)]
     return {

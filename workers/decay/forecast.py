@@ -21,7 +21,7 @@ from workers.decay import forget_limit
 from workers.decay.endings import Outlook, outlook, visited
 from workers.decay.forget_limit import CROWDED
 from workers.decay.passes import newly_stale
-from workers.storage import activity, branches, capacity, facts, limits, namespaces, tallies
+from workers.storage import activity, branches, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.limits import Gap
@@ -347,9 +347,9 @@ def _over_capacity(
 ) -> OverCapacity:
     own = settings.own.get("capacity") or {}
     given = [(tenant.id, own.get("facts"), own.get("bytes"))] if own else []
-    left, may = capacity.allowed_by(db, url, given, now).get(tenant.id, (0, 0))
+    left, may = limits.allowed_by_capacity(db, url, given, now).get(tenant.id, (0, 0))
     more = (tallies.live(db, tenant.id) if settings.every and given else left) - may
-    least = capacity.least_by(db, tenant.id, more, now, until, every=settings.every) if more > 0 else {}
+    least = limits.least_valuable_by(db, tenant.id, more, now, until, every=settings.every) if more > 0 else {}
     return OverCapacity(least, may)
 
 

@@ -21,7 +21,7 @@ from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_for, unapplied
 from workers.memory.restore import as_recalled
 from workers.memory.turn_limit import with_turn_limit
-from workers.storage import activity, capacity, due, events, limits, namespaces, turns
+from workers.storage import activity, due, events, limits, namespaces, turns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
 from workers.storage.limits import Cutoff, HeldCursor, Reading
@@ -223,14 +223,16 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
     A dry run only counts, for all namespaces at once.
     """
     now, most, gone = part.planned_for, context.settings.decay_batch, 0
-    for tenant, excess in capacity.over(db, context.database_url, part.namespace, now).items():
+    for tenant, excess in limits.over_capacity(db, context.database_url, part.namespace, now).items():
         if part.dry_run:
             left = excess - _ended_by_changed_settings(context, db, part, tenant)
-            gone += len(capacity.least(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now))
+            gone += len(
+                limits.least_valuable(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now)
+            )
             continue
         limits.lock(db, tenant)
         wanted = _room(db, tenant, min(excess, most), part)
-        ids = capacity.claim(db, tenant, wanted, now) if wanted else []
+        ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
         if ids:
             forget_within(db, [tenant] * len(ids), ids, [CROWDED] * len(ids), now, run)
             if not part.force:
@@ -244,7 +246,7 @@ def _ended_by_changed_settings(context: Context, db: Connection, part: Part, ten
     if not _takes_every(context, db, part, tenant):
         return 0
     every = sum(len(rows) for rows, _ in _ended(context, db, part, tenant))
-    return every - capacity.ended(db, tenant, part.planned_for)
+    return every - limits.count_ended_facts(db, tenant, part.planned_for)
 
 
 def _room_after_decay(context: Context, db: Connection, tenant: int, wanted: int, part: Part) -> int:

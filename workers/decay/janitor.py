@@ -15,7 +15,7 @@ from workers.decay.passes import PartOf
 from workers.memory.namespace_settings import hygiene, namespace_rules, settings_of
 from workers.memory.turn_limit import with_turn_limit
 from workers.storage import due as owed
-from workers.storage import duplicate_pairs, janitors, namespaces
+from workers.storage import duplicate_pairs, namespaces, runs
 from workers.storage.connection import Connection, transaction
 
 BATCH = 10_000
@@ -48,14 +48,14 @@ def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Jani
     """Write and return the report of a run whose parts are done, including passes since the last run. Idempotent."""
     passes.finish(context, run)
     with transaction(context.database_url) as db:
-        janitors.write(db, namespaces.id_of(db, namespace), run, now, MOST_IDS)
+        runs.record_janitor(db, namespaces.id_of(db, namespace), run, now, MOST_IDS)
     return last(context, namespace)
 
 
 def last(context: Context, namespace: str) -> Janitor:
     """Return the report of the last run, with no runs if there was none."""
     with transaction(context.database_url) as db:
-        found = janitors.read(db, namespaces.id_of(db, namespace))
+        found = runs.last_janitor(db, namespaces.id_of(db, namespace))
     return found or Janitor(namespace=namespace, totalRuns=0)
 
 
@@ -70,6 +70,6 @@ def due(context: Context, now: datetime, *, own: bool = False, uncompared: bool 
     found: set[str] = set()
     for _ in context.each_shard(own=own):
         with transaction(context.database_url) as db:
-            found.update(janitors.due_namespaces(db, now))
+            found.update(runs.due_namespaces(db, now))
             found.update(duplicate_pairs.uncompared_namespaces(db) if uncompared else ())
     return sorted(found)

@@ -28,7 +28,7 @@ from workers.decay import forget_limit
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_in_words, unapplied
 from workers.memory.turn_limit import with_turn_limit, write_turn_limit
-from workers.storage import capacity, due, events, limits, namespaces, runs, vectors
+from workers.storage import due, events, limits, namespaces, runs, vectors
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.due import Work
@@ -105,7 +105,7 @@ def _new_parts(
     taken = due.segments(db, now, work=work, with_held=with_held, namespace=tenant, again=again)
     if work != "decay":
         return _split(taken, context, 1.0)
-    crowded = [NewPart(runs.CROWDED, 0, 1)] if capacity.over(db, context.database_url, tenant, now) else []
+    crowded = [NewPart(runs.CROWDED, 0, 1)] if limits.over_capacity(db, context.database_url, tenant, now) else []
     return _split(taken, context, context.settings.decay_ratio) + crowded
 
 

@@ -19,13 +19,7 @@ from workers.core.passages import Passage
 from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import (
-    answer,
-    arms,
-    explain,
-    floor,
-    scoring,
-)
+from workers.memory.recall import answer, arms, explain, floor, scoring
 from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found, TextArm
 from workers.memory.recall.explain import ScoredRecall, made_comparable
