@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.core.question_words import without_question_words
+from workers.core.questions import without_question_words
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.core.spelling import (
+from workers.core.questions import (
     FIRST_LETTERS,
     MOST_WORDS,
     doubtful,

@@ -7,7 +7,7 @@ from functools import partial
 
 from psycopg import sql
 
-from workers.core.question_words import without_question_words
+from workers.core.questions import without_question_words
 from workers.storage import columns, namespaces
 from workers.storage.connection import Connection, Cursor, fetch_all, number, scalar
 from workers.storage.namespaces import Namespace

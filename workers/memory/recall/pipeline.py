@@ -13,7 +13,7 @@ from ebb.contract.faults import show
 
 from workers.context import Context
 from workers.coordination.timings import timed
-from workers.core import passages, ranking, spelling
+from workers.core import passages, questions, ranking
 from workers.core.arrays import Key, Vectors
 from workers.core.passages import Passage
 from workers.embedding import wordpiece
@@ -113,8 +113,8 @@ def _spelt(
 ) -> tuple[Question, Sequence[Term]]:
     """Replace misspelt words and other spellings of names by those of facts; return the question and its words."""
     unknown = {term.lexeme for term in terms if not term.facts}
-    doubtful = spelling.doubtful(question.text, unknown, wordpiece.vocabulary()) if unknown else []
-    names = spelling.unknown_names(question.text, unknown)
+    doubtful = questions.doubtful(question.text, unknown, wordpiece.vocabulary()) if unknown else []
+    names = questions.unknown_names(question.text, unknown)
     if not doubtful and not names:
         return question, terms
     with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
@@ -122,23 +122,23 @@ def _spelt(
         meant = {word: other for word, other in meant.items() if not _holding(db, tenant, word, scope)}
         if not meant:
             return question, terms
-        text = spelling.replaced(question.text, meant)
+        text = questions.replaced(question.text, meant)
         return replace(question, text=text), words.of_query(db, tenant.name, text)
 
 
 def _words_meant(db: Connection, tenant: Namespace, doubtful: Sequence[str]) -> dict[str, str]:
     if not doubtful:
         return {}
-    slips = [one for word in doubtful for one in spelling.slips(word)]
-    return spelling.meant(doubtful, words.ask_held(db, tenant.id, slips)())
+    slips = [one for word in doubtful for one in questions.slips(word)]
+    return questions.meant(doubtful, words.ask_held(db, tenant.id, slips)())
 
 
 def _names_meant(db: Connection, tenant: Namespace, names: Sequence[str], scope: Scope) -> dict[str, str]:
     """Return the most frequent other spelling of each name that no fact has, if facts write it as a name."""
     found = {}
     for name in names:
-        held = words.alike(db, tenant.id, spelling.FIRST_LETTERS.get(name[0], name[0]), len(name))
-        others = spelling.other_spellings(name, held)[:MOST_SPELLINGS]
+        held = words.alike(db, tenant.id, questions.FIRST_LETTERS.get(name[0], name[0]), len(name))
+        others = questions.other_spellings(name, held)[:MOST_SPELLINGS]
         found[name] = next((one.capitalize() for one in others if _is_name(db, tenant, one, scope)), "")
     return {name: other for name, other in found.items() if other}
 
