@@ -95,6 +95,6 @@ def test_what_is_still_held_is_counted_once_at_the_end(filled: Memory, monkeypat
 
     filled.rows("update activity set held = true, ends_at = %s", day(1))
     monkeypatch.setattr(limits, "count_held", count)
-    monkeypatch.setattr(forget_limit, "BATCH_OF_HELD", FACTS // 4)
+    monkeypatch.setattr(forget_limit, "BATCH", FACTS // 4)
     done = forget_limit.let_go(filled.context, "default", None, day(2), float("inf"))
     assert (len(done.ids), counted) == (FACTS + 1, [1])

@@ -29,8 +29,6 @@ from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
 
-VISITED_AT_ONCE = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
@@ -66,7 +64,7 @@ def visited(db: Connection, tenant: Namespace, ahead: Outlook, now: datetime, un
 
     By other settings the first pass applies another turn limit, and held facts may live on.
     """
-    for rows in due.due_by(db, tenant.id, until, VISITED_AT_ONCE, every=ahead.every):
+    for rows in due.due_by(db, tenant.id, until, every=ahead.every):
         if ahead.every:
             expired = rows.explicit & (rows.anchors.expires_at <= now.timestamp()) & np.isposinf(rows.due_at)
             waiting = rows.held & (ahead.by_hand | expired)

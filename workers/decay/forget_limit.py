@@ -15,7 +15,7 @@ from ebb.contract.decay import HeldFacts, ListHeld
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import REASONS, Faded, as_written, ends, fade, have_ended
+from workers.core.fading import GUARD, REASONS, Faded, as_written, ends, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_for, unapplied
@@ -74,8 +74,6 @@ def in_gap(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
 
 REGULAR = timedelta(days=1)
 """Interval of regular passes: an expired explicit lifetime counts against the limit only after a longer one."""
-
-BATCH = 10_000
 
 ALL: Cutoff = (np.inf, None)
 NONE: Cutoff = (-np.inf, None)
@@ -194,7 +192,7 @@ def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: i
 def _ended(context: Context, db: Connection, part: Part, tenant: int) -> Iterator[tuple[Activity, Floats]]:
     """Yield batches of the facts that have ended and are not held, with their ends (epoch seconds)."""
     now = part.planned_for
-    for rows in due.due_by(db, tenant, now, BATCH, every=_takes_every(context, db, part, tenant)):
+    for rows in due.due_by(db, tenant, now, every=_takes_every(context, db, part, tenant)):
         own = namespace_rules(context, db, rows.namespaces, janitor=part.work == "janitor")
         faded = fade(with_turn_limit(rows, own, now).anchors, now.timestamp(), own.rules)
         ended = have_ended(faded, now.timestamp()) & ~rows.held
@@ -206,10 +204,10 @@ def _takes_every(context: Context, db: Connection, part: Part, tenant: int) -> b
     return part.dry_run and part.work == "decay" and tenant in unapplied(context, db, tenant)
 
 
-def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime, guard: float) -> Faded:
+def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime) -> Faded:
     """Return the state where held facts are due again only when an explicit lifetime expires."""
     expires_at = rows.anchors.expires_at
-    again = np.where(rows.explicit & (expires_at >= now.timestamp()), expires_at + guard, np.inf)
+    again = np.where(rows.explicit & (expires_at >= now.timestamp()), expires_at + GUARD, np.inf)
     return replace(faded, due_at=np.where(held, again, faded.due_at))
 
 
@@ -263,7 +261,7 @@ def _room(db: Connection, tenant: int, wanted: int, part: Part) -> int:
     return wanted if left is None else min(wanted, left)
 
 
-BATCH_OF_HELD = 500
+BATCH = 500
 """Facts per transaction."""
 
 
@@ -322,7 +320,7 @@ def _decide(
     done: list[UUID] = []
     while True:
         with context.namespace(namespace) as (db, tenant):
-            rows = activity.lock(db, tenant, limits.held_among(db, tenant, ids, BATCH_OF_HELD))
+            rows = activity.lock(db, tenant, limits.held_among(db, tenant, ids, BATCH))
             rows = rows.only(rows.held)
             if rows.ids:
                 decide(db, rows)

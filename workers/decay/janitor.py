@@ -18,8 +18,6 @@ from workers.storage import due as owed
 from workers.storage import duplicate_pairs, namespaces, runs
 from workers.storage.connection import Connection, transaction
 
-BATCH = 10_000
-
 MOST_IDS = 1_000
 """Maximum number of ids of each kind in a report."""
 
@@ -36,12 +34,12 @@ def plan(context: Context, namespace: str, run: UUID, now: datetime) -> list[Par
 def _make_due(context: Context, db: Connection, tenant: int, now: datetime) -> None:
     """Make facts due that have ended by the janitor's rules only, which no index finds."""
     over: list[UUID] = []
-    for rows in owed.due_by(db, tenant, now, BATCH, every=True):
+    for rows in owed.due_by(db, tenant, now, every=True):
         own = namespace_rules(context, db, rows.namespaces, janitor=True)
         ends_at, _ = ends(with_turn_limit(rows, own, now).anchors, own.rules)
         over += rows.only((ends_at < now.timestamp()) & ~rows.held).ids
-    for begin in range(0, len(over), BATCH):
-        owed.make_due(db, tenant, over[begin : begin + BATCH], now)
+    for begin in range(0, len(over), owed.BATCH):
+        owed.make_due(db, tenant, over[begin : begin + owed.BATCH], now)
 
 
 def conclude(context: Context, namespace: str, run: UUID, now: datetime) -> Janitor:

@@ -21,7 +21,7 @@ from ebb.contract.decay import ListRuns, Run, Runs
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints, Vectors
-from workers.core.fading import GUARD, REASONS, Anchors, Faded, fade, have_ended
+from workers.core.fading import REASONS, Anchors, Faded, fade, have_ended
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
@@ -278,7 +278,7 @@ def _write(
 ) -> None:
     """Write tombstones, reduced vectors, and the new state of the facts."""
     stay = ~forgotten
-    waiting = forget_limit.until_requested_end(rows, faded, held, now, GUARD)
+    waiting = forget_limit.until_requested_end(rows, faded, held, now)
     _shrink(db, rows.only(stay), faded.fidelity[stay])
     due.write_faded(db, rows, waiting, held)
     gone = rows.only(forgotten)

@@ -96,14 +96,14 @@ class _Review(StrictAnswer):
     forget: list[_Needless]
 
 
-def redundant(chat: "Chat", facts: Sequence[Reviewed], seconds: float) -> dict[UUID, Because]:
+def redundant(chat: "Chat", facts: Sequence[Reviewed]) -> dict[UUID, Because]:
     """Return the facts to forget, each with the fact that makes it redundant and why.
 
     Raises:
         JudgementError: there is no answer.
         UnusableJudgementError: the answer names a fact that was not shown or must stay; none of it is used.
     """
-    found = chat.ask(INSTRUCTIONS, {"facts": [fact.shown() for fact in facts]}, _Review, seconds).forget
+    found = chat.ask(INSTRUCTIONS, {"facts": [fact.shown() for fact in facts]}, _Review, QUESTION_SECONDS).forget
     if not _is_usable(found, facts):
         raise UnusableJudgementError("The LLM named facts that were not shown to it, or that must stay.")
     return {UUID(one.id): Because(UUID(one.because_of), one.why) for one in found}
@@ -236,7 +236,7 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
     if all(fact.keep for fact in shown):
         return {}
     try:
-        return redundant(context.chat, shown, QUESTION_SECONDS)
+        return redundant(context.chat, shown)
     except JudgementError as error:
         log.warning("%d facts are kept without being reviewed: %s", len(shown), error)
         idempotency.pause_llm(context.redis, error)

@@ -80,9 +80,7 @@ class _Facts(StrictAnswer):
     facts: list[_Fact]
 
 
-def quotes(
-    chat: "Chat", messages: Mapping[int, str], context: Sequence[Turn], seconds: float
-) -> list[tuple[int, Quote]]:
+def quotes(chat: "Chat", messages: Mapping[int, str], context: Sequence[Turn]) -> list[tuple[int, Quote]]:
     """Return (message number, words) that the LLM points at, in order of the messages.
 
     Raises:
@@ -92,7 +90,7 @@ def quotes(
         "context": [{"role": one.role or "", "text": one.text[:LONGEST]} for one in context],
         "messages": [{"number": number, "text": text} for number, text in messages.items()],
     }
-    found = chat.ask(INSTRUCTIONS, question, _Facts, seconds).facts
+    found = chat.ask(INSTRUCTIONS, question, _Facts, QUESTION_SECONDS).facts
     return [
         (one.number, Quote(one.quote, one.entity, one.key, one.value, one.single))
         for one in sorted(found, key=attrgetter("number"))
@@ -153,7 +151,7 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
     around = [one for one in shown if one not in wanted]
     said = {number: one.text for number, one in enumerate(wanted, start=1)}
     try:
-        found = quotes(context.chat, said, around, QUESTION_SECONDS)
+        found = quotes(context.chat, said, around)
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         idempotency.pause_llm(context.redis, error)

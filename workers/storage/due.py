@@ -154,14 +154,18 @@ def preview(
     return rows_of(db.execute(PREVIEW_AGAIN if again else PREVIEW, given))
 
 
-def due_by(db: Connection, namespace: int, until: datetime, batch: int, *, every: bool = False) -> Iterator[Activity]:
+BATCH = 10_000
+"""Facts that are read at once."""
+
+
+def due_by(db: Connection, namespace: int, until: datetime, *, every: bool = False) -> Iterator[Activity]:
     """Yield batches of a namespace's facts that are due by an instant.
 
     `every` yields all live facts, for when the due times were computed by other rules.
     """
     with db.cursor("due") as cursor:
         cursor.execute(DUE_BY, {"namespace": namespace, "until": until, "all": every})
-        while rows := cursor.fetchmany(batch):
+        while rows := cursor.fetchmany(BATCH):
             yield by_column(rows)
 
 

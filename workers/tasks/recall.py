@@ -149,7 +149,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
 
     Questions about the past, and those with `why`, touch nothing.
     """
-    at, question = asked.now or context.now(), _question(asked)
+    at, question = asked.now or context.now(), _recall_question(asked)
     self.admit(asked, [asked])
     with timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
@@ -187,7 +187,7 @@ def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | I
     try:
         names = contract.RECALL.parameters
         asked = validated(contract.RECALL.name, contract.Recall, names, (), given | {"namespace": namespace})
-        return asked, _question(asked)
+        return asked, _recall_question(asked)
     except InvalidInputError as error:
         return error
 
@@ -208,18 +208,20 @@ def _touch_found(task: RecallTask, asked: contract.Recall, found: Recalled, at: 
         )
 
 
-def _question(asked: contract.Recall) -> Question:
+def _recall_question(asked: contract.Recall) -> Question:
+    return _question(asked, as_of=asked.as_of, known_as_of=asked.known_as_of, why=asked.why)
+
+
+def _question(asked: contract.Recall | contract.Context, **more: Any) -> Question:
     return Question(
         text=own_words(asked.query, "query", settings.max_text),
         limit=asked.limit,
         filters=asked,
-        as_of=asked.as_of,
-        known_as_of=asked.known_as_of,
         explain=asked.explain,
         min_relevance=asked.min_relevance,
-        why=asked.why,
         deep=asked.deep,
         namespaces=tuple(asked.namespaces or ()),
+        **more,
     )
 
 
@@ -327,20 +329,14 @@ T = TypeVar("T")
 def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
     """Return a block of memory for a prompt, and send the touch of the facts in it."""
     at = asked.now or context.now()
-    question = Question(
-        text=own_words(asked.query, "query", settings.max_text),
-        limit=asked.limit,
-        filters=asked,
-        explain=asked.explain,
+    question = _question(
+        asked,
         min_similarity=-1.0 if asked.min_similarity is None else asked.min_similarity,
-        min_relevance=asked.min_relevance,
         preferences=Preferences(
             long_term=_chosen(asked.prefer_long_term, settings.prefer_long_term),
             importance_recency=_chosen(asked.use_importance_recency, settings.importance_recency),
         ),
         entities=_entities(asked),
-        deep=asked.deep,
-        namespaces=tuple(asked.namespaces or ()),
     )
     self.admit(asked, [asked])
     done = injecting.inject(context, asked.namespace, question, _shape(asked), at)

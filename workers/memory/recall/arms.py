@@ -113,7 +113,7 @@ def _scored(
     db: Connection, namespace: Namespace, query: str, terms: Sequence[Term], matches: Matches, *, all_chosen: bool
 ) -> TextArm:
     names = capitalised(query, {term.lexeme for term in terms})
-    found = _read(matches)
+    found = _Found(matches.ids, occurrences(matches.ranks), np.rint(matches.lengths).astype(np.int64))
     all_read = all_chosen and len(found.ids) < MOST_MATCHES
     asked = _question(found, query, terms, namespace, all_read=all_read)
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
@@ -159,10 +159,6 @@ def occurrences(ranks: Floats) -> Ints:
     """Return the number of occurrences of a word, from its `ts_rank` with all weights 1."""
     middle = (RANK_OF_OCCURRENCES[1:] + RANK_OF_OCCURRENCES[:-1]) / 2
     return np.where(ranks > 0, np.searchsorted(middle, ranks) + 1, 0)
-
-
-def _read(matches: Matches) -> _Found:
-    return _Found(matches.ids, occurrences(matches.ranks), np.rint(matches.lengths).astype(np.int64))
 
 
 def _question(found: _Found, query: str, terms: Sequence[Term], namespace: Namespace, *, all_read: bool) -> Question:
