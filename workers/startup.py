@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from workers import tracing
 from workers.admin.search_indexes import check_language
 from workers.celery import app
-from workers.coordination import bulk, outbox, signals, usage
+from workers.coordination import bulk, outbox, signals, timings
 from workers.coordination.redis import RefusedError, explain
 from workers.decay import forget_limit
 from workers.errors import EbbError, EmbeddingError, SettingsError
@@ -163,9 +163,9 @@ def _is_ending() -> bool:
 
 def _note_usage(node: str) -> None:
     now = context.seconds()
-    if now - own["measured"] >= usage.NOTED_SECONDS:
+    if now - own["measured"] >= timings.NOTED_SECONDS:
         own["measured"] = now
-        usage.note(context.redis, node, usage.measure(now))
+        timings.note_usage(context.redis, node, timings.measure_usage(now))
 
 
 def _offer_slots(node: str) -> None:

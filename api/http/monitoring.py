@@ -20,7 +20,7 @@ from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of, reaching_redis
 from api.transport import AWAY
 from workers import tracing
-from workers.coordination import bulk, embedder_pause, outbox, signals, timings, usage
+from workers.coordination import bulk, embedder_pause, outbox, signals, timings
 from workers.coordination.redis import condition, explain
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE, age_of
@@ -232,7 +232,7 @@ class _System:
             yield _gauge("ebb_beat_timestamp_seconds", "When beat last sent a task", sent)
         yield _gauge("ebb_redis_memory_bytes", "Memory that Redis uses", found.memory_used)
         yield _gauge("ebb_redis_memory_limit_bytes", "Most that it may use; 0: no limit", found.memory_limit)
-        used = usage.read(redis, now)
+        used = timings.read_usage(redis, now)
         memory = {name: one.memory_bytes for name, one in used.items()}
         yield _gauge("ebb_worker_memory_bytes", "Memory of a worker with its children", memory, "worker")
         cpu = {name: one.cpu_seconds for name, one in used.items()}

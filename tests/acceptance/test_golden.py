@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from api.cli import command_line
 from api.http import make_app
 from api.mcp.tools import TOOLS
-from workers.coordination import signals, usage
+from workers.coordination import signals, timings
 
 FOLDER = ROOT / "tests" / "golden"
 WRITE = bool(os.environ.get("WRITE_GOLDEN"))
@@ -143,7 +143,7 @@ def test_the_metrics_match_the_golden_file(live: LiveSystem) -> None:
         live.settle()
         signals.count(live.own_keys, signals.FAILURES, "memory.store")
         signals.note_beat(live.own_keys, 1.0)
-        eventually(lambda: usage.read(live.own_keys, time.time()), "the workers have noted what they use")
+        eventually(lambda: timings.read_usage(live.own_keys, time.time()), "the workers have noted what they use")
         live.own_keys.delete("ebb:measured")
         metrics = api.get("/metrics").text
     live.own_keys.delete(signals.BEAT)  # else `ebb doctor` would report that beat has been silent

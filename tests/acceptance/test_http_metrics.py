@@ -16,7 +16,7 @@ from live_system import LiveSystem, eventually
 from prometheus_client.parser import text_string_to_metric_families
 
 from api.up import servers
-from workers.coordination import signals, usage
+from workers.coordination import signals, timings
 
 pytestmark = pytest.mark.acceptance
 
@@ -52,7 +52,7 @@ def metrics(alone: LiveSystem) -> str:
         api.post("/memory/decay?everywhere=true", json={}).raise_for_status()
         signals.count(alone.own_keys, signals.FAILURES, "memory.store")
         signals.note_beat(alone.own_keys, 1.0)
-        eventually(lambda: usage.read(alone.own_keys, time.time()), "the worker has noted what it uses")
+        eventually(lambda: timings.read_usage(alone.own_keys, time.time()), "the worker has noted what it uses")
         alone.own_keys.delete("ebb:measured")
         answer = api.get("/metrics")
         assert answer.headers["content-type"].startswith("text/plain")
