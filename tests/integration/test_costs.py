@@ -1,5 +1,6 @@
 """A page costs what it shows, and a change what it changes, not what the namespace holds."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ from ebb.contract.recall import Filters
 from memory import Memory, day
 from test_planner import rows_read
 
+from workers.admin import search_indexes
 from workers.decay import forget_limit
-from workers.storage import documents, limits, subjects, supersession, visible
+from workers.storage import candidates, documents, limits, subjects, supersession, visible
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, connect
 from workers.storage.subjects import Subject
@@ -62,6 +64,32 @@ def test_a_page_of_contradictions_reads_the_facts_of_its_pairs_alone(filled: Mem
 def test_the_facts_of_a_tag_or_of_words_are_looked_up_for_forgetting(filled: Memory, subject: Subject) -> None:
     given = subject.parameters(1, day(1))
     assert rows_read(filled, subjects.IDS, given) <= 3
+
+
+def test_whether_a_word_is_a_name_is_seen_in_its_first_facts(filled: Memory) -> None:
+    given = {"namespace": 1, "candidates": "'crate'", "limit": PAGE} | Scope(day(1)).parameters
+    assert rows_read(filled, candidates.TEXTS_CONTAINING, given) <= PAGE + 1
+
+
+def test_other_spellings_of_two_names_are_looked_for_together(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.store("Katarina met Sofia.", "Mohammed met Philip.", *(f"Crate {i}." for i in range(20)))
+    search_indexes.count_lexemes(memory.context, "default", day(0))
+    ask_texts, steps = candidates.ask_texts, list[str]()
+
+    def ask(*arguments: Any) -> Callable[[], list[str]]:
+        steps.append("sent")
+        read = ask_texts(*arguments)
+
+        def waited() -> list[str]:
+            steps.append("waited")
+            return read()
+
+        return waited
+
+    monkeypatch.setattr(candidates, "ask_texts", ask)
+    found = memory.ask("Did Catarina meet Muhamed?", limit=2).results
+    assert {one.text for one in found} == {"Katarina met Sofia.", "Mohammed met Philip."}
+    assert steps == ["sent"] * 4 + ["waited"] * 4
 
 
 @pytest.mark.parametrize("entity", ["crate 7", "nothing"])

@@ -106,7 +106,9 @@ def unknown(twin: Memory) -> Memory:
 
 def test_words_are_looked_up_in_their_index_before_the_first_analyze(unknown: Memory) -> None:
     given = {"namespace": 1, "terms": ["'crate'"], "own": "'namespace 1'", "candidates": "'17' | '18'", "budget": 100}
-    assert "facts_search" in indexes(unknown, candidates.MATCHES, given | Scope(day(0)).parameters)
+    given |= Scope(day(0)).parameters
+    assert "facts_search" in indexes(unknown, candidates.MATCHES, given)
+    assert "facts_search" in indexes(unknown, candidates.TEXTS_CONTAINING, given | {"limit": 1})
 
 
 def test_neighbours_are_looked_up_fact_by_fact_before_the_first_analyze(unknown: Memory) -> None:

@@ -153,6 +153,7 @@ MATCHING = {
 def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING)
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING | {"pinned": True})
+    assert "facts_search" in indexes(filled, candidates.TEXTS_CONTAINING, MATCHING | {"limit": 1})
 
 
 def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:

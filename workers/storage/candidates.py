@@ -207,6 +207,18 @@ POSITIONS = """
 
 TEXTS = "select uuid_send(id), text from facts where namespace = %(namespace)s and id = any(%(ids)b)"
 
+# Planned for all matches, of which only the first are read: for a small limit the planner may read the table until it
+# has found enough.
+TEXTS_CONTAINING = """
+    with matching as materialized (
+        select text from facts
+        where namespace + 0 = %(namespace)s
+            and search @@ %(candidates)s::tsquery
+            and (%(ever)s or coalesce(forgotten_at, superseded_at) is null)
+    )
+    select text from matching limit %(limit)s
+"""
+
 LEXEMES_OF = """
     select term from unnest(%(terms)s::text[]) as term
     where exists (
@@ -383,20 +395,28 @@ def matches(
     db: Connection, namespace: Namespace, terms: Sequence[str], chosen: Sequence[str], scope: Scope, budget: int
 ) -> Callable[[], Matches]:
     """Send the query for facts with one of the `chosen` terms and the rank of each of `terms`; return its reader."""
-    own = quoted(f"namespace {namespace.id}")
-    within = [quoted(f"tag {scope.filters.tag}")] if scope.filters.tag else []
-    if not (namespace.alone and (within or chosen)):
-        within = [own, *within]
     given: dict[str, Any] = {
         "namespace": namespace.id,
         "terms": [quoted(term) for term in terms],
-        "own": own,
-        "candidates": " & ".join([*within, *(["(" + " | ".join(map(quoted, chosen)) + ")"] if chosen else [])]),
+        "own": _own(namespace),
+        "candidates": _containing(namespace, chosen, scope.filters.tag),
         "budget": budget,
     }
     given |= scope.parameters
     statement = MATCHES_AMONG if scope.selects else MATCHES
     return partial(_matches, db.execute(statement, given, binary=True, prepare=False), len(terms))
+
+
+def _containing(namespace: Namespace, chosen: Sequence[str], tag: str | None = None) -> str:
+    """Return the tsquery for the facts with a tag, if any, and one of the chosen terms, if any."""
+    within = [quoted(f"tag {tag}")] if tag else []
+    if not (namespace.alone and (within or chosen)):
+        within = [_own(namespace), *within]
+    return " & ".join([*within, *(["(" + " | ".join(map(quoted, chosen)) + ")"] if chosen else [])])
+
+
+def _own(namespace: Namespace) -> str:
+    return quoted(f"namespace {namespace.id}")
 
 
 def _matches(cursor: Cursor, terms: int) -> Matches:
@@ -418,6 +438,13 @@ def positions_of(db: Connection, namespace: int, ids: Sequence[Key], stems: Sequ
 def texts_of(db: Connection, namespace: int, ids: Sequence[Key]) -> dict[Key, str]:
     """Return the texts of facts."""
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": columns.keys(ids)}, binary=True).fetchall())
+
+
+def ask_texts(db: Connection, namespace: Namespace, term: str, scope: Scope, limit: int) -> Callable[[], list[str]]:
+    """Send the query for the texts of some facts that contain a term, whatever the filters; return its reader."""
+    given = {"namespace": namespace.id, "candidates": _containing(namespace, [term]), "limit": limit}
+    rows = db.execute(TEXTS_CONTAINING, given | scope.parameters, binary=True, prepare=False)
+    return lambda: [text for (text,) in rows]
 
 
 def lexemes_of(db: Connection, namespace: int, id_: UUID, terms: Sequence[str]) -> list[str]:

@@ -187,11 +187,15 @@ def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[
     return lambda: dict(rows.fetchall())
 
 
-def alike(db: Connection, namespace: int, letters: str, length: int) -> list[str]:
-    """Return the most frequent words by the last count that begin with one of the letters and are about as long."""
+def ask_alike(db: Connection, namespace: int, letters: str, length: int) -> Callable[[], list[str]]:
+    """Send the query for words that begin with one of the letters and are about as long; return its reader.
+
+    It gives the most frequent ones by the last count.
+    """
     lengths = {"shortest": length - AROUND, "longest": length + AROUND}
     given = {"namespace": namespace, "letters": list(letters), **lengths, "most": MOST_ALIKE}
-    return [lexeme for (lexeme,) in db.execute(ALIKE, given, binary=True)]
+    rows = db.execute(ALIKE, given, binary=True)
+    return lambda: [lexeme for (lexeme,) in rows]
 
 
 def counted_facts(db: Connection, namespace: int) -> int:

@@ -14,7 +14,7 @@ from ebb.contract.faults import show
 from workers.context import Context
 from workers.coordination.timings import timed
 from workers.core import passages, questions, ranking
-from workers.core.arrays import Key, Vectors
+from workers.core.arrays import Vectors
 from workers.core.passages import Passage
 from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
@@ -26,7 +26,7 @@ from workers.memory.recall.explain import ScoredRecall, made_comparable
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import read_and_score
 from workers.storage import candidates, tombstones, words
-from workers.storage.candidates import NO_FILTERS, Described, Description, Scope
+from workers.storage.candidates import Described, Description, Scope
 from workers.storage.connection import Connection, in_pipeline, on_shard_of, reader, second_reader
 from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
@@ -118,43 +118,59 @@ def _spelt(
     if not doubtful and not names:
         return question, terms
     with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
-        meant = _words_meant(db, tenant, doubtful) | _names_meant(db, tenant, names, scope)
-        meant = {word: other for word, other in meant.items() if not _holding(db, tenant, word, scope)}
+        meant = _meant(db, tenant, doubtful, names, scope)
         if not meant:
             return question, terms
         text = questions.replaced(question.text, meant)
         return replace(question, text=text), words.of_query(db, tenant.name, text)
 
 
-def _words_meant(db: Connection, tenant: Namespace, doubtful: Sequence[str]) -> dict[str, str]:
+def _meant(
+    db: Connection, tenant: Namespace, doubtful: Sequence[str], names: Sequence[str], scope: Scope
+) -> dict[str, str]:
+    """Return what facts have instead of misspelt words and of names, if they do not have these themselves.
+
+    The counts lack new facts and, of this scope, ended ones, so each word is looked for in the facts too. Independent
+    queries are sent together.
+    """
+    instead, spellings = _ask_words_meant(db, tenant, doubtful), _ask_spellings(db, tenant, names)
+    meant = instead()
+    of_names = {name: _ask_name(db, tenant, others, scope) for name, others in spellings().items()}
+    held = {word: candidates.ask_texts(db, tenant, word, scope, 1) for word in (*meant, *of_names)}
+    meant |= {name: read() for name, read in of_names.items()}
+    return {word: other for word, other in meant.items() if other and not held[word]()}
+
+
+def _ask_words_meant(db: Connection, tenant: Namespace, doubtful: Sequence[str]) -> Callable[[], dict[str, str]]:
+    """Send the query for what misspelt words may mean; return its reader."""
     if not doubtful:
-        return {}
-    slips = [one for word in doubtful for one in questions.slips(word)]
-    return questions.meant(doubtful, words.ask_held(db, tenant.id, slips)())
+        return dict
+    held = words.ask_held(db, tenant.id, [one for word in doubtful for one in questions.slips(word)])
+    return lambda: questions.meant(doubtful, held())
 
 
-def _names_meant(db: Connection, tenant: Namespace, names: Sequence[str], scope: Scope) -> dict[str, str]:
-    """Return the most frequent other spelling of each name that no fact has, if facts write it as a name."""
-    found = {}
-    for name in names:
-        held = words.alike(db, tenant.id, questions.FIRST_LETTERS.get(name[0], name[0]), len(name))
-        others = questions.other_spellings(name, held)[:MOST_SPELLINGS]
-        found[name] = next((one.capitalize() for one in others if _is_name(db, tenant, one, scope)), "")
-    return {name: other for name, other in found.items() if other}
+def _ask_spellings(db: Connection, tenant: Namespace, names: Sequence[str]) -> Callable[[], dict[str, list[str]]]:
+    """Send the query for the most frequent other spellings of names; return its reader, for names that have any."""
+    first = {name: questions.FIRST_LETTERS.get(name[0], name[0]) for name in names}
+    alike = {name: words.ask_alike(db, tenant.id, first[name], len(name)) for name in names}
+
+    def read() -> dict[str, list[str]]:
+        others = {name: questions.other_spellings(name, held())[:MOST_SPELLINGS] for name, held in alike.items()}
+        return {name: those for name, those in others.items() if those}
+
+    return read
 
 
-def _is_name(db: Connection, tenant: Namespace, word: str, scope: Scope) -> bool:
-    """Return whether most of the first facts that contain a word write it with a capital."""
-    texts = candidates.texts_of(db, tenant.id, _holding(db, tenant, word, scope)[:LOOKED_AT]).values()
-    written = re.compile(rf"\b{word.capitalize()}\b")
+def _ask_name(db: Connection, tenant: Namespace, others: Sequence[str], scope: Scope) -> Callable[[], str]:
+    """Send the query for facts with other spellings of a name; return the reader of the first that is a name, or ""."""
+    texts = {one.capitalize(): candidates.ask_texts(db, tenant, one, scope, LOOKED_AT) for one in others}
+    return lambda: next((name for name, read in texts.items() if _is_name(name, read())), "")
+
+
+def _is_name(name: str, texts: Sequence[str]) -> bool:
+    """Return whether most of some texts contain a word with its capital."""
+    written = re.compile(rf"\b{name}\b")
     return 2 * len([text for text in texts if written.search(text)]) > len(texts)
-
-
-def _holding(db: Connection, tenant: Namespace, word: str, scope: Scope) -> Sequence[Key]:
-    """Return the facts that contain a word, with those that no count includes: new ones, and others of this scope."""
-    # with the limit of the text arm, so that it has the same plan
-    found = candidates.matches(db, tenant, [word], [word], replace(scope, filters=NO_FILTERS), arms.MOST_MATCHES)
-    return found().ids
 
 
 def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tuple[Namespace, Sequence[Term]] | None]:
