@@ -119,17 +119,21 @@ def test_facts_are_each_listed_once(memory: Memory, count: int, limit: int) -> N
 
 
 @few
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=14), limits, st.sampled_from([1, 3, 5_000]))
-def test_facts_with_a_tag_are_each_listed_once_wherever_they_are_looked_up(
-    memory: Memory, given: list[tuple[bool, int]], limit: int, newest: int
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=14), limits, st.sampled_from([1, 3, 5_000]),
+    st.sampled_from([{"tags": ["boat"]}, {"category": "Boats & sails"}, {"category": "the"}]),
+)  # fmt: skip
+def test_facts_with_a_tag_or_category_are_each_listed_once_wherever_they_are_looked_up(
+    memory: Memory, given: list[tuple[bool, int]], limit: int, newest: int, wanted: dict[str, Any]
 ) -> None:
     name, other = f"tenant-{uuid4()}", f"tenant-{uuid4()}"
-    for place, (tagged, at) in enumerate(given):
-        tags = ["boat"] if tagged else []
-        memory.store({"text": f"Fact {place}.", "tags": tags, "session": "a", "turn": place}, at=at, namespace=name)
-        memory.store({"text": f"Fact {place}.", "tags": ["boat"]}, at=at, namespace=other)
+    for place, (has_it, at) in enumerate(given):
+        more = wanted if has_it else {"tags": [], "category": "boats"}
+        memory.store({"text": f"Fact {place}.", "session": "a", "turn": place} | more, at=at, namespace=name)
+        memory.store({"text": f"Fact {place}."} | wanted, at=at, namespace=other)
     every, _ = show.page(memory.context, ListFacts(namespace=name, limit=100), day(20))
-    asked = ListFacts(namespace=name, tag="boat", limit=limit)
+    asked = ListFacts(namespace=name, tag="boat" if "tags" in wanted else None, category=wanted.get("category"))
+    asked = asked.model_copy(update={"limit": limit})
     with patch.object(visible, "AMONG_NEWEST", newest):
         found = turned(
             lambda place: show.page(
@@ -137,7 +141,24 @@ def test_facts_with_a_tag_are_each_listed_once_wherever_they_are_looked_up(
             ),
             Place,
         )
-        assert [one["id"] for one in found] == [one["id"] for one in every if one["tags"]]
+        assert [one["id"] for one in found] == [one["id"] for one in every if wanted.items() <= one.items()]
+
+
+@pytest.mark.parametrize(
+    "category",
+    [
+        "likes <b", "<b", "naïve Straße", "東京都の天気", "ภาษาไทย", "C++/Rust", "it's 'so' \\ & (!)",
+        "e-mail", "1.5", "!", "Île-de-France", "für", "²½ﬁ", "a\u0301b", "x" * 200,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("after", ["c>", "\u0301é 京 > x"])
+def test_facts_of_any_category_are_listed_by_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, category: str, after: str
+) -> None:
+    monkeypatch.setattr(visible, "AMONG_NEWEST", 0)
+    added = memory.add("A fact.", category=category, entity=after, key=after, value=after)
+    memory.add("Another fact.", category=f"{category} {after}")
+    assert [one["id"] for one in memory.listed(category=category)] == [added]
 
 
 def test_the_newest_facts_come_first_whatever_their_ids(memory: Memory) -> None:

@@ -257,12 +257,17 @@ def test_a_page_of_facts_is_read_by_their_creation_from_behind(filled: Memory, a
     assert indexes(filled, visible.PAGE, given)["facts_newest"] == "Index Scan"
 
 
-def test_facts_with_a_tag_are_looked_up_among_the_newest_and_then_by_the_text_index(filled: Memory) -> None:
-    given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0), Filters(tag="x")).parameters | visible.FIRST
+@pytest.mark.parametrize(
+    ("filters", "words"), [(Filters(tag="x"), "'tag x'"), (Filters(category="daily rate"), "'daili' & 'rate'")]
+)
+def test_facts_with_a_tag_or_category_are_looked_up_among_the_newest_and_then_by_the_text_index(
+    filled: Memory, filters: Filters, words: str
+) -> None:
+    given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0), filters).parameters | visible.FIRST
     newest = indexes(filled, visible.PAGE_AMONG_NEWEST, given | {"among": 100})
     assert newest["facts_newest"] == "Index Scan"
-    tagged = indexes(filled, visible.PAGE_OF_TAG, given | {"tagged": "'namespace 1' & 'tag x'"})
-    assert tagged["facts_search"] == "Bitmap Index Scan"
+    found = indexes(filled, visible.PAGE_BY_TEXT_INDEX, given | {"words": f"'namespace 1' & {words}"})
+    assert found == {"facts_search": "Bitmap Index Scan", "activity_pkey": "Index Scan"}
 
 
 def test_items_below_a_path_are_found_by_their_index(filled: Memory) -> None:

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from ebb.contract.recall import Filters
+
 from workers.core.fading import REASONS
-from workers.storage import columns
+from workers.storage import columns, words
 from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
@@ -150,7 +152,8 @@ PAGE_OF_ENTITY = PAGE.replace(
     "facts.entity is not null and forgotten_at is null and superseded_at is null",
 )
 
-# A common tag is found among the newest facts, a rare one by the text index, of which all matches are read.
+# Facts with a common tag or category are found among the newest ones, those with a rare one by the text index, of which
+# all matches are read.
 AMONG_NEWEST = 5_000
 PAGE_AMONG_NEWEST = PAGE.replace(
     "from facts\n",
@@ -163,10 +166,11 @@ PAGE_AMONG_NEWEST = PAGE.replace(
     ) as facts
 """,
 )
-PAGE_OF_TAG = PAGE.replace(
+# `coalesce` as in `candidates.MATCHES`: the planner would read all of the index of newest facts.
+PAGE_BY_TEXT_INDEX = PAGE.replace(
     "where facts.namespace = %(namespace)s\n",
-    "where facts.namespace + 0 = %(namespace)s and facts.search @@ %(tagged)s::tsquery\n",
-)
+    "where facts.namespace + 0 = %(namespace)s and facts.search @@ %(words)s::tsquery\n",
+).replace("num_nonnulls(forgotten_at, superseded_at) = 0", "coalesce(forgotten_at, superseded_at) is null")
 
 PLACE = """
     select created_at, coalesce(turn, -1) as turn, id from facts where namespace = %(namespace)s and id = %(id)s
@@ -201,10 +205,19 @@ def page(
     given |= asdict(after) if after else FIRST
     if scope.filters.entity is not None:
         return fetch_all(db, Place, PAGE_OF_ENTITY, given)
-    if scope.filters.tag is None:
+    lexemes = _lexemes(db, namespace, scope.filters)
+    if not lexemes:
         return fetch_all(db, Place, PAGE, given)
     newest = fetch_all(db, Place, PAGE_AMONG_NEWEST, given | {"among": AMONG_NEWEST})
     if len(newest) == limit:
         return newest
-    tagged = " & ".join(map(quoted, (f"namespace {namespace}", f"tag {scope.filters.tag}")))
-    return fetch_all(db, Place, PAGE_OF_TAG, given | {"tagged": tagged})
+    return fetch_all(db, Place, PAGE_BY_TEXT_INDEX, given | {"words": " & ".join(map(quoted, lexemes))})
+
+
+def _lexemes(db: Connection, namespace: int, filters: Filters) -> list[str]:
+    """Return the lexemes that all facts with the tag and category of the filters have; none if neither is given."""
+    found = [] if filters.tag is None else [f"tag {filters.tag}"]
+    # with the names after it, what follows a "<" may be taken for an HTML tag, which is not indexed
+    if filters.category is not None and "<" not in filters.category:
+        found += words.lexemes(db, filters.category)
+    return [f"namespace {namespace}", *found] if found else []

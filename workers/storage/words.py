@@ -117,6 +117,8 @@ ASKED = f"""
     ) as of_query
 """
 
+LEXEMES = "select tsvector_to_array(words(%(text)s))"
+
 HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b::text[])"
 
 # The most frequent words of the letters a to z that begin with one of some letters and are about as long. Only letters
@@ -179,6 +181,11 @@ def _asked(cursor: Cursor) -> tuple[Namespace, list[Term]] | None:
 def of_query(db: Connection, namespace: str, query: str) -> list[Term]:
     """Return a query's words in a namespace, without stop words and question words."""
     return fetch_all(db, Term, OF_QUERY, {"name": namespace, "query": without_question_words(query)})
+
+
+def lexemes(db: Connection, text: str) -> list[str]:
+    """Return the lexemes of a text: its stems and written forms, without stop words."""
+    return list(scalar(db, LEXEMES, {"text": text}))
 
 
 def ask_held(db: Connection, namespace: int, words: Sequence[str]) -> Callable[[], dict[str, int]]:
