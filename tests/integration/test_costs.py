@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from ebb.contract.recall import Filters
+from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 from test_planner import rows_read
 
 from workers.admin import search_indexes
 from workers.decay import forget_limit
-from workers.storage import candidates, documents, limits, subjects, supersession, visible
+from workers.memory import history
+from workers.storage import candidates, documents, events, limits, subjects, supersession, visible
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, connect
 from workers.storage.subjects import Subject
@@ -99,6 +101,26 @@ def test_a_page_of_an_entity_reads_its_facts_alone(filled: Memory, entity: str) 
     with connect(filled.context.database_url) as db:
         assert len(visible.page(db, 1, scope, PAGE)) == (2 if entity == "crate 7" else 0)
     assert rows_read(filled, visible.PAGE_OF_ENTITY, given) <= 4
+
+
+def test_a_page_of_history_fetches_the_events_of_its_page_alone(
+    filled: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (id_,) = filled.rows("select id from facts where text = 'Crate 7'")[0]
+    happened = "insert into events (namespace, fact, at, what) select 1, %s, %s, 'pinned' from generate_series(1, 99)"
+    filled.rows(happened, id_, day(1))
+    of, fetched = events.of, list[int]()
+
+    def counted(*arguments: Any) -> list[Any]:
+        found = of(*arguments)
+        fetched.append(len(found))
+        return found
+
+    monkeypatch.setattr(events, "of", counted)
+    first = history.history(filled.context, ShowHistory(id=id_, limit=PAGE), day(2))
+    second = history.history(filled.context, ShowHistory(id=id_, limit=PAGE, cursor=first.next), day(2))
+    assert [len(first.events), len(second.events)] == [PAGE, PAGE]
+    assert max(fetched) <= 2 * PAGE
 
 
 def test_a_page_of_items_reads_the_decay_state_of_its_items_alone(filled: Memory) -> None:

@@ -6,6 +6,7 @@ from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.facts import Edit
 from ebb.contract.graph import ListRelations
 from ebb.contract.recall import Lookup
 from ebb.contract.reports import ListContradictions, ListFacts
@@ -17,8 +18,8 @@ from memory import Memory, day
 
 from workers import graph
 from workers.errors import InvalidInputError
+from workers.memory import edit, history, recall, supersede
 from workers.memory import facts as show
-from workers.memory import history, recall, supersede
 from workers.storage import relations as edges
 from workers.storage import supersession as pairs
 from workers.storage import visible
@@ -201,14 +202,20 @@ def test_facts_that_stay_are_each_listed_once_while_others_come_and_go(
 
 
 @few
-@given(st.lists(st.sampled_from(range(1, 4)), max_size=10), limits)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["pin", "edit", "link", "say"])), max_size=12), limits)
 def test_events_are_each_listed_once_though_many_have_the_same_instant(
-    memory: Memory, days: list[int], limit: int
+    memory: Memory, done: list[tuple[int, str]], limit: int
 ) -> None:
     name = f"tenant-{uuid4()}"
-    id_ = memory.add("Tea at four.", namespace=name)
-    for place, at in enumerate(sorted(days)):
-        (memory.unpin if place % 2 else memory.pin)(id_, at=at, namespace=name)
+    id_ = memory.add("Tea at four.", namespace=name, session="first", source="diary", salience=0.5)
+    ways: dict[str, Callable[[int, int], Any]] = {
+        "pin": lambda place, at: memory.pin(id_, at=at, until=10 + place, namespace=name),
+        "edit": lambda place, at: edit.edit(memory.context, Edit(id=id_, namespace=name, source=f"{place}"), day(at)),
+        "link": lambda place, at: memory.link(id_, memory.add(f"Cake {place}.", namespace=name), at=at, namespace=name),
+        "say": lambda place, at: memory.store({"text": "Tea at four.", "session": f"{place}"}, at=at, namespace=name),
+    }
+    for place, (at, what) in enumerate(sorted(done)):
+        ways[what](place, at)
 
     def page(place: Any, most: int | None = limit) -> Page:
         asked = ShowHistory(id=id_, namespace=name, limit=most, cursor=cursors.following(place))
@@ -216,7 +223,8 @@ def test_events_are_each_listed_once_though_many_have_the_same_instant(
         return found.events, cursors.place(found.next, history.Cursor)
 
     whole, _ = page(None, None)
-    assert len(whole) == len(days) + 1
+    assert len(whole) >= len(done) + 1
+    assert whole[0].details == {"source": "diary", "content_salience": 0.5}
     assert list(turned(page, history.Cursor)) == whole
 
 

@@ -1,7 +1,7 @@
 """History: the events of a fact and its state; what a property of an entity was, from when to when."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,6 @@ from ebb.contract.retention import Event, History, ShowHistory
 
 from workers.context import Context
 from workers.errors import NotFoundError
-from workers.memory.edit import EDITED
 from workers.memory.lifetime import NEVER, endings
 from workers.memory.namespace_settings import rules_for
 from workers.memory.recall.deep import promote_matching
@@ -22,6 +21,9 @@ from workers.storage.connection import reading
 from workers.storage.events import Account
 from workers.storage.links import Link
 from workers.validation import cursors
+
+MOST_SEEN = 1_000_000
+"""Maximum number of events of one instant that are listed in pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +41,21 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         InvalidInputError: the namespace has no such fact, or it was purged; or the cursor belongs to another listing.
     """
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
+    part = _part(asked.limit, place)
     with context.namespace(namespace) as (db, tenant):
         deep.ask_promote(db, tenant, [id_])()  # a reader does not wait for locks
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)
         rows = activity.read_live(db, tenant, [id_])
         ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces))
-        noted = events.of(db, tenant, id_)
-        again = occurrences.of(db, tenant, id_)
-        linked = links.of(db, tenant, id_) if asked.links else []
+        before = {} if place else events.edited(db, tenant, id_, ("source", "role"))
+        noted = events.of(db, tenant, id_, *part)
+        again = occurrences.of(db, tenant, id_, *part)
+        linked = links.of(db, tenant, id_, *part) if asked.links else []
         updates = supersession.updates_of(db, tenant, id_) if asked.links else []
     if account is None:
         raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
-    whole = [*_columns(account, _before(noted)), *(_event(*one) for one in noted)]
+    whole = [*_columns(account, before), *(_event(*one) for one in noted)]
     whole += [_event(at, "said again", _occurrence(*place)) for at, place in again]
     whole += [_linked(id_, one) for one in linked]
     whole += [_event(at, "updates" if newer else "updated", {"id": str(other)}) for at, other, newer in updates]
@@ -68,6 +72,12 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         events=page,
         next=cursors.following(rest),
     )
+
+
+def _part(limit: int | None, place: Cursor | None) -> tuple[datetime | None, int | None]:
+    """Return since when the events of a page are read, and how many of each kind: those of the page and one more."""
+    seen = min(max(place.seen, 0), MOST_SEEN) if place else 0
+    return place.at if place else None, None if limit is None else seen + limit + 1
 
 
 def _page(whole: list[Event], limit: int | None, place: Cursor | None) -> tuple[list[Event], Cursor | None]:
@@ -90,16 +100,6 @@ def _linked(id_: UUID, link: Link) -> Event:
     """Return a link as an event of the fact at one of its ends."""
     other = {"to": str(link.target)} if link.source == id_ else {"from": str(link.source)}
     return _event(link.created_at, "linked", {"type": link.type, **other, "strength": round(link.strength, 4)})
-
-
-def _before(noted: Iterable[tuple[datetime, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the values that edited fields had at first."""
-    first: dict[str, Any] = {}
-    for _, what, details in noted:
-        was = details.get("was") if what == EDITED else None
-        if isinstance(was, dict):  # an imported entry may say anything
-            first = was | first
-    return first
 
 
 def _columns(account: Account, before: Mapping[str, Any]) -> Iterator[Event]:

@@ -61,7 +61,14 @@ USES = ("used", "reinforced")
 
 OF = """
     select at, what, details from events
-    where namespace = %(namespace)s and fact = %(fact)s
+    where namespace = %(namespace)s and fact = %(fact)s and (%(since)s::timestamptz is null or at >= %(since)s)
+    order by at, id
+    limit %(most)s
+"""
+
+EDITED = """
+    select details -> 'was' from events
+    where namespace = %(namespace)s and fact = %(fact)s and what = 'edited' and details -> 'was' ?| %(fields)s
     order by id
 """
 
@@ -212,9 +219,20 @@ def add_use(
         db.execute(ADD_USE, given | {"uses": [*USES]})
 
 
-def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, str, dict[str, Any]]]:
-    """Return a fact's events as (when, what, details), oldest first."""
-    return db.execute(OF, {"namespace": namespace, "fact": fact}).fetchall()
+def of(
+    db: Connection, namespace: int, fact: UUID, since: datetime | None, most: int | None
+) -> list[tuple[datetime, str, dict[str, Any]]]:
+    """Return a fact's events as (when, what, details), oldest first: the first ones since a time, or all."""
+    return db.execute(OF, {"namespace": namespace, "fact": fact, "since": since, "most": most}).fetchall()
+
+
+def edited(db: Connection, namespace: int, fact: UUID, fields: Sequence[str]) -> dict[str, Any]:
+    """Return the values that those of some fields of a fact that were edited had at first."""
+    given = {"namespace": namespace, "fact": fact, "fields": list(fields)}
+    first: dict[str, Any] = {}
+    for (was,) in db.execute(EDITED, given):
+        first = was | first if isinstance(was, dict) else first  # an imported entry may say anything
+    return first
 
 
 def later(

@@ -99,8 +99,9 @@ OF = f"""
     join facts on facts.namespace = links.namespace
         and facts.id = case when links.source = %(fact)s then links.target else links.source end
     where links.namespace = %(namespace)s and (links.source = %(fact)s or links.target = %(fact)s)
-        and forgotten_at is null
+        and forgotten_at is null and (%(since)s::timestamptz is null or links.created_at >= %(since)s)
     order by links.created_at, links.id
+    limit %(most)s
 """
 
 # Uses the two indexes on strength.
@@ -328,9 +329,12 @@ def walk(
     return fetch_all(db, Walk, statement, given, binary=True, prepare=prepare)
 
 
-def of(db: Connection, namespace: int, fact: UUID) -> list[Link]:
-    """Return a fact's links in both directions, without those to forgotten facts, oldest first."""
-    return fetch_all(db, Link, OF, {"namespace": namespace, "fact": fact})
+def of(db: Connection, namespace: int, fact: UUID, since: datetime | None, most: int | None) -> list[Link]:
+    """Return a fact's links in both directions, without those to forgotten facts, oldest first.
+
+    They are the first ones since a time, or all.
+    """
+    return fetch_all(db, Link, OF, {"namespace": namespace, "fact": fact, "since": since, "most": most})
 
 
 def strongest(db: Connection, namespace: int, fact: UUID, most: int) -> list[Link]:

@@ -63,8 +63,9 @@ TAKEN_IN = """
 
 OF = """
     select said_at, session, turn, role from occurrences
-    where namespace = %(namespace)s and fact = %(fact)s
+    where namespace = %(namespace)s and fact = %(fact)s and (%(since)s::timestamptz is null or said_at >= %(since)s)
     order by said_at, id
+    limit %(most)s
 """
 
 # A fact that was also said outside any session stays too.
@@ -152,9 +153,11 @@ def add(db: Connection, namespace: int, places: Sequence[Occurrence]) -> None:
     db.execute(RECORD, given | {"namespace": namespace})
 
 
-def of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, Place]]:
-    """Return when and where a fact was said again, oldest first."""
-    rows = db.execute(OF, {"namespace": namespace, "fact": fact})
+def of(
+    db: Connection, namespace: int, fact: UUID, since: datetime | None, most: int | None
+) -> list[tuple[datetime, Place]]:
+    """Return when and where a fact was said again, oldest first: the first times since an instant, or all."""
+    rows = db.execute(OF, {"namespace": namespace, "fact": fact, "since": since, "most": most})
     return [(at, (session, turn, role)) for at, session, turn, role in rows]
 
 
