@@ -1,17 +1,18 @@
 """A page costs what it shows, and a change what it changes, not what the namespace holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from ebb.contract.recall import Filters
+from ebb.contract.recall import Filters, Lookup
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 from test_planner import rows_read
 
 from workers.admin import search_indexes
+from workers.core.arrays import Key
 from workers.decay import forget_limit
-from workers.memory import history
+from workers.memory import history, recall
 from workers.storage import candidates, documents, events, limits, subjects, supersession, visible
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, connect
@@ -101,6 +102,22 @@ def test_a_page_of_an_entity_reads_its_facts_alone(filled: Memory, entity: str) 
     with connect(filled.context.database_url) as db:
         assert len(visible.page(db, 1, scope, PAGE)) == (2 if entity == "crate 7" else 0)
     assert rows_read(filled, visible.PAGE_OF_ENTITY, given) <= 4
+
+
+def test_a_page_of_a_lookup_reads_the_facts_of_its_page_alone(filled: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled.rows("update facts set entity = 'Harbour' where text like 'Crate%%'")
+    read, asked = candidates.read, list[int]()
+
+    def counted(db: Connection, namespace: int, ids: Sequence[Key], *arguments: Any) -> Any:
+        asked.append(len(ids))
+        return read(db, namespace, ids, *arguments)
+
+    monkeypatch.setattr(candidates, "read", counted)
+    results, cursor = recall.lookup(filled.context, Lookup(entity="harbour", limit=PAGE), day(1))
+    more, _ = recall.lookup(filled.context, Lookup(entity="harbour", limit=PAGE, cursor=cursor), day(1))
+    numbers = range(FACTS, FACTS - 2 * PAGE, -1)
+    assert [one.text for one in (*results, *more)] == [f"Crate {number}" for number in numbers]
+    assert asked == [PAGE, PAGE]
 
 
 def test_a_page_of_history_fetches_the_events_of_its_page_alone(

@@ -17,6 +17,7 @@ from workers.storage import (
     documents,
     duplicate_pairs,
     edits,
+    entities,
     facts,
     faults,
     links,
@@ -184,8 +185,8 @@ def newcomer(twin: Memory) -> Memory:
     [
         candidates.DESCRIBE, candidates.READ_AMONG, documents.ITEM_PATHS, documents.ITEMS_BELOW,
         duplicate_pairs.ABOUT_THE_SAME, duplicate_pairs.MEMBERS, duplicate_pairs.OPEN, edits.CLASSED, edits.READ,
-        faults.PARTS, signatures.NEAREST_AMONG, tombstones.STANDINGS, visible.PAGE,
-        visible.PAGE_OF_ENTITY, visible.REACHED,
+        entities.VISIBLE_AMONG, faults.PARTS, signatures.NEAREST_AMONG, tombstones.STANDINGS,
+        visible.PAGE, visible.PAGE_OF_ENTITY, visible.REACHED,
     ],
 )  # fmt: skip
 def test_all_facts_of_a_namespace_that_statistics_lack_are_read_once(newcomer: Memory, statement: str) -> None:
@@ -204,6 +205,11 @@ def test_single_facts_of_a_namespace_that_statistics_lack_are_looked_up_by_key(
     newcomer: Memory, statement: str
 ) -> None:
     assert rows_read(newcomer, statement, some(newcomer, 3)) <= 30
+
+
+def test_the_facts_of_an_entity_are_looked_up_in_a_namespace_that_statistics_lack(newcomer: Memory) -> None:
+    values = some(newcomer, FEW) | Scope(day(1)).parameters | {"entity": '"7"/', "key": None}
+    assert rows_read(newcomer, entities.VISIBLE, values) <= 3 * FEW / 9
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,11 @@ def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
 
 
 def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:
-    whole = {"namespace": 3, "entity": "Guest 7", "key": None}
-    assert set(indexes(filled, entities.OF_ENTITY, whole)) <= {"facts_entities", "facts_topics"}
-    assert set(indexes(filled, entities.OF_ENTITY, whole | {"key": "Room"})) <= {"facts_entities", "facts_topics"}
+    whole = Scope(day(0)).parameters | {"namespace": 3, "entity": "Guest 7", "key": None, "newest": 10}
+    names = {"facts_entities", "facts_topics"}
+    for asked in (whole, whole | {"key": "Room"}):
+        assert set(indexes(filled, entities.OF_ENTITY, asked)) <= names
+        assert set(indexes(filled, entities.VISIBLE, asked)) <= names | {"activity_pkey"}
     words = "'namespace 3' & 'guest' & '7'"
     assert "facts_search" in indexes(filled, entities.OF_ENTITY_EVER, whole | {"words": words})
 

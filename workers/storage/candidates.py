@@ -83,6 +83,18 @@ ABSENT_THEN = """case when coalesce(%(known_as_of)s < %(now)s, false) then (
                 limit 1
             ) end"""
 
+# The rule that hides a fact in a scope; it does not depend on whether a pass has run.
+HIDDEN = f"""coalesce(
+            hidden_because(
+                case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
+                forgotten_reason, case when {LATER} then null else superseded_at end, facts.created_at, valid_from,
+                case when {LATER} then ({GIVEN_END}) else valid_until end, activity.expires_at, ends_at,
+                %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
+                %(now)s, %(as_of)s, %(known_as_of)s
+            ),
+            {ABSENT_THEN}
+        )"""
+
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
@@ -105,8 +117,7 @@ FILTERED_OUT = f"""case
 
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
-# one array in binary, which numpy reads at once. `hidden_because` does not depend on whether a pass has run. As to
-# `+ 0`, see `server.OUTDATED`.
+# one array in binary, which numpy reads at once. As to `+ 0`, see `server.OUTDATED`.
 READ_AMONG = rf"""
     select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
@@ -116,17 +127,7 @@ READ_AMONG = rf"""
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
         ) end as signature,
-        coalesce(
-            hidden_because(
-                case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
-                forgotten_reason, case when {LATER} then null else superseded_at end, facts.created_at, valid_from,
-                case when {LATER} then ({GIVEN_END}) else valid_until end, activity.expires_at, ends_at,
-                %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
-                %(now)s, %(as_of)s, %(known_as_of)s
-            ),
-            {ABSENT_THEN},
-            {FILTERED_OUT}
-        ) as left_out,
+        coalesce({HIDDEN}, {FILTERED_OUT}) as left_out,
         array_send(array[
             case when session is null then -1 else coalesce(turn, -1) end,
             date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,

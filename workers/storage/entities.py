@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+import numpy as np
 from ebb.contract.reports import Statement
+from numpy.typing import NDArray
 
 from workers.core.arrays import Key
-from workers.storage.candidates import FILTERED, Scope, quoted
+from workers.storage import columns
+from workers.storage.candidates import FILTERED, HIDDEN, Scope, quoted
 from workers.storage.connection import Connection, fetch_all
 from workers.storage.events import STATE
 from workers.storage.relations import Fading
@@ -93,15 +97,17 @@ def about(
     return About([id_ for id_, _, _ in rows], {name: weight for _, name, weight in rows})
 
 
-OF_ENTITY = """
-    select id from facts
-    where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
+LIVE_OF_ENTITY = """entity is not null and forgotten_at is null and superseded_at is null
         and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
         and (%(key)s::text is null
-            or left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s))
-"""
+            or left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s))"""
 
-NEWEST_OF_ENTITY = f"{OF_ENTITY} order by created_at desc limit %(newest)s"
+OF_ENTITY = f"""
+    select id from facts
+    where namespace = %(namespace)s and {LIVE_OF_ENTITY}
+    order by created_at desc
+    limit %(newest)s
+"""
 
 # The index on entities has only live facts, but the text index has all facts and includes the words of entities; `+ 0`
 # as in `candidates.MATCHES`.
@@ -115,10 +121,10 @@ OF_ENTITY_EVER = """
 WRITTEN = "select tsvector_to_array(as_written(readable(folded(%(entity)s::text)), ''::tsvector))"
 
 
-def of_entity(db: Connection, namespace: int, entity: str, key: str | None, *, newest: int | None = None) -> list[UUID]:
-    """Return the live facts about an entity, or one key of it, ignoring case, ended ones too: all, or the `newest`."""
+def of_entity(db: Connection, namespace: int, entity: str, key: str | None, *, newest: int) -> list[UUID]:
+    """Return the newest live facts about an entity, or one key of it, ignoring case, ended ones too."""
     given = {"namespace": namespace, "entity": entity, "key": key, "newest": newest}
-    return [id_ for (id_,) in db.execute(NEWEST_OF_ENTITY if newest else OF_ENTITY, given)]
+    return [id_ for (id_,) in db.execute(OF_ENTITY, given)]
 
 
 def of_entity_with_past(
@@ -132,6 +138,42 @@ def of_entity_with_past(
         either = (" & ".join(map(quoted, lexemes)) for lexemes in (words, written))
         wanted += f" & ({' | '.join(either)})"
     return [id_ for (id_,) in db.execute(OF_ENTITY_EVER, given | {"words": wanted})]
+
+
+# Only what the order of a lookup needs. As to `+ 0`, see `server.OUTDATED`.
+VISIBLE_AMONG = f"""
+    select uuid_send(facts.id), array_send(array[
+        date_part('epoch', coalesce(source_date, facts.created_at)), confidence, date_part('epoch', last_confirmed_at),
+        date_part('epoch', activity.expires_at)
+    ]::float8[])
+    from facts
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and facts.id = any(%(ids)b::uuid[])
+        and (%(tag)s::text is null or tags @> array[%(tag)s::text])
+        and {HIDDEN} is null
+"""
+VISIBLE = VISIBLE_AMONG.replace("facts.id = any(%(ids)b::uuid[])", LIVE_OF_ENTITY)
+
+VISIBLE_FIELDS = ("stated_at", "confidence", "confirmed_at", "expires_at")
+
+
+def visible(
+    db: Connection, namespace: int, entity: str, key: str | None, words: Sequence[str], scope: Scope
+) -> NDArray[np.void]:
+    """Return the visible facts about an entity, or one key of it, with the scope's tag, if any.
+
+    They are records with `id` and `VISIBLE_FIELDS`, in epoch seconds. `words` are the lexemes of the name.
+    """
+    given: dict[str, Any] = scope.parameters | {"namespace": namespace, "entity": entity, "key": key}
+    if scope.looks_back:
+        given["ids"] = columns.uuids(of_entity_with_past(db, namespace, entity, key, words))
+    rows = db.execute(VISIBLE_AMONG if scope.looks_back else VISIBLE, given, binary=True).fetchall()
+    found = np.zeros(len(rows), [("id", object), *((name, np.float64) for name in VISIBLE_FIELDS)])
+    if rows:
+        found["id"], numbers = zip(*rows, strict=True)
+        for name, column in zip(VISIBLE_FIELDS, columns.floats_of(numbers, len(VISIBLE_FIELDS)).T, strict=True):
+            found[name] = column
+    return found
 
 
 # What was merged into another fact is said by that one.

@@ -1,5 +1,6 @@
 """Lookup: all facts about an entity, or one property of it, by name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -7,17 +8,18 @@ from uuid import UUID
 
 import numpy as np
 from ebb.contract.recall import Filters, Lookup
+from numpy.typing import NDArray
 
 from workers.context import Context
 from workers.core import confidence
 from workers.core.arrays import Floats
-from workers.memory.lifetime import NEVER
+from workers.memory.lifetime import NEVER, Ending
 from workers.memory.recall import answer, deep, scoring
 from workers.memory.recall.answer import Result
 from workers.memory.recall.question import Question
 from workers.storage import candidates, entities, namespaces, words
-from workers.storage.candidates import Candidates, Scope
-from workers.storage.connection import Connection, reading
+from workers.storage.candidates import Candidate, Description, Scope
+from workers.storage.connection import reading
 from workers.validation import cursors
 
 BY_NAME = "name"
@@ -52,48 +54,34 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
             return [], None
-        found = _visible(db, tenant.id, asked, scope)
+        stems = words.of_query(db, asked.namespace, asked.entity) if scope.looks_back else []
+        found = entities.visible(db, tenant.id, asked.entity, asked.key, [term.lexeme for term in stems], scope)
         believed = _confidence(found, scope.as_of or began)
         left = [place for place in _order(found, believed) if _is_after(found[place], believed[place], after)]
         page = left[: asked.limit]
         ids = found["id"][page].tolist()
+        read = candidates.read(db, tenant.id, ids, {}, scope)
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
         ends = answer.endings_of(context, tenant, shown)
-    tiers = scoring.current_tiers(found, now)
+    facts = {one["id"]: one for one in read}
+    tiers = dict(zip(read["id"], scoring.current_tiers(read, now).tolist(), strict=True))
     results = [
-        answer.result(
-            found[place],
-            shown.facts[found[place]["id"]],
-            ends.get(shown.facts[found[place]["id"]].id, NEVER),
-            int(tiers[place]),
-            float(believed[place]),
-            None,
-            BY_NAME,
-            None,
-            None,
-        )
-        for place in page
+        _result(facts[id_], shown.facts[id_], ends, tiers[id_], score)
+        for id_, score in zip(ids, believed[page].tolist(), strict=True)
     ]
     is_last = len(page) == len(left)
     return results, None if is_last else cursors.following(Cursor(began, *_key(found[page[-1]], believed[page[-1]])))
 
 
-def _visible(db: Connection, tenant: int, asked: Lookup, scope: Scope) -> Candidates:
-    """Return the facts about the entity that no rule hides."""
-    if scope.looks_back:
-        named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]
-        ids = entities.of_entity_with_past(db, tenant, asked.entity, asked.key, named)
-    else:
-        ids = entities.of_entity(db, tenant, asked.entity, asked.key)
-    found = candidates.read(db, tenant, [id_.bytes for id_ in ids], {}, scope)
-    return found[scoring.visible(found)]
+def _result(one: Candidate, shown: Description, ends: Mapping[UUID, Ending], tier: int, score: float) -> Result:
+    return answer.result(one, shown, ends.get(shown.id, NEVER), tier, score, None, BY_NAME, None, None)
 
 
-def _confidence(found: Candidates, at: datetime) -> Floats:
+def _confidence(found: NDArray[np.void], at: datetime) -> Floats:
     return confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], at.timestamp())
 
 
-def _order(found: Candidates, believed: Floats) -> list[int]:
+def _order(found: NDArray[np.void], believed: Floats) -> list[int]:
     """Return indexes by confidence, then newest first, then by id."""
     return np.lexsort((np.argsort(np.argsort(found["id"])), -found["stated_at"], -believed)).tolist()
 
