@@ -42,6 +42,24 @@ def test_any_text_comes_back(text: str) -> None:
     assert (fact, state, beside) == (FACT | {"text": text}, STATE, {})
 
 
+said_or_not = st.none() | st.text(max_size=9)
+
+
+@given(
+    st.fixed_dictionaries(dict.fromkeys(("category", "entity", "key", "value", "source"), said_or_not)),
+    st.lists(st.text(max_size=3), max_size=2),
+    st.lists(st.integers() | st.text(max_size=3), max_size=3),
+)
+def test_what_a_fact_says_is_read_alone(about: dict[str, Any], tags: list[str], sessions: list[int | str]) -> None:
+    fact = FACT | about | {"tags": tags, "session": sessions[0] if sessions else None}
+    again = [{"session": one, "said_at": "2025-03-01T00:00:00+00:00"} for one in sessions[1:]]
+    packed = packing.pack(fact, STATE, {"occurrences": again})
+    unpacked, _, _ = packing.unpack(packed)
+    said = packing.said(packed)
+    assert said.pop("sessions") == (sessions or [None])
+    assert said == {name: unpacked[name] for name in ("text", *packing.ABOUT)}
+
+
 def test_an_ordinary_fact_takes_little_room() -> None:
     text = "She would rather walk for an hour in the rain than wait ten minutes for a bus that may never come."
     state = STATE | {"last_confirmed_at": FACT["created_at"], "decay_class": "stable", "decay_class_source": "auto"}

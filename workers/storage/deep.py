@@ -324,7 +324,7 @@ def _marked(words: Sequence[str], weights: Sequence[float]) -> dict[str, Any]:
 def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
     """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
     bodies = fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": list(ids)})
-    said = {one.id: packing.unpack(one.body)[0] for one in bodies}
+    said = {one.id: packing.said(one.body) for one in bodies}
     texts = [_searched_text(said[id_]) if id_ in said else "" for id_ in ids]
     return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
 
@@ -335,13 +335,9 @@ def ids(db: Connection, namespace: int) -> list[UUID]:
 
 
 def said(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, packing.Columns]:
-    """Return those of some facts that are in deep memory, as rows of `facts` with all `sessions` of theirs."""
+    """Return what those of some facts that are in deep memory say, see `packing.said`."""
     rows = fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": list(ids)})
-    return {one.id: _with_sessions(*packing.unpack(one.body)) for one in rows}
-
-
-def _with_sessions(fact: packing.Columns, _: packing.Columns, beside: packing.Rows) -> packing.Columns:
-    return fact | {"sessions": [fact["session"], *(one["session"] for one in beside.get("occurrences", ()))]}
+    return {one.id: packing.said(one.body) for one in rows}
 
 
 def _searched_text(fact: packing.Columns) -> str:

@@ -48,6 +48,9 @@ USUAL: Columns = {
 }  # fmt: skip
 """Defaults of the columns of `facts`; times are seconds since the fact's creation."""
 
+ABOUT = ("category", "entity", "key", "value", "source", "tags", "session")
+"""Columns that say what a fact is about."""
+
 USUAL_STATE: Columns = {
     "branch": 0, "coactivations": 0, "last_seen_at": 0, "confidence": 1, "last_confirmed_at": 0,
     "decay_class": "stable", "decay_class_source": "auto", "expires_at": None, "recall_count": 0,
@@ -102,9 +105,7 @@ def unpack(packed: bytes) -> Unpacked:
     """Return a fact from its packed form; the salience is exact to four digits."""
     micros, reason, segment, base, salience, run = HEAD.unpack_from(packed)
     created = EPOCH + timedelta(microseconds=micros)
-    unpacker = zlib.decompressobj(-15, _dictionary())
-    text, *rest = json.loads(unpacker.decompress(packed[HEAD.size :]) + unpacker.flush())
-    more: Columns = rest[0] if rest else {}
+    text, more = _contents(packed)
     fact = {name: _column(name, more.pop(name, usual), created) for name, usual in USUAL.items()}
     state = {name: _column(name, more.pop(name, usual), created) for name, usual in USUAL_STATE.items()}
     fact |= {
@@ -121,6 +122,21 @@ def unpack(packed: bytes) -> Unpacked:
         state | {"segment": segment, "base": base / WHOLE_BASE, "expires_at": expires_at, "halvings": 0},
         beside,
     )
+
+
+def said(packed: bytes) -> Columns:
+    """Return what a packed fact says, what it is about, and all its `sessions`, in a third of the time of `unpack`."""
+    text, more = _contents(packed)
+    fact = {name: more.get(name, USUAL[name]) for name in ABOUT}
+    again = (one["session"] for one in more.get("occurrences", ()))
+    return fact | {"text": text, "sessions": [fact["session"], *again]}
+
+
+def _contents(packed: bytes) -> tuple[str, Columns]:
+    """Return the text of a packed fact, and all else that differs from the defaults."""
+    unpacker = zlib.decompressobj(-15, _dictionary())
+    text, *rest = json.loads(unpacker.decompress(packed[HEAD.size :]) + unpacker.flush())
+    return text, rest[0] if rest else {}
 
 
 def drawn_from(fact: Columns, links: Sequence[Columns]) -> set[str]:
