@@ -48,11 +48,22 @@ def test_the_newest_ranks_highest_and_correct_orders_stay() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[(2, 1), (1, 0)], [(1, 0), (2, 1)]])
-def test_what_makes_one_of_those_outdated_comes_too_in_several_steps(pairs: list[tuple[int, int]]) -> None:
-    stated_at = np.array([0.0, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("dates", [[0.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 1.0]])
+def test_what_makes_one_of_those_outdated_comes_too_in_several_steps(
+    dates: list[float], pairs: list[tuple[int, int]]
+) -> None:
+    stated_at = np.array(dates)
+    above = updates.with_newer_above(np.array([4.0, 3.0, 2.0, 1.0]), stated_at, pairs)
+    assert np.argsort(-above).tolist() == [2, 1, 0, 3]
     oldest, newest = np.array([True, False, False, False]), np.array([False, False, True, False])
     assert updates.with_newer_of(oldest, stated_at, pairs).tolist() == [True, True, True, False]
     assert updates.with_newer_of(newest, stated_at, pairs).tolist() == newest.tolist()
+
+
+def test_links_by_hand_in_a_circle_are_all_seen_once() -> None:
+    circle, dates = [(1, 0), (2, 1), (0, 2)], np.zeros(3)
+    assert updates.with_newer_of(np.array([True, False, False]), dates, circle).all()
+    assert updates.with_newer_above(np.zeros(3), dates, circle).max() < 1e-4
 
 
 @pytest.mark.parametrize(

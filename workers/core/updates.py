@@ -192,4 +192,12 @@ def with_newer_of(those: Bools, stated_at: Floats, pairs: Sequence[tuple[int, in
 
 
 def _oldest_first(pairs: Sequence[tuple[int, int]], stated_at: Floats) -> list[tuple[int, int]]:
-    return sorted(pairs, key=lambda pair: stated_at[pair[0]])
+    """Return the pairs by when the newer statement was made, but each after those that make its older one newer.
+
+    Statements of a chain may have one date. In a circle, which only links by hand can make, no order is right.
+    """
+    found, waiting = [], sorted(pairs, key=lambda pair: stated_at[pair[0]])
+    while waiting:
+        newer = {one for one, _ in waiting}
+        found.append(waiting.pop(next((i for i, (_, older) in enumerate(waiting) if older not in newer), 0)))
+    return found
