@@ -56,6 +56,17 @@ def store_many(memory: Session, given: dict[str, Any], _: Response) -> Any:
     return memory.store_many(**given | {"facts": named})
 
 
+def import_records(memory: Session, given: dict[str, Any], _: Response) -> Any:
+    """Import records of an archive; settings of the namespace among them need the scope admin."""
+    if any(isinstance(one, dict) and one.get("own") and _sets(one["own"]) for one in given["records"]):
+        memory.caller.check("admin")
+    return memory.perform(admin.IMPORT, given)
+
+
+def _sets(own: Any) -> bool:
+    return isinstance(own, dict) and bool(own.get("settings"))
+
+
 def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:
     """Forget facts, or erase them at once, which needs the scope admin."""
     if given.get("purge"):
@@ -203,6 +214,7 @@ _add(
     "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
 _add(retention.RESTORE, restore)
+_add(admin.IMPORT, import_records)
 _add(retention.FORGET, forget)
 _add(RECALL_MANY, _ask_many, own=_objects(RECALL_MANY, "queries"))
 BY_KEY = "whether this counts as use; if left out: with a key that may write"

@@ -320,6 +320,16 @@ def test_a_key_for_all_namespaces_works_in_the_one_that_is_named(
     assert (refused.status_code, MARK in refused.text) == (403, False)
 
 
+def test_settings_in_an_archive_need_the_scope_admin(live: LiveSystem, served: httpx2.Client, namespace: str) -> None:
+    own = {"salt": str(uuid4()), "settings": {"lifetimes": "documented"}}
+    records = {"records": [{"namespace": namespace, "own": own}]}
+    writer, admin = make_key(live, namespace, "read", "write"), make_key(live, namespace, "read", "write", "admin")
+    assert served.post("/memory/import", json=records, headers=writer).status_code == 403
+    assert served.get("/memory/settings", headers=writer).json()["own"] == {}
+    assert served.post("/memory/import", json=records, headers=admin).json() == {"results": [{"action": "settled"}]}
+    assert served.get("/memory/settings", headers=writer).json()["own"] == {"lifetimes": "documented"}
+
+
 def test_only_a_key_that_may_write_registers_folders_in_a_namespace(
     live: LiveSystem, served: httpx2.Client, owner: Owner
 ) -> None:

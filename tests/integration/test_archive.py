@@ -57,6 +57,22 @@ def test_an_archive_brought_back_elsewhere_is_the_same_archive(lived: Memory, tw
     assert twin.examine(41) == {}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"hygiene": {"episodicTTL": "x"}},
+        {"hygiene": {"confidenceDecay": {"halfLife": 0}}},
+        {"capacity": {"facts": "many"}},
+        {"lifetimes": [1]},
+        {"unknown": 1},
+    ],
+)
+def test_wrong_settings_in_an_archive_are_refused(settings: dict[str, Any]) -> None:
+    """Passes over all namespaces compute with them, so one namespace would end the decay of others."""
+    with pytest.raises(InvalidInputError, match=r"settings: .*(must be|is no setting)"):
+        archived({"own": {"salt": str(uuid4()), "settings": settings}}, 100)
+
+
 def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     lines = lived.archive(41)
     first = twin.import_records(lines, at=41)

@@ -35,6 +35,7 @@ from pydantic import (
 )
 
 from workers.core import decay_intervals
+from workers.core.hygiene import changed
 from workers.errors import InvalidInputError
 from workers.validation.facts import DERIVED, stored_fact
 
@@ -235,6 +236,15 @@ class ArchivedNamespace(Strict):
     salt: UUID
     turns: Big = 0
     settings: Document = {}
+
+    @field_validator("settings")
+    @classmethod
+    def _allowed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Refuse settings that `ebb settings` would refuse: a pass over all namespaces computes with them."""
+        try:
+            return changed({}, settings, None)
+        except InvalidInputError as error:
+            raise ValueError(str(error).removesuffix(".")) from None
 
 
 Record = ArchivedFact | Strict
