@@ -1,5 +1,6 @@
 """Texts of messages: formats of providers, tool calls, and skipped messages."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -118,6 +119,13 @@ def test_texts_with_ids_from_other_tools_are_kept(text: str) -> None:
 
     (found,) = utterances([{"role": "tool", "content": answer}])
     assert found.text == answer
+
+
+def test_a_message_of_blanks_takes_time_in_proportion_to_its_length() -> None:
+    began = process_time()
+    (found,) = utterances([{"role": "user", "content": f"a{' ' * 200_000}b"}], 300_000)
+    assert len(found.text) == 200_002
+    assert process_time() - began < 5
 
 
 def test_a_refusal_beside_an_empty_content_is_what_the_assistant_said() -> None:

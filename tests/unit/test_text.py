@@ -1,12 +1,15 @@
 """Identity of texts, and which parts of a text are the user's own."""
 
 import hashlib
+from collections.abc import Callable
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.core.text import (
+    blank_injected,
     case_matters,
     digest,
     least_specific,
@@ -65,6 +68,13 @@ def test_a_text_that_is_all_context_has_nothing_of_its_own() -> None:
 
 def test_a_block_that_is_never_closed_is_the_users_own() -> None:
     assert strip_injected("what is <memory-context>?") == "what is <memory-context>?"
+
+
+@pytest.mark.parametrize("strip", [strip_injected, blank_injected])
+def test_blocks_that_are_never_closed_take_time_in_proportion_to_the_text(strip: Callable[[str], str]) -> None:
+    text, began = "<memory-context>" * 20_000, process_time()
+    assert strip(text) == text
+    assert process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.core import injection
+from workers.core.text import outside_injected
 
 ROLES = {
     "user": "user", "human": "user",
@@ -15,7 +16,6 @@ ROLES = {
 }  # fmt: skip
 """Roles by the providers' names for them; all others, such as system and developer, are instructions."""
 
-INJECTED = re.compile(rf"\s*{injection.OPENING}.*?{injection.CLOSING}\s*", re.DOTALL)
 FACT = r'\{"id":\s*"[0-9a-f]{8}-[0-9a-f-]{27}",\s*"(?:text|passage)"'
 RECALLED = re.compile(
     rf'\s*\{{"facts":\s*\[\s*{FACT}'
@@ -78,7 +78,7 @@ def _of_message(place: int, message: Any) -> Iterator[Utterance]:
     given = message if isinstance(message, Mapping) else {"role": "user", "content": message}
     at, id_ = first_filled(given, *TIMES), str(first_filled(given, "id", "uuid") or "")
     for role, text in _parts(given, ROLES.get(str(_role(given)).lower())):
-        words = INJECTED.sub("\n", text).strip()
+        words = "\n".join(part.strip() for part in outside_injected(text)).strip()
         if role and words and not (role == "tool" and RECALLED.match(text)):
             yield Utterance(place, role, words, at, id_)
 

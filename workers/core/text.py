@@ -5,7 +5,11 @@ import itertools
 import re
 import unicodedata
 
-INJECTED = re.compile(r"<memory-context>.*?</memory-context>", re.DOTALL | re.IGNORECASE)
+INJECTED = re.compile(r"<memory-context>.*?(?:(</memory-context>)|\Z)", re.DOTALL | re.IGNORECASE)
+"""An injected memory block, or without its group the rest of a text in which none is closed any more.
+
+This ends a search; otherwise each further opening would be searched for an end once more.
+"""
 
 STEM, MARK, MARKS = 32, 8, 4
 """Bytes of a text's digest and of each mark after it, and the number of marks."""
@@ -19,12 +23,19 @@ JOINTS = re.compile(rf"[{JOINING}]|(?<=[^\W\d_])/(?=[^\W\d_])")
 
 def strip_injected(text: str) -> str:
     """Return the text without injected memory blocks, so that recalled facts are not stored again."""
-    return INJECTED.sub("", text).strip()
+    return "".join(outside_injected(text)).strip()
+
+
+def outside_injected(text: str) -> list[str]:
+    """Return the parts of a text before, between and after injected memory blocks."""
+    blocks = [block.span() for block in INJECTED.finditer(text) if block[1]]
+    starts, ends = [0, *(end for _, end in blocks)], [*(start for start, _ in blocks), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def blank_injected(text: str) -> str:
     """Return the text with empty lines in place of injected memory blocks, so that line numbers stay."""
-    return INJECTED.sub(lambda block: "\n" * block[0].count("\n"), text)
+    return INJECTED.sub(lambda block: "\n" * block[0].count("\n") if block[1] else block[0], text)
 
 
 def normalise(text: str) -> str:
