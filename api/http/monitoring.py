@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUESTS = Histogram("ebb_http_request_seconds", "Answering a request", ["method", "route", "status"], registry=None)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Methods that are counted by name: a client may invent others without end, and each would be kept."""
+
 NOISE = ("/health/", "/metrics")
 """Routes that are polled every few seconds and therefore not logged."""
 
@@ -87,7 +90,8 @@ def _describe(span: "Span | None", scope: Scope, status: int) -> None:
 def _tell(scope: Scope, status: int, seconds: float) -> None:
     """Log and count a request by its route, as paths contain ids."""
     route = getattr(scope.get("route"), "path", "none")
-    REQUESTS.labels(scope["method"], route, str(status)).observe(seconds)
+    method = scope["method"] if scope["method"] in METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).observe(seconds)
     state = scope.get("state", {})
     caller = state.get("caller")
     about = {

@@ -114,6 +114,14 @@ def parsed(target: dict[str, Any]) -> Any:
     return promql_parser.parse(target["expr"].replace("$__rate_interval", "1m"))
 
 
+def test_methods_that_clients_invent_are_counted_together(alone: LiveSystem) -> None:
+    with serving(alone) as api:
+        for method in ("GET", "BREW", "BREW2"):
+            api.request(method, "/health/live")
+        counted = set(re.findall(r'method="(\w+)",route="/health/live"', api.get("/metrics").text))
+    assert counted == {"GET", "other"}
+
+
 def test_the_dashboard_asks_for_metrics_and_labels_that_are_there(exposed: dict[str, set[str]]) -> None:
     for title, target in ASKED:
         found = list(selectors(parsed(target)))
