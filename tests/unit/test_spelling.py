@@ -39,6 +39,14 @@ def test_no_more_than_a_few_words_are_doubtful() -> None:
     assert doubtful(" ".join(unknown), unknown, DICTIONARY) == unknown[:MOST_WORDS]
 
 
+def test_words_that_are_longer_than_any_are_not_corrected() -> None:
+    """Their slips would take longer than a recall may."""
+    word, name = "abcdefgh" * 250, "Abcdefgh" + "xyz" * 100
+    assert doubtful(f"is {word} here", {word}, DICTIONARY) == []
+    assert unknown_names(f"What did {name} say?", {name.lower()}) == []
+    assert unknown_names("What did Melania say?", {"melania"}) == ["melania"]
+
+
 @given(words, st.data())
 def test_any_slip_after_the_first_letter_is_undone(word: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(1, len(word) - 1))

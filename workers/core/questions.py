@@ -21,6 +21,12 @@ from workers.core.passages import UNSPACED_RUN
 SHORTEST = 6
 """Letters of the shortest word that is corrected: shorter ones differ by a letter from many others."""
 
+LONGEST = 32
+"""Letters of the longest word or name whose other spellings are looked for: slips and lookups grow with its length.
+
+A "word" of 2,000 letters has 100,000 slips of 2,000 letters, whose lookup takes longer than a recall may.
+"""
+
 MOST_WORDS = 3
 """Words of a question that are corrected; each takes some 60 lookups a letter."""
 
@@ -54,7 +60,7 @@ def doubtful(question: str, unknown: Collection[str], dictionary: Collection[str
     Names are not among them: that of another person may differ by one letter.
     """
     names = _unknown_names(question, unknown)
-    words = dict.fromkeys(word.lower() for word in WORD.findall(question) if len(word) >= SHORTEST)
+    words = dict.fromkeys(word.lower() for word in WORD.findall(question) if SHORTEST <= len(word) <= LONGEST)
     return [one for one in words if one in unknown and one not in names and one not in dictionary][:MOST_WORDS]
 
 
@@ -93,7 +99,7 @@ def replaced(question: str, meant: Mapping[str, str]) -> str:
 def unknown_names(question: str, unknown: Collection[str]) -> list[str]:
     """Return up to `MOST_NAMES` names of a question that no fact has, in lower case."""
     names = _unknown_names(question, unknown)
-    return [one for one in sorted(names) if WORD.fullmatch(one) and len(one) >= SHORTEST_NAME][:MOST_NAMES]
+    return [one for one in sorted(names) if WORD.fullmatch(one) and SHORTEST_NAME <= len(one) <= LONGEST][:MOST_NAMES]
 
 
 def other_spellings(name: str, known: Sequence[str]) -> list[str]:
