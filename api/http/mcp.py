@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
 from api.http.door import door_of
+from api.http.limits import Turns
 from api.http.problems import MCP, METADATA, SCOPES, scopes
 
 if TYPE_CHECKING:
@@ -70,17 +71,24 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
 
 
 class _Handover(Response):
-    """A response that the session manager writes to a request with this body."""
+    """A response that the session manager writes to a request of a namespace with this body."""
 
-    def __init__(self, server: _Server, body: bytes) -> None:
+    def __init__(self, server: _Server, turns: Turns, namespace: str, body: bytes) -> None:
         super().__init__()
         self._server = server
+        self._turns = turns
+        self._namespace = namespace
         self._read = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the session manager answer the request."""
+        """Let the session manager answer the request, when it is the turn of its namespace at the threads.
+
+        Raises:
+            BusyError: too many requests of this namespace wait.
+        """
         manager = await self._server.manager()
-        await manager.handle_request(scope, self._again(receive), send)
+        async with self._turns.turn(self._namespace, len(self._read)):
+            await manager.handle_request(scope, self._again(receive), send)
 
     def _again(self, receive: Receive) -> Receive:
         """Return a `receive` that begins with the body that was read."""
@@ -126,7 +134,7 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
         and (scope := await anyio.to_thread.run_sync(_scope_of, body))
     ):
         who.check(scope)
-    return _Handover(request.app.state.mcp, body)
+    return _Handover(request.app.state.mcp, door_of(request).turns, who.namespace, body)
 
 
 def _scope_of(body: bytes) -> "Wish | None":

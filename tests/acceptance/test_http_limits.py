@@ -15,7 +15,7 @@ import redis
 from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api.http.limits import SHARE, THREADS
+from api.http.limits import SHARE, SPARE, THREADS
 from api.up import servers, supervision
 from api.up.home import Home
 from workers.coordination import outbox, signals
@@ -171,6 +171,31 @@ def test_liveness_is_answered_while_all_threads_wait(idle: LiveSystem) -> None:
             with redis.Redis.from_url(idle.redis_url) as queues:
                 eventually(lambda: length_of(queues, "recall") >= SHARE, "all threads of the namespace wait")
             assert api.get("/health/live").json() == {"status": "live"}
+            assert not any(one.done() for one in pending)
+        finally:
+            idle.start("worker")
+
+
+TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "key"}}}
+DOORS = {
+    "tools": {"method": "POST", "url": "/mcp", "json": TOOL, "headers": {"accept": "application/json"}},
+    "pages": {"method": "GET", "url": "/dashboard/recall?query=key"},
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_tools_and_pages_of_one_namespace_leave_threads_to_others(idle: LiveSystem, door: str) -> None:
+    """No worker runs until the end, although one seems to: each request waits."""
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    idle.own_keys.zadd(signals.ALIVE, {"recall worker@none": time.time() + 3_600})
+    with serving(idle) as api, ThreadPoolExecutor(2 * THREADS) as waiting:
+        pending = [waiting.submit(api.request, **DOORS[door], timeout=240) for _ in range(THREADS + SPARE)]
+        try:
+            with redis.Redis.from_url(idle.redis_url) as queues:
+                eventually(lambda: length_of(queues, "recall") >= SHARE, "all threads of the namespace wait")
+            there = {"X-Ebb-Namespace": "other"}
+            unknown = api.get("/tasks/01a1fd54-5b58-7629-9b8d-dfaf36313cae", headers=there, timeout=240)
+            assert unknown.status_code == 404
             assert not any(one.done() for one in pending)
         finally:
             idle.start("worker")

@@ -1,6 +1,7 @@
 """Visitors of the dashboard: sign-in, sessions, and the choice of a namespace."""
 
 import secrets
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -48,7 +49,17 @@ def visitor(
     return who
 
 
-def session(request: Request, who: Annotated[Caller, Depends(visitor)]) -> Session:
+async def turn(request: Request, who: Annotated[Caller, Depends(visitor)]) -> AsyncIterator[Caller]:
+    """Yield the visitor when it is the turn of its namespace at the threads, which pages share with other routes.
+
+    Raises:
+        BusyError: too many requests of this namespace wait.
+    """
+    async with door_of(request).turns.turn(who.namespace, 0):
+        yield who
+
+
+def session(request: Request, who: Annotated[Caller, Depends(turn)]) -> Session:
     """Return the client of a page for the visitor's namespace.
 
     Raises:
