@@ -161,10 +161,12 @@ class Sender:
                 raise older from None
             if isinstance(error, EbbError):
                 raise
-            raise TaskFailedError(
-                f"The worker failed: {type(error).__name__}: {error}. Its log says more; try again."
-            ) from error
+            raise TaskFailedError(f"The worker failed: {self._shown(error)}. Its log says more; try again.") from error
         return self.noted(answer)
+
+    def _shown(self, error: BaseException) -> str:
+        """Return what a caller sees of an error that it did not cause."""
+        return f"{type(error).__name__}: {error}"
 
     def _taken(self, result: AsyncResult, seconds: float) -> Any:
         """Return a task's result, which is removed from Redis, or raise its error."""
@@ -205,7 +207,8 @@ class Sender:
             return {"state": "waiting"}
         if not done.ready() or done.state == REVOKED:  # any worker other than the one running it reports this
             return {"state": "late" if idempotency.is_late(self._own_keys, task_id) else "ended"}
-        return {"state": "failed", "error": str(done.result)}
+        failure = done.result
+        return {"state": "failed", "error": str(failure) if isinstance(failure, EbbError) else self._shown(failure)}
 
     def revoke(self, task_id: str) -> None:
         """Make workers drop a task that they have not started."""

@@ -125,6 +125,10 @@ class Session(Client):
             answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))
         return answer
 
+    def _shown(self, error: BaseException) -> str:
+        """Return the class of an error: its words may quote statements and rows of the database."""
+        return type(error).__name__
+
     @property
     def _shares_tasks(self) -> bool:
         """Return whether the request has an idempotency key: requests with the same key wait for the same task."""

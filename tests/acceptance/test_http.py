@@ -198,6 +198,17 @@ def test_an_accepted_write_that_is_refused_reports_why_and_leaves_the_outbox(
     eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
+def test_a_failure_of_a_worker_quotes_nothing_of_its_data(live: LiveSystem, api: httpx2.Client, namespace: str) -> None:
+    stored(api)
+    change = "update namespaces set settings = %s::jsonb where name = %s"
+    live.rows(change, ['{"hygiene": "zebra"}', namespace])
+    try:
+        answer = api.get("/memory/settings")
+    finally:
+        live.rows(change, ["{}", namespace])
+    assert problem(answer, 500) == "The worker failed: TypeError. Its log says more; try again."
+
+
 def test_an_idempotency_key_does_a_write_once_and_answers_the_same_again(api: httpx2.Client) -> None:
     key = {"Idempotency-Key": f"order-{uuid4()}"}
     first = api.post("/memory/facts", json={"text": TEXT}, headers=key)
