@@ -73,6 +73,23 @@ def test_wrong_settings_in_an_archive_are_refused(settings: dict[str, Any]) -> N
         archived({"own": {"salt": str(uuid4()), "settings": settings}}, 100)
 
 
+def test_a_line_with_the_least_that_it_needs_is_imported(memory: Memory) -> None:
+    at = {"created_at": "2025-01-01T00:00:00Z", "valid_from": "2025-01-01T00:00:00Z"}
+    state = {"base": 5e-324, "last_seen_at": at["created_at"], "last_confirmed_at": at["created_at"]}
+    line = {"id": str(uuid4()), "text": "Tea at four.", "content_salience": 5e-324, "state": state, **at}
+    assert memory.import_records([line]) == ["added"]
+    assert memory.rows("select tags, content_salience from facts") == [([], 0.0)]
+    assert memory.examine(1) == {}
+
+
+@pytest.mark.parametrize("part", [{"decay_class": "stable"}, {"decay_class_source": "auto"}])
+def test_a_decay_class_without_its_source_is_refused(part: dict[str, Any]) -> None:
+    at = "2025-01-01T00:00:00Z"
+    state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at, **part}
+    with pytest.raises(InvalidInputError, match="state: decay_class and decay_class_source go together"):
+        archived({"id": str(uuid4()), "text": "Tea.", "created_at": at, "valid_from": at, "state": state}, 100)
+
+
 def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     lines = lived.archive(41)
     first = twin.import_records(lines, at=41)

@@ -219,7 +219,8 @@ def _refused(
 def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
     content, past = one.fact.model_dump(mode="json"), one.past.model_dump(mode="json")
     own = {"id": str(one.id), "hash": f"\\x{hash_.hex()}"}
-    return own | {name: content[name] for name in CONTENT} | {name: past[name] for name in PAST}
+    said = {name: content[name] for name in CONTENT} | {"tags": content["tags"] or []}
+    return own | said | {name: past[name] for name in PAST}
 
 
 def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Validation of archives: facts with their history and decay state, and the other records of a namespace."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from ebb.contract.facts import NewFact
@@ -24,6 +24,7 @@ from ebb.contract.values import (
     Times,
 )
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -32,6 +33,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from workers.core import decay_intervals
@@ -46,6 +48,9 @@ SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_inte
 
 MOST_COUNTED = 2**53
 """Maximum number of uses that a history counts."""
+
+LEAST_SHARE = 1e-37
+"""The least positive share that is kept, above the least normal number of single precision."""
 
 OUTER = ("namespace", "state", "events")
 
@@ -67,6 +72,11 @@ def _not_negative(value: Any) -> Any:
 
 def _is_within(value: Any, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _not_tiny(value: float) -> float:
+    """Return a share as single precision can hold it: PostgreSQL refuses smaller ones but 0."""
+    return value if value >= LEAST_SHARE else 0.0
 
 
 ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
@@ -104,6 +114,13 @@ class State(Strict):
     occurred: Big | None = None
     outrun_at: KeptInstant | Never | None = None
 
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Refuse a class without its source, and a source without a class."""
+        if (self.decay_class is None) != (self.decay_class_source is None):
+            raise ValueError("decay_class and decay_class_source go together; give both or none")
+        return self
+
 
 class Event(Strict):
     """An event in the history of a fact."""
@@ -140,7 +157,7 @@ class Validity(BaseModel):
     forgotten_by: UUID | None = None
     tombstone_at: Instant | None = None
     created_at: Instant
-    content_salience: Share | None = None
+    content_salience: Annotated[Share, AfterValidator(_not_tiny)] | None = None
     state: State
     events: list[Event] = []
 
