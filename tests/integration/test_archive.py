@@ -90,6 +90,15 @@ def test_a_decay_class_without_its_source_is_refused(part: dict[str, Any]) -> No
         archived({"id": str(uuid4()), "text": "Tea.", "created_at": at, "valid_from": at, "state": state}, 100)
 
 
+def test_an_archive_leaves_room_for_turns_to_come(memory: Memory) -> None:
+    own = {"salt": str(uuid4()), "turns": 2**53}
+    assert memory.import_records([{"own": own}]) == ["settled"]
+    memory.store({"text": "Tea?", "session": "chat", "turn": 1}, at=1)
+    assert memory.value("select turns from namespaces") == 2**53 + 1
+    with pytest.raises(InvalidInputError, match="turns: input should be less than or equal to 9007199254740992"):
+        archived({"own": own | {"turns": 2**63 - 1}}, 100)
+
+
 def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     lines = lived.archive(41)
     first = twin.import_records(lines, at=41)

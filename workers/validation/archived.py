@@ -42,12 +42,13 @@ from workers.errors import InvalidInputError
 from workers.validation.facts import DERIVED, stored_fact
 
 Never = Literal["infinity"]
-Big = Annotated[int, Field(ge=0, lt=2**63)]
 SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_intervals.MOST}}}$"
 """Decay intervals as `core.decay_intervals` packs them, in hexadecimal."""
 
 MOST_COUNTED = 2**53
-"""Maximum number of uses that a history counts."""
+"""Maximum number of uses that a history counts, and of turns that a namespace had: more are still to be added."""
+
+Turns = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 
 LEAST_SHARE = 1e-37
 """The least positive share that is kept, above the least normal number of single precision."""
@@ -111,7 +112,7 @@ class State(Strict):
     pinned_until: Annotated[KeptInstant | Never | None, BeforeValidator(_infinite)] = None
     kept_lifetime: Annotated[FiniteFloat, Field(ge=0), BeforeValidator(_not_negative)] | Never | None = None
     encoded_at: KeptInstant | None = None
-    occurred: Big | None = None
+    occurred: Turns | None = None
     outrun_at: KeptInstant | Never | None = None
 
     @model_validator(mode="after")
@@ -251,7 +252,7 @@ class ArchivedNamespace(Strict):
     """A namespace's own settings and counters."""
 
     salt: UUID
-    turns: Big = 0
+    turns: Turns = 0
     settings: Document = {}
 
     @field_validator("settings")
