@@ -103,8 +103,15 @@ def longest_body(path: str, settings: Settings) -> int:
     return min(own, settings.max_body)
 
 
+TWO_LENGTHS = "A request has either Content-Length or Transfer-Encoding: with both, a proxy may see another end of it."
+
+
 class BodyLimit:
-    """Middleware that answers 413 to a body that is too long, before or while it is read, and 408 to a slow one."""
+    """Middleware that answers 413 to a body that is too long, before or while it is read, and 408 to a slow one.
+
+    A request that states the length of its body in two ways is refused, and its connection closed (RFC 9112, 6.1):
+    what a proxy takes for the body could otherwise be read as the next request.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -115,7 +122,13 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         most = longest_body(scope["path"], scope["app"].state.door.settings)
-        said = Request(scope).headers.get("content-length", "")
+        headers = Request(scope).headers
+        said = headers.get("content-length", "")
+        if said and "transfer-encoding" in headers:
+            refused = answer(HTTPStatus.BAD_REQUEST, TWO_LENGTHS, Request(scope))
+            refused.headers["connection"] = "close"
+            await refused(scope, receive, send)
+            return
         if said.isdigit() and int(said) > most:
             late = _too_long(most)
             await answer(late.status_code, late.detail, Request(scope))(scope, receive, send)

@@ -87,6 +87,19 @@ def _after(log: Path, place: int) -> str:
     return log.read_bytes()[place:].decode()
 
 
+def test_a_body_with_two_lengths_is_refused_and_hides_no_further_request(served: httpx2.Client) -> None:
+    with _connect(served) as client:
+        client.settimeout(60)
+        client.sendall(
+            b"POST /memory/facts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+            b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        answered = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert answered.startswith(b"HTTP/1.1 400 ")
+    assert answered.count(b"HTTP/1.1 ") == 1
+
+
 def test_a_body_of_unknown_length_is_bounded(live: LiveSystem, served: httpx2.Client) -> None:
     headers = JSON | make_key(live, "bodies") | {"accept": "application/json, text/event-stream"}
     for path in ("/memory/recall", "/mcp"):
