@@ -1,5 +1,6 @@
 """Access tokens of external authorization servers: JWTs (RFC 9068), verified by their issuer's published keys."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ LEEWAY_SECONDS = 30
 FETCH_SECONDS = 3.0
 PAUSE_SECONDS = 10.0
 """Time between two requests for keys, however many tokens name unknown ones."""
+
+BRANCH = re.compile(r".+-older-\d+d")
+"""Names of branches. Users who choose their names could take that of a coming copy of another namespace."""
 
 FRESH_SECONDS = 3_600.0
 """Age from which keys are fetched again, since an issuer may have withdrawn one."""
@@ -79,6 +83,18 @@ def _documents(client: httpx.Client, issuer: str) -> Iterator[dict[str, Any]]:
             yield answer.json()
 
 
+def _own_name(given: str) -> str:
+    """Return the name of a namespace that is no branch.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    name = namespace_name(given)
+    if BRANCH.fullmatch(name):
+        raise InvalidInputError(f"{name!r} is the name of a branch, which is opened with a key.")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class Granted:
     """What a token permits: scopes on one namespace, until `ends` (epoch seconds); `subject` is whose it is."""
@@ -102,7 +118,7 @@ class Tokens:
         """Return what a token permits.
 
         Raises:
-            RefusedError: it is not valid here, or names no namespace.
+            RefusedError: it is not valid here, or names no namespace, or a branch.
             UnavailableError: its issuer's keys could not be fetched.
         """
         try:
@@ -111,7 +127,7 @@ class Tokens:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, f"This token is not valid: {error}.") from None
         name = claims.get(self._settings.oauth_namespace_claim)
         try:
-            namespace, ends = namespace_name(str(name or "")), min(float(claims["exp"]), LAST_INSTANT.timestamp())
+            namespace, ends = _own_name(str(name or "")), min(float(claims["exp"]), LAST_INSTANT.timestamp())
             return Granted(str(claims["sub"]), namespace, self._scopes(claims), ends)
         except InvalidInputError as error:
             claim = self._settings.oauth_namespace_claim

@@ -288,6 +288,16 @@ def test_a_token_whose_subject_is_no_name_of_a_namespace_is_refused(
     assert recalled(api, issuer.token(audience, sub="a|b")).status_code == 403
 
 
+def test_a_token_for_a_branch_is_refused_before_there_is_one(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    """Its user could have chosen the name that a copy of another namespace will have."""
+    refused = recalled(api, issuer.token(audience, sub="mira-older-365d"))
+    assert refused.status_code == 403
+    assert "'mira-older-365d' is the name of a branch" in refused.json()["detail"]
+    assert recalled(api, issuer.token(audience, sub="mira-older")).status_code == 200
+
+
 def test_many_tokens_with_unknown_keys_cause_few_requests_for_keys(
     api: httpx2.Client, issuer: AuthorizationServer, audience: str
 ) -> None:
