@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Annotated, Any, Self
 from uuid import UUID, uuid5
 
@@ -16,6 +17,7 @@ from uuid_utils.compat import uuid7
 from api.client import Client
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
+from api.http.problems import RefusedError
 from workers.coordination import idempotency, shares
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, LateError
@@ -105,7 +107,14 @@ class Session(Client):
 
         The first task has the request's id. Further ones have their own: with the same id, one could get the result of
         another, which Celery keeps if it was received twice.
+
+        Raises:
+            RefusedError: the task is for another namespace, which the caller may not open.
         """
+        if arguments.get("namespace", self.namespace) != self.namespace:
+            raise RefusedError(
+                HTTPStatus.FORBIDDEN, f"This request is for the namespace {self.namespace!r} only; name no other."
+            )
         own_id = task_id or (str(uuid7()) if self._is_sent and self._key is None else self.task_id)
         self._is_sent = True
         if self._key:

@@ -61,6 +61,26 @@ def test_the_history_of_a_fact_names_the_other_fact_once(url: str, key: str, mem
         assert "another another" not in " ".join(re.sub("<[^>]*>", "", page).split())
 
 
+def test_undoing_an_edit_of_an_imported_history_changes_no_other_namespace(
+    live: LiveSystem, url: str, key: str, memory: Client
+) -> None:
+    """The ids of two namespaces may be equal, and an archive may say anything of the past."""
+    at = "2026-01-01T00:00:00Z"
+    with live.client(f"{memory.namespace}-other") as other:
+        id_ = other.store(TEXT, tags=["home"])["id"]
+        was = {"namespace": other.namespace, "tags": ["taken"]}
+        events = [{"at": at, "what": "edited", "details": {"was": was}}]
+        state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at}
+        line = {"id": id_, "text": TEXT, "created_at": at, "valid_from": at, "state": state, "events": events}
+        memory.import_records([line])
+        with httpx2.Client(base_url=url, headers={"x-api-key": key}) as visitor:
+            page = visitor.get(f"/dashboard/facts/{id_}").text
+            ((token, *_),) = [re.findall(r'name="token" value="(\w+)"', page)]
+            done = visitor.post(f"/dashboard/facts/{id_}/unedit", data={"token": token})
+        assert done.status_code == 303
+        assert (memory.fact(id_)["tags"], other.fact(id_)["tags"]) == (["taken"], ["home"])
+
+
 def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
     browser: Browser, url: str, key: str, memory: Client
 ) -> None:

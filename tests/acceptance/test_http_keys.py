@@ -7,11 +7,17 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from ebb.contract.reports import FACTS
 from live_api import make_key, serving
 from live_system import LiveSystem, eventually
 
 from api.http import app
+from api.http.callers import ALL_SCOPES, Caller
+from api.http.dispatch import Session
+from api.http.door import Door
+from api.http.problems import RefusedError
 from workers.coordination import key_ring
+from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
 
@@ -318,6 +324,17 @@ def test_a_key_for_all_namespaces_works_in_the_one_that_is_named(
     assert served.get(path, headers=every | {"x-ebb-namespace": "a b"}).status_code == 422
     refused = served.get(path, headers=stranger | there)
     assert (refused.status_code, MARK in refused.text) == (403, False)
+
+
+@pytest.mark.parametrize("other", ["other", None])
+def test_a_request_calls_no_task_for_another_namespace(live: LiveSystem, other: str | None) -> None:
+    door = Door(Settings(redis_url=live.redis_url))
+    session = Session(door, Caller("mine", ALL_SCOPES), timeout=None)
+    with pytest.raises(RefusedError, match="for the namespace 'mine' only"):
+        session.edit(str(uuid4()), tags=["taken"], namespace=other)
+    with pytest.raises(RefusedError):
+        session.perform(FACTS, {"namespace": other})
+    door.close()
 
 
 def test_settings_in_an_archive_need_the_scope_admin(live: LiveSystem, served: httpx2.Client, namespace: str) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
 from uuid import UUID
 
+from ebb.contract.facts import EDIT
 from ebb.contract.values import MOST_RESULTS, Reason
 from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -25,6 +26,8 @@ routes = router()
 
 ROWS = 50
 REASONS = get_args(Reason)
+EDITED = frozenset(EDIT.over_http) - {"id"}
+"""Fields that an edit changes."""
 
 
 @routes.get("/dashboard/forgotten")
@@ -65,10 +68,11 @@ OWN_FORM = [*FORM, Depends(check_token)]
 
 def _unedit(memory: Session, id_: str) -> None:
     events = memory.history(id_, links=False)["events"]
-    was = next((event["details"]["was"] for event in reversed(events) if event["what"] == "edited"), None)
-    if was is None:
+    was = next((event["details"].get("was") for event in reversed(events) if event["what"] == "edited"), None)
+    if not isinstance(was, dict):
         raise InvalidInputError("This fact was not edited, so there is nothing to undo.")
-    memory.edit(id_, **was)
+    # The history may be imported, and say anything.
+    memory.edit(id_, **{name: value for name, value in was.items() if name in EDITED})
 
 
 ACTIONS: Mapping[str, Callable[[Session, str], Any]] = {
