@@ -5,6 +5,7 @@ with the app.
 """
 
 import sys
+from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -78,7 +79,24 @@ def _guarded(original: Any, own: str | None) -> Any:
                 return super().find_handler(request, **options)
             return self.get_handler_delegate(request, Refused, {"why": why})
 
+        def get_handler_delegate(
+            self, request: "HTTPServerRequest", target_class: Any, *given: Any, **named: Any
+        ) -> Any:
+            return super().get_handler_delegate(request, _unframed(target_class), *given, **named)
+
     return Guarded
+
+
+@cache
+def _unframed(handler: Any) -> Any:
+    """Return a handler whose pages no other page may show in a frame: a click there could stop workers."""
+
+    class Unframed(handler):  # type: ignore[misc]
+        def set_default_headers(self) -> None:
+            super().set_default_headers()
+            self.set_header("X-Frame-Options", "DENY")
+
+    return Unframed
 
 
 def _fault(request: "HTTPServerRequest", own: str | None) -> str | None:

@@ -77,6 +77,15 @@ def test_flower_asks_for_its_password_and_refuses_foreign_names(live: LiveSystem
             assert client.get("/tasks", auth=LOGIN, headers={"Host": host}).status_code == 200, host
 
 
+def test_no_page_shows_flower_in_a_frame_or_sends_it_what_to_do(live: LiveSystem, tmp_path: Path) -> None:
+    with flower(live, tmp_path) as client:
+        for path in ("/workers", "/api/workers", "/unknown", "/static/js/flower.js"):
+            assert client.get(path, auth=LOGIN).headers["x-frame-options"] == "DENY", path
+        there = {"origin": "http://evil.com", "content-type": "text/plain"}
+        sent = client.post("/api/task/send-task/memory.stats", auth=LOGIN, headers=there, content="{}")
+        assert sent.status_code == 403
+
+
 def test_flower_shows_tasks_but_no_text_of_any_memory(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     with flower(live, tmp_path) as client, live.client(namespace) as memory:
         eventually(lambda: memory.stats() and client.get("/api/tasks", auth=LOGIN).json(), "Flower takes events")
