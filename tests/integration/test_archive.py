@@ -90,6 +90,27 @@ def test_a_decay_class_without_its_source_is_refused(part: dict[str, Any]) -> No
         archived({"id": str(uuid4()), "text": "Tea.", "created_at": at, "valid_from": at, "state": state}, 100)
 
 
+@pytest.mark.parametrize(
+    ("end", "event"),
+    [
+        ({"forgotten_reason": "merged", "forgotten_at": "2025-01-02T00:00:00Z"}, ("merged into", {"id": "x"})),
+        ({"superseded_at": "2025-01-02T00:00:00Z"}, ("closed", {"valid_until": "x"})),
+        ({"superseded_at": "2025-01-02T00:00:00Z"}, ("closed", {"valid_until": "2025-13-01T00:00:00Z"})),
+        ({"superseded_at": "2025-01-02T00:00:00Z"}, ("closed", {"valid_until": 5})),
+    ],
+)
+def test_a_fact_whose_imported_history_says_nonsense_is_restored(
+    memory: Memory, end: dict[str, Any], event: tuple[str, dict[str, Any]]
+) -> None:
+    at, id_ = "2025-01-01T00:00:00Z", uuid4()
+    state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at}
+    events = [{"at": "2025-01-02T00:00:00Z", "what": event[0], "details": event[1]}]
+    line = {"id": str(id_), "text": "Tea.", "created_at": at, "valid_from": at, "state": state, "events": events, **end}
+    assert memory.import_records([line], at=2) == ["kept"]
+    memory.restore(id_, at=3)
+    assert memory.value("select forgotten_at is null and superseded_at is null from facts")
+
+
 def test_an_archive_leaves_room_for_turns_to_come(memory: Memory) -> None:
     own = {"salt": str(uuid4()), "turns": 2**53}
     assert memory.import_records([{"own": own}]) == ["settled"]

@@ -110,12 +110,13 @@ RESTORATIONS = """
         and restored.details ->> 'by' is null
 """
 
+# An imported entry may say anything, so only ids are read.
 MERGED_INTO = """
     select distinct (details ->> 'id')::uuid from events
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'merged into'
+        and details ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 """
 
-# An imported entry may say anything, so only ids are read.
 TOOK_IN = """
     select distinct (details ->> 'id')::uuid from events
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'took in'

@@ -1,6 +1,8 @@
 """Validation of archives: facts with their history and decay state, and the other records of a namespace."""
 
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -50,6 +52,7 @@ MOST_COUNTED = 2**53
 
 Turns = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 
+WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT")
 LEAST_SHARE = 1e-37
 """The least positive share that is kept, above the least normal number of single precision."""
 
@@ -78,6 +81,16 @@ def _is_within(value: Any, most: float) -> bool:
 def _not_tiny(value: float) -> float:
     """Return a share as single precision can hold it: PostgreSQL refuses smaller ones but 0."""
     return value if value >= LEAST_SHARE else 0.0
+
+
+def _is_instant(value: Any) -> bool:
+    """Return whether PostgreSQL reads a value as an instant, as it writes them in JSON."""
+    if value in (None, "infinity", "-infinity"):
+        return True
+    try:
+        return isinstance(value, str) and WRITTEN.match(value) is not None and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
@@ -133,12 +146,13 @@ class Event(Strict):
     @field_validator("details")
     @classmethod
     def _countable(cls, details: dict[str, Any], rest: ValidationInfo) -> dict[str, Any]:
-        """Leave out numbers of uses and lengths of time that later uses could not add to."""
+        """Leave out what could not be computed with later: numbers of uses, lengths of time, ends of validity."""
         longest = (rest.data["at"] - FIRST_INSTANT).total_seconds() if "at" in rest.data else 0
         times, seconds = details.get("times"), details.get("seconds")
         right = {
             "times": isinstance(times, int) and _is_within(times, MOST_COUNTED),
             "seconds": _is_within(seconds, longest),
+            "valid_until": _is_instant(details.get("valid_until")),
         }
         return {name: one for name, one in details.items() if right.get(name, True)}
 
