@@ -17,10 +17,10 @@ from uuid_utils.compat import uuid7
 from api.client import Client
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of
-from api.http.problems import RefusedError
+from api.http.problems import RefusedError, without_addresses
 from workers.coordination import idempotency, shares
 from workers.coordination.key_ring import Scope
-from workers.errors import InvalidInputError, LateError
+from workers.errors import BusyError, InvalidInputError, LateError, OlderWorkersError, UnavailableError
 from workers.queues import LSN
 
 KEYED = UUID("5f0c2f3e-6a0b-5d59-8a5e-2d8f1ad0c0de")
@@ -129,6 +129,10 @@ class Session(Client):
         except LateError as late:
             self._give_up(late)
             raise
+        except UnavailableError as error:
+            if isinstance(error, BusyError | OlderWorkersError):
+                raise
+            raise UnavailableError(without_addresses(str(error))) from None
         if self._key:
             known = answer | ({LSN: self.written.lsn} if self.written.lsn else {})
             answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.callers import Caller, allowed
 from api.http.door import Door, door_of, reaching_redis
+from api.http.problems import without_addresses
 from api.transport import AWAY
 from workers import tracing
 from workers.coordination import bulk, embedder_pause, outbox, signals, timings
@@ -142,7 +143,8 @@ def ready(request: Request, response: Response) -> Ready:
     down = any(found[name] != OK for name in NEEDED)
     well = all(check == OK for check in found.values())
     response.status_code = HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK
-    return Ready(status="down" if down else "ready" if well else "degraded", checks=found)
+    shown = {part: without_addresses(said) for part, said in found.items()}
+    return Ready(status="down" if down else "ready" if well else "degraded", checks=shown)
 
 
 def checks(door: Door) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Problem details (RFC 9457) for all errors."""
 
 import math
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -16,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from workers.errors import BusyError, EbbError, LateError, OlderWorkersError
+from workers.errors import BusyError, EbbError, LateError, OlderWorkersError, UnavailableError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
@@ -34,6 +35,11 @@ SCOPES = ("read", "write")
 """Scopes of a key for all tools."""
 
 NO_JSON = "body: is no JSON: it is no UTF-8, is nested without end, or has a number of thousands of digits."
+ADDRESS = re.compile(
+    r"""\S+:\d{2,5}\b|"[^"]*"(?:\ \([^)]*\))?(?:,\ port\ \d+)?|(?<=host\ )'[^']*'|(?<=socket:\ )\S+""", re.VERBOSE
+)
+"""Addresses, paths, users and databases in what PostgreSQL's and Redis' clients say of a failed connection."""
+
 SAID_BETTER = {"There was an error parsing the body": NO_JSON}
 """Longer messages for errors of the framework."""
 
@@ -68,6 +74,11 @@ class InvalidBodyError(RequestValidationError):
     def __init__(self, details: Sequence[Any], more: int) -> None:
         super().__init__(details)
         self.more = more
+
+
+def without_addresses(said: str) -> str:
+    """Return what is said of servers without their addresses, which are not for every caller."""
+    return ADDRESS.sub("…", said)
 
 
 def answer(status: int, detail: str, request: Request | None = None, **more: Any) -> JSONResponse:
@@ -110,7 +121,8 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
         more["type"] = OLDER_WORKERS
     if isinstance(error, BusyError):
         more["retry_after"] = max(1, math.ceil(error.retry_after))
-    response = answer(status, str(error), request, **more)
+    said = without_addresses(str(error)) if isinstance(error, UnavailableError) else str(error)
+    response = answer(status, said, request, **more)
     if isinstance(error, RefusedError) and error.scope:
         response.headers["WWW-Authenticate"] = _scope_challenge(request, error.scope)
     return response

@@ -85,6 +85,9 @@ def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str
         answer = client.get("/memory/stats")
         assert "Redis does not answer" in problem(answer, 503)
         assert int(answer.headers["retry-after"]) > 0
+        page = client.get("/dashboard/facts")
+        assert "Redis does not answer" in page.text
+        assert str(server.port) not in ready.text + answer.text + page.text
         with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
             system.own_keys.hset("ebb:keys", "copied", "1")
             problem(client.get("/memory/stats", params={"timeout": 0.2}), 504)

@@ -22,8 +22,8 @@ from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.problems import headers_of
-from workers.errors import EbbError
+from api.http.problems import headers_of, without_addresses
+from workers.errors import EbbError, UnavailableError
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 MONTH, YEAR = 30.44 * DAY, 365.25 * DAY
@@ -234,7 +234,8 @@ class PageRoute(APIRoute):
             try:
                 return await answer(request)
             except EbbError as error:
-                return faulty(request, HTTPStatus(error.status), str(error))
+                said = without_addresses(str(error)) if isinstance(error, UnavailableError) else str(error)
+                return faulty(request, HTTPStatus(error.status), said)
             except RequestValidationError as error:
                 said = "; ".join(fault(detail) for detail in error.errors())
                 return faulty(request, HTTPStatus.UNPROCESSABLE_ENTITY, f"{said}.")
