@@ -145,6 +145,22 @@ def _ask_many(memory: Session, given: dict[str, Any], _: Response) -> dict[str, 
     return memory.perform(RECALL_MANY, {"queries": [_by_key(memory, one) for one in given["queries"]]})
 
 
+def _items(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    return memory.perform(documents.ITEMS, _refreshing(memory, given))
+
+
+def _many_items(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
+    return memory.perform(documents.MANY_ITEMS, {"queries": [_refreshing(memory, one) for one in given["queries"]]})
+
+
+def _refreshing(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a query for items that counts as use only if the caller may write.
+
+    Clients ask for this by default, so it is no reason to refuse a key that only reads.
+    """
+    return given | {"refresh": given.get("refresh", True) and "write" in memory.caller.scopes}
+
+
 def _also_writes(operation: Operation) -> Act:
     """Return the handler of an operation of the whole system that also writes to the namespace of the request."""
 
@@ -214,6 +230,8 @@ _add(
     "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
 _add(retention.RESTORE, restore)
+_add(documents.ITEMS, _items)
+_add(documents.MANY_ITEMS, _many_items)
 _add(admin.IMPORT, import_records)
 _add(retention.FORGET, forget)
 _add(RECALL_MANY, _ask_many, own=_objects(RECALL_MANY, "queries"))

@@ -337,6 +337,27 @@ def test_a_request_calls_no_task_for_another_namespace(live: LiveSystem, other: 
     door.close()
 
 
+def test_items_that_a_key_reads_are_used_only_if_it_may_write(
+    live: LiveSystem, served: httpx2.Client, namespace: str
+) -> None:
+    reader, writer = make_key(live, namespace, "read"), make_key(live, namespace, "read", "write")
+    item = {"path": ["users"], "key": "drink", "document": "{}", "ttl": 60}
+    served.put("/memory/items", json=item, headers=writer).raise_for_status()
+    uses = "select recall_count from activity where namespace = (select id from namespaces where name = %s)"
+
+    def used(key: dict[str, str]) -> int:
+        one = {"path": ["users"]}
+        for path, body in (("search", one | {"refresh": True}), ("search", one), ("search/batch", {"queries": [one]})):
+            answer = served.post(f"/memory/items/{path}", json=body, headers=key)
+            assert "drink" in answer.text
+        live.settle()
+        ((count,),) = live.rows(uses, [namespace])
+        return int(count)
+
+    assert used(reader) == 0
+    assert used(writer) > 0
+
+
 def test_settings_in_an_archive_need_the_scope_admin(live: LiveSystem, served: httpx2.Client, namespace: str) -> None:
     own = {"salt": str(uuid4()), "settings": {"lifetimes": "documented"}}
     records = {"records": [{"namespace": namespace, "own": own}]}
