@@ -1,6 +1,7 @@
 """Extraction: what an LLM points at becomes a fact only if it is in the text."""
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,16 @@ def test_a_fact_is_the_sentence_that_was_pointed_at() -> None:
     assert TEXT[fact.start : fact.end] == fact.quote == "I moved to Leipzig in May."
     assert (fact.entity, fact.key, fact.value) == ("user", "home", "Leipzig")
     assert fact.text == "user, home: I moved to Leipzig in May."
+
+
+def test_a_run_of_blanks_takes_time_in_proportion_to_its_length() -> None:
+    began = process_time()
+    fact = found(HOME, f"I moved to Leipzig in May.{' ' * 60_000}x\n \n And I like it.")
+    assert fact is not None
+    assert fact.quote == "I moved to Leipzig in May."
+    assert process_time() - began < 1
+    assert found(HOME, f"Well,{' ' * 60_000}I moved to Leipzig.") is None  # it is too long
+    assert process_time() - began < 1
 
 
 def test_negations_stay_in_the_extracted_sentence() -> None:

@@ -14,6 +14,9 @@ from workers.core.summary import SENTENCE_END
 SPEAKER = "user"
 """Entity of statements that speakers make about themselves without a name."""
 
+BREAK = re.compile(rf"{SENTENCE_END.pattern}|(?<!\s)\s*\n\s*")
+"""The end of a sentence or line. A run of blanks is read once, not again from each of its characters."""
+
 KEY = re.compile(r"[^\W\d_]+([ _-][^\W\d_]+){0,2}")
 """Up to three words, so that a key cannot hold a statement."""
 
@@ -88,7 +91,7 @@ def _found(words: str, text: str) -> tuple[int, int] | None:
 
 def _sentences(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the bounds of the sentences around a stretch: cutting them could lose a `not`."""
-    ends = [place for match in re.finditer(rf"{SENTENCE_END.pattern}|\s*\n\s*", text) for place in match.span()]
+    ends = [place for match in BREAK.finditer(text) for place in match.span()]
     first = max((after for after in ends[1::2] if after <= start), default=len(text) - len(text.lstrip()))
     last = min((before for before in ends[::2] if before >= end), default=len(text.rstrip()))
     return first, last
