@@ -70,10 +70,12 @@ def system_user() -> str | None:
 
 
 def grant_access(user: str, owned: Sequence[Path], programs: Path, report: Callable[[str], None]) -> None:
-    """Give the user the owned folders, and traversal (not listing) of every folder above its files."""
+    """Give the user the owned folders with their files, and traversal (not listing) of every folder above these."""
     entry = _ensured(user)
     for folder in owned:
         os.chown(folder, entry.pw_uid, entry.pw_gid)
+        if changed := _give(folder, entry):
+            report(f"PostgreSQL runs as the user {user}: gave it {changed} files of {folder}")
     if not programs.stat().st_mode & stat.S_IXOTH:
         _open_to_all(programs.parent)
     for above in sorted({above for folder in (*owned, programs) for above in folder.resolve().parents}):
@@ -81,6 +83,14 @@ def grant_access(user: str, owned: Sequence[Path], programs: Path, report: Calla
         if not mode & stat.S_IXOTH:
             above.chmod(mode | stat.S_IXOTH)
             report(f"PostgreSQL runs as the user {user}: let it pass through {above} (chmod o+x)")
+
+
+def _give(folder: Path, entry: pwd.struct_passwd) -> int:
+    """Give the user what is below a folder, such as a backup that root made; return how much was not its own."""
+    foreign = [path for path in folder.rglob("*") if path.lstat().st_uid != entry.pw_uid]
+    for path in foreign:
+        os.lchown(path, entry.pw_uid, entry.pw_gid)
+    return len(foreign)
 
 
 def _open_to_all(programs: Path) -> None:

@@ -53,6 +53,9 @@ appendfsync {fsync}
 save ""
 maxmemory-policy noeviction
 """
+REFUSED_RIGHTS = 0o027
+"""Rights with which PostgreSQL refuses its data directory; a backup that was unpacked may have them."""
+
 FREE_PORTS = range(20_000, 32_768)  # below the ephemeral ports
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 READY_SECONDS = 60.0
@@ -142,6 +145,8 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
         grant_access(user, [server.data, server.sockets], postgres_programs(), report)
     if not any(server.data.iterdir()):
         _initialise(server.data, user)
+    if server.data.stat().st_mode & REFUSED_RIGHTS:
+        server.data.chmod(0o700)
     version = server.data / "PG_VERSION"
     found = version.read_text().strip() if version.exists() else "an unknown version"
     if found != str(POSTGRES_VERSION):

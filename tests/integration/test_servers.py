@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import psycopg
@@ -66,3 +67,15 @@ def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(
     assert tmp_path.is_relative_to(named)
     assert "--home" in said
     assert home.explain_full("FATAL: lock file exists", tmp_path) is None
+
+
+def test_a_copy_of_a_data_directory_with_another_owner_and_more_rights_starts(tmp_path: Path) -> None:
+    made = servers.Postgres(data=tmp_path / "made", sockets=tmp_path / "s")
+    servers.prepare_postgres(made, report=print)
+    copy = servers.Postgres(data=Path(shutil.copytree(made.data, tmp_path / "copy")), sockets=made.sockets)
+    copy.data.chmod(0o755)
+    said = list[str]()
+    servers.prepare_postgres(copy, said.append)
+    url = copy.url("postgres")
+    with servers.running(copy.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
+        assert any(f"files of {copy.data}" in line for line in said) == (os.geteuid() == 0)
