@@ -40,7 +40,15 @@ def supervisor_of(home: Home) -> psutil.Process | None:
             line = process.cmdline()
             if "supervisor.supervisord" in line and configuration in line and _is_running(process):
                 return process
-    return None
+    return _at_control(home)
+
+
+def _at_control(home: Home) -> psutil.Process | None:
+    """Return the supervisord that answers at the home's socket: after the folder was moved, it has another path."""
+    try:
+        return psutil.Process(Supervisor(home.control).processes()[0].pid)
+    except (UnavailableError, psutil.NoSuchProcess):
+        return None
 
 
 def end_leftovers(home: Home) -> list[str]:

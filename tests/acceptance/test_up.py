@@ -257,6 +257,16 @@ def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(stopped: P
     assert stopping.supervisor_of(stopped.home) is None
 
 
+def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole(place: Place) -> None:
+    assert place.up().returncode == 0
+    family = place.family()
+    moved = Place(place.folder.rename(place.folder.with_name("moved")))
+    again = moved.up()
+    assert "is running already" in json.loads(again.stdout)["error"]["message"]
+    assert "supervisor" in stopping.stop_home(moved.home)
+    assert all_gone(family)
+
+
 def test_down_where_nothing_runs_says_so(place: Place) -> None:
     down = place.ebb("down")
     assert down.returncode == 0
