@@ -120,8 +120,17 @@ def test_each_difference_from_the_expected_catalogue_is_refused_and_named(
     memory.rows(statement)
     with connect(memory.context.database_url) as db:
         assert any(one.startswith(named) for one in schema.differences(db))
-        with pytest.raises(SchemaError, match=r"not the one that this version .* See all with `ebb doctor`"):
+        with pytest.raises(SchemaError, match=r"not the one that this version .* Undo the change"):
             schema.verify(db)
+
+
+def test_the_refusal_names_several_differences_for_only_a_running_system_has_a_doctor(memory: Memory) -> None:
+    memory.rows("drop index facts_newest")
+    memory.rows("alter table facts add constraint short check (length(text) < 10)")
+    with connect(memory.context.database_url) as db, pytest.raises(SchemaError) as refused:
+        schema.verify(db)
+    assert "constraint facts.short is not known to Ebb" in str(refused.value)
+    assert "index facts_newest is missing" in str(refused.value)
 
 
 def test_tables_and_indexes_of_others_are_no_difference(memory: Memory) -> None:

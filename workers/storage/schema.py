@@ -53,6 +53,9 @@ ON_EVERY_NODE = {
 SET_ON_EVERY_NODE = "alter role current_user in database {} set {} to {}"
 SET_HERE = "select set_config(name, value, false) from json_each_text(%(settings)s) as given (name, value)"
 
+MOST_NAMED = 5
+"""How many differences an error names: where the server only runs with the rest of Ebb, nothing else can show them."""
+
 STATED = {
     "version": r"insert into schema_migrations \(number, name\) values \((\d+), 'snapshot'\)",
     "compatibility": r"insert into schema_version \(version\) values \((\d+)\)",
@@ -132,10 +135,12 @@ def verify(db: Connection) -> None:
     check(db)
     found = differences(db)
     if found:
-        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        more = f", and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise SchemaError(
-            f"The database's schema is not the one that this version of Ebb works with: {found[0]}{more}. See all "
-            "with `ebb doctor`; undo the change, restore a backup, or export with the version that wrote it and import."
+            "The database's schema is not the one that this version of Ebb works with: "
+            f"{'; '.join(found[:MOST_NAMED])}{more}. Undo the change, restore a backup, or export with the version "
+            'that wrote it and import; the manual, "Repair" in Backups and upgrades, says how to reach the server of '
+            "`ebb up` meanwhile."
         )
 
 
