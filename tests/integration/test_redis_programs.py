@@ -115,3 +115,20 @@ def test_data_of_a_later_version_of_the_same_server_stop_the_start_with_the_reas
     ):
         pass
     shutil.rmtree(server.data)
+
+
+@pytest.mark.parametrize("damage", ["zeros at the end", "a byte in the middle"])
+def test_a_damaged_file_stops_the_start_with_what_it_holds_and_what_to_do(server: servers.Redis, damage: str) -> None:
+    with started(server, server.command()) as client:
+        client.mset({str(number): number for number in range(100)})
+        client.set("a", 1)
+    file = next((server.data / redis_programs.PARTS).glob("*.incr.aof"))
+    content = file.read_bytes()
+    file.write_bytes(content + bytes(4096) if damage == "zeros at the end" else content.replace(b"*201", b"?201"))
+    with (
+        pytest.raises(
+            UnavailableError, match=r"file is damaged.*all facts are in PostgreSQL.*check-aof.*appendonlydir"
+        ),
+        started(server, server.command()),
+    ):
+        pass
