@@ -83,8 +83,8 @@ def explain(log: str) -> str | None:
     """Return advice if a server's log says that its data are damaged, or have a newer version than it supports."""
     if DAMAGED.search(log):
         return (
-            "Its append-only file is damaged, as after a failure of power. It holds messages, caches, and writes accepted "
-            "without waiting that are not stored yet; all facts are in PostgreSQL. Cut it where it is damaged with "
+            "Its append-only file is damaged, as after a failure of power. It holds messages, caches, and writes "
+            "accepted without waiting that are not stored yet; all facts are in PostgreSQL. Repair it by "
             f"`valkey-check-aof --fix` on the manifest in the folder {PARTS}, below `redis` in the home, or move that "
             "folder away and lose what it holds."
         )

@@ -201,7 +201,7 @@ def prepare_redis(server: Redis) -> None:
 
 def _password(data: Path) -> str:
     path = data / "password"
-    if not path.exists():
+    if not path.exists() or not path.stat().st_size:  # a failure of power may leave an empty file
         write_private(path, secrets.token_urlsafe(24))
     return path.read_text(encoding="utf-8")
 

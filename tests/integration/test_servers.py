@@ -36,6 +36,16 @@ def test_the_embedded_redis_keeps_what_it_accepts_and_wants_its_password(redis_s
     assert (redis_server.data / "password").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_password_that_a_failure_of_power_left_empty_is_made_again(tmp_path: Path) -> None:
+    server = servers.Redis(data=tmp_path / "redis", port=servers.free_port())
+    servers.prepare_redis(server)
+    (server.data / "password").write_text("")
+    servers.prepare_redis(server)
+    given = server.url()
+    with servers.running(server.command(), tmp_path / "log", lambda: servers.redis_fault(given), signal.SIGTERM):
+        assert not given.startswith("redis://:@")
+
+
 def test_a_redis_with_too_few_databases_or_rights_is_refused_with_what_to_do(redis_server: servers.Redis) -> None:
     last = f"{redis_server.url().removesuffix('/0')}/14"
     with Client(last) as client, pytest.raises(UnavailableError, match=r"^Redis has too few databases: .*next two"):
