@@ -240,11 +240,12 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     given = configured(home)
     url = given.direct_database_url or given.database_url or located(home).database_url
     done = schema.apply(url, output.progress, given.shards)
+    had = schema.version_of(url)
     if as_json:
-        output.print_json({"schema_version": schema.version(), "migrations": done})
+        output.print_json({"schema_version": had, "migrations": done})
     else:
         ran = f"{len(done)} migrations ran" if done else "nothing was to be done"
-        output.progress(f"The schema has version {schema.version()}: {ran}")
+        output.progress(f"The schema has {schema.described(had)}; {ran}")
 
 
 moves = typer.Typer(name="shards", no_args_is_help=True)

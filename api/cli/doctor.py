@@ -106,7 +106,7 @@ def _schema(settings: "Settings", _: "Client") -> str:
     found = schema.all_differences(settings.database_url, settings.shards)
     if found:
         raise SchemaError(f"differs from what this version of Ebb works with: {'; '.join(found)}.")
-    return f"version {schema.version()}, as this version of Ebb needs it"
+    return f"{schema.described(schema.version_of(settings.database_url))}; all is there that this version of Ebb needs"
 
 
 def _replicas(settings: "Settings", _: "Client") -> str:

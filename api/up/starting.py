@@ -178,8 +178,9 @@ def _start_servers(system: System, embedded: Sequence[str], settings: Settings, 
     _wait_for_redis(system, own="redis" in embedded)
     own_redis = f": {redis_programs.choose(system.home.redis)}" if "redis" in embedded else ""
     report(f"Redis is ready{own_redis}")
-    schema.apply(settings.direct_database_url or system.state.database_url, report, settings.shards)
-    report(f"The schema has version {schema.version()}")
+    database_url = settings.direct_database_url or system.state.database_url
+    schema.apply(database_url, report, settings.shards)
+    report(f"The schema has {schema.described(schema.version_of(database_url))}")
 
 
 def _start_workers(system: System, report: Report, *, reembed: bool) -> None:

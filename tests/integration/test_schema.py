@@ -76,6 +76,8 @@ def test_a_database_of_a_newer_version_is_left_as_it_is_and_used(memory: Memory)
     memory.rows("alter table facts drop constraint facts_importance_check")
     memory.rows("alter table facts add constraint facts_importance_check check (importance >= 0)")
     assert schema.apply(memory.context.database_url) == []
+    newer = schema.described(schema.version_of(memory.context.database_url))
+    assert newer == f"version {schema.version() + 1}, of a newer Ebb: this one has {schema.version()}"
     memory.add("Tea at four.")
     assert len(memory.ids("tea")) == 1
     memory.rows("drop table likenesses")

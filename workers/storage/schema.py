@@ -179,6 +179,17 @@ def all_differences(database_url: str, count: int) -> list[str]:
     return found
 
 
+def version_of(database_url: str) -> int:
+    """Return the number of the newest migration of a database."""
+    with outside_pool(database_url) as db:
+        return migrations.number(db)
+
+
+def described(had: int) -> str:
+    """Return the version of a database's schema, and that of this version of Ebb where the database is newer."""
+    return f"version {had}" if had <= version() else f"version {had}, of a newer Ebb: this one has {version()}"
+
+
 def servers(db: Connection) -> str:
     """Return the versions of PostgreSQL and pgvector."""
     return scalar(db, SERVERS) or "PostgreSQL without pgvector"
