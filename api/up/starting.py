@@ -82,6 +82,8 @@ def start(
 def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> None:
     """Refuse to start if the home is running, its disk is full, or a port is in use."""
     if (running := stopping.supervisor_of(home)) is not None:
+        if supervision.Supervisor(home.control).is_stopping():
+            raise SystemStateError(f"Ebb is stopping at {home.folder} (pid {running.pid}): try again in a few seconds.")
         raise SystemStateError(
             f"Ebb is running already at {home.folder} (pid {running.pid}): "
             "see it with `ebb status`, stop it with `ebb down`."

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xmlrpc.client import Fault, ServerProxy
 
-from supervisor.xmlrpc import SupervisorTransport
+from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from api.up import processes
 from api.up.home import Home, State
@@ -133,6 +133,10 @@ class Process:
     state: str
 
 
+class StoppingError(UnavailableError):
+    """The system is stopping, and answers nothing until it has ended."""
+
+
 class Supervisor:
     """The supervisord of a home, controlled through its socket."""
 
@@ -147,6 +151,16 @@ class Supervisor:
         own = [Process(each["name"], each["pid"] or None, each["statename"].lower()) for each in programs]
         return [Process("supervisor", self._ask("getPID"), "running"), *own]
 
+    def is_stopping(self) -> bool:
+        """Return whether it ends its programs at present."""
+        try:
+            self._ask("getState")
+        except StoppingError:
+            return True
+        except UnavailableError:
+            pass
+        return False
+
     def start(self, name: str) -> None:
         """Start a program without waiting for it."""
         self._ask("startProcess", f"own:{name}" if name in OWN else name, False)
@@ -156,6 +170,8 @@ class Supervisor:
             with ServerProxy("http://localhost", SupervisorTransport(serverurl=self._url)) as proxy:
                 return getattr(proxy.supervisor, method)(*arguments)
         except (OSError, http.client.HTTPException, Fault) as error:
+            if isinstance(error, Fault) and error.faultCode == Faults.SHUTDOWN_STATE:
+                raise StoppingError("Ebb is stopping: try again in a few seconds.") from None
             raise UnavailableError(f"supervisord does not answer ({method}: {error}).") from None
 
 

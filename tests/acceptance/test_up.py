@@ -21,7 +21,7 @@ import psutil
 import psycopg
 import pytest
 
-from api.up import redis_programs, servers, starting, stopping
+from api.up import redis_programs, servers, starting, stopping, supervision
 from api.up.home import Home, locate
 from workers.errors import UnavailableError
 from workers.settings import Settings
@@ -255,6 +255,18 @@ def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(stopped: P
     assert "does not start" in message
     assert "ebb reembed" in message
     assert stopping.supervisor_of(stopped.home) is None
+
+
+def test_a_system_that_is_stopping_says_so(running: Place) -> None:
+    family, worker = running.family(), psutil.Process(running.pids()["worker"])
+    worker.suspend()
+    family[0].terminate()
+    eventually(supervision.Supervisor(running.home.control).is_stopping)
+    again, shown = running.up(), running.ebb("status")
+    worker.resume()
+    assert "Ebb is stopping at" in json.loads(again.stdout)["error"]["message"]
+    assert "Ebb is stopping: try again" in shown.stderr
+    eventually(lambda: all_gone(family))
 
 
 def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole(place: Place) -> None:
