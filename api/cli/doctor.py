@@ -95,6 +95,7 @@ def _database(settings: "Settings", _: "Client") -> str:
 
     with connect(settings.database_url) as db:
         schema.check(db)
+        schema.check_writable(db)
         shards.check(db, settings.shards)
         return schema.servers(db)
 

@@ -85,6 +85,12 @@ def test_a_database_of_a_newer_version_is_left_as_it_is_and_used(memory: Memory)
         verified(memory.context.database_url)
 
 
+def test_a_server_that_takes_no_writes_is_refused_with_what_to_do(memory: Memory) -> None:
+    read_only = f"{memory.context.database_url}&options=-cdefault_transaction_read_only%3Don"
+    with pytest.raises(UnavailableError, match=r"takes no writes: it is a standby.* remove `standby.signal`"):
+        schema.apply(read_only)
+
+
 def test_a_schema_that_this_version_cannot_work_with_is_refused(memory: Memory) -> None:
     memory.rows(NEXT, schema.version() + 1)
     memory.rows("insert into schema_version (version) values (%s)", schema.compatibility() + 1)

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.types.json import Json
 
-from workers.errors import SchemaError, SettingsError
+from workers.errors import SchemaError, SettingsError, UnavailableError
 from workers.storage import migrations, routing, shards
 from workers.storage.connection import CONFIGURATION, Connection, number, outside_pool, scalar
 
@@ -23,6 +23,8 @@ IDENTITY = """
         || to_char(min(applied_at), 'YYYY-MM-DD HH24:MI:SS.US') || ')'
     from schema_migrations
 """
+
+READ_ONLY = "select current_setting('transaction_read_only')::boolean"
 
 SERVERS = """
     select 'PostgreSQL ' || current_setting('server_version') || ' with pgvector ' || extversion
@@ -71,6 +73,7 @@ def apply(database_url: str, report: Callable[[str], None] = lambda _: None, cou
 
     Raises:
         SchemaError: the schema is not one that this version can use or migrate, or pgvector is missing.
+        UnavailableError: the server does not answer, or takes no writes.
         SettingsError: a namespace is on a shard that is not among these.
     """
     ran: set[int] = set()
@@ -94,6 +97,7 @@ def _of_shard(shard: int, count: int) -> Iterator[None]:
 
 def _apply(database_url: str, report: Callable[[str], None], count: int) -> list[int]:
     with migrations.exclusive(database_url, report) as db:
+        check_writable(db)
         if missing := _missing_schema(db):
             db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         had = migrations.number(db)
@@ -122,6 +126,16 @@ def check(db: Connection) -> None:
         raise SchemaError(
             f"The database has schema {had}, which this version of Ebb (schema {version()}) cannot work with: "
             "upgrade Ebb."
+        )
+
+
+def check_writable(db: Connection) -> None:
+    """Raise `UnavailableError` if PostgreSQL takes no writes, as a standby does."""
+    if scalar(db, READ_ONLY):
+        raise UnavailableError(
+            "PostgreSQL takes no writes: it is a standby, or `default_transaction_read_only` is on. Give the "
+            "address of the primary, or promote this one; in a home of `ebb up`, remove `standby.signal` from "
+            "the folder `postgres`."
         )
 
 
