@@ -1,0 +1,76 @@
+"""Texts of any length, script and direction on the pages of the dashboard."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from live_api import serving
+from live_browser import LOOKS, check_page, looking
+from live_system import LiveSystem
+from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.acceptance
+
+LONG = "The harbour master wrote that the tide was late, and the boats waited at the quay. " * 40
+UNBROKEN = "W" * 900
+ARABIC, HEBREW = "ذهبت ليلى إلى السوق.", "דנה גרה בחיפה."
+
+LAST_IS_LEFT = """(text) => {
+    const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+    const found = [];
+    const drawn = (node) => !node.parentElement.closest("svg") && node.data.includes(text);
+    while (walk.nextNode()) if (drawn(walk.currentNode)) found.push(walk.currentNode);
+    const at = (node, place) => {
+        const range = document.createRange();
+        range.setStart(node, place);
+        range.setEnd(node, place + 1);
+        return range.getBoundingClientRect().left;
+    };
+    return found.map((node) => {
+        const start = node.data.indexOf(text);
+        return at(node, start + text.length - 1) < at(node, start);
+    });
+}"""
+"""For each occurrence of a text outside pictures: whether its last character is left of its first."""
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    with serving(live) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def texts(live: LiveSystem) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the header of a namespace with unusual texts, and the id of each text."""
+    name = f"texts-{uuid4()}"
+    with live.client(name) as memory:
+        ids = {text: memory.store(text)["id"] for text in (LONG, ARABIC, HEBREW)}
+        long = {"category": "c" * 120, "entity": "e" * 200, "key": "k" * 120, "value": "v" * 300}
+        ids[UNBROKEN] = memory.store(UNBROKEN, tags=["t" * 120], source="s" * 300, **long)["id"]
+        memory.link(ids[LONG], ids[UNBROKEN], "PART_OF")
+        memory.link(ids[ARABIC], ids[HEBREW], "PART_OF")
+    return {"X-Ebb-Namespace": name}, ids
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_a_fact_of_any_text_fits_its_page_and_is_reached_without_a_mouse(
+    browser: Browser, url: str, texts: tuple[dict[str, str], dict[str, str]], width: int, dark: bool
+) -> None:
+    headers, ids = texts
+    with looking(browser, url, width=width, dark=dark, headers=headers) as tab:
+        for id_ in ids.values():
+            check_page(tab, f"/dashboard/facts/{id_}")
+
+
+def test_text_from_right_to_left_ends_at_its_left(
+    browser: Browser, url: str, texts: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    headers, ids = texts
+    pages = ("/", "/dashboard/facts", f"/dashboard/facts/{ids[ARABIC]}", "/dashboard/recall?query=ليلى&min_relevance=0")
+    with looking(browser, url, headers=headers) as tab:
+        for path in pages:
+            tab.goto(path)
+            for text in (ARABIC, HEBREW):
+                assert set(tab.evaluate(LAST_IS_LEFT, text)) <= {True}, (path, text)
+            assert tab.evaluate(LAST_IS_LEFT, ARABIC), path
