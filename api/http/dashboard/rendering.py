@@ -29,6 +29,7 @@ MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 MONTH, YEAR = 30.44 * DAY, 365.25 * DAY
 SPANS = ((YEAR, "year"), (MONTH, "month"), (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
 A_MOMENT = 45.0
+TWICE = 2
 DASH = "\N{EN DASH}"
 CODE = re.compile("`([^`]+)`")
 
@@ -53,10 +54,10 @@ def milliseconds(value: float | None) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a span of time in one unit, such as `3 days`."""
+    """Return a span of time in the largest unit that fits twice, so that 19 months are not a year."""
     for length, name in SPANS:
-        if seconds >= length:
-            times = int(seconds / length)
+        times = int(seconds / length)
+        if times >= TWICE or seconds == length or (times and length == MINUTE):
             return f"{times} {name}" if times == 1 else f"{times} {name}s"
     return f"{int(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
 
