@@ -15,6 +15,11 @@ LONG = "The harbour master wrote that the tide was late, and the boats waited at
 UNBROKEN = "W" * 900
 ARABIC, HEBREW = "ذهبت ليلى إلى السوق.", "דנה גרה בחיפה."
 
+NAMES_OUTSIDE = """() => {
+    const picture = document.querySelector(".graph svg").getBoundingClientRect();
+    const outside = (box) => box.left < picture.left - 1 || box.right > picture.right + 1;
+    return [...document.querySelectorAll(".node text")].filter((one) => outside(one.getBoundingClientRect())).length;
+}"""
 LAST_IS_LEFT = """(text) => {
     const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
     const found = [];
@@ -50,6 +55,8 @@ def texts(live: LiveSystem) -> tuple[dict[str, str], dict[str, str]]:
         ids[UNBROKEN] = memory.store(UNBROKEN, tags=["t" * 120], source="s" * 300, **long)["id"]
         memory.link(ids[LONG], ids[UNBROKEN], "PART_OF")
         memory.link(ids[ARABIC], ids[HEBREW], "PART_OF")
+        memory.relate("Mira", UNBROKEN[:30], "knows")
+        memory.relate("Mira", "上" * 30, "knows")
     return {"X-Ebb-Namespace": name}, ids
 
 
@@ -74,3 +81,12 @@ def test_text_from_right_to_left_ends_at_its_left(
             for text in (ARABIC, HEBREW):
                 assert set(tab.evaluate(LAST_IS_LEFT, text)) <= {True}, (path, text)
             assert tab.evaluate(LAST_IS_LEFT, ARABIC), path
+
+
+def test_names_in_the_picture_of_relations_are_not_cut_off(
+    browser: Browser, url: str, texts: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    with looking(browser, url, headers=texts[0]) as tab:
+        check_page(tab, "/dashboard/relations")
+        assert tab.locator(".node text").count() == 3
+        assert tab.evaluate(NAMES_OUTSIDE) == 0

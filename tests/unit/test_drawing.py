@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 
-from api.http.dashboard.drawing import FEW, HEIGHT, LETTER, LINE, SMALL_HEIGHT, SMALL_WIDTH, WIDTH, Point, arranged
+from api.http.dashboard.drawing import (
+    FEW,
+    HEIGHT,
+    LETTER,
+    LINE,
+    MARGIN,
+    SMALL_HEIGHT,
+    SMALL_WIDTH,
+    WIDTH,
+    Point,
+    arranged,
+)
 
 names = st.lists(st.text("abcdefgh ", min_size=1, max_size=20), min_size=1, max_size=60)
 calm = examples(12)
@@ -40,6 +51,13 @@ def test_names_of_a_small_graph_do_not_overlap(count: int, length: int) -> None:
 def test_the_picture_of_few_nodes_fits_a_telephone() -> None:
     few = arranged(["x" * 20] * FEW, ring(FEW), [0.5] * FEW)
     assert all(0 <= x <= SMALL_WIDTH and 0 <= y <= SMALL_HEIGHT for x, y in few)
+
+
+def test_a_name_of_wide_letters_is_within_the_picture() -> None:
+    for name in ("W" * 19 + "…", "上" * 20):
+        for place in arranged(["Mira", name, "Atlas"], ring(3), [0.5] * 3)[1:2]:
+            half = 20 * 1.4 * LETTER / 2
+            assert half + MARGIN / 2 <= place.x <= SMALL_WIDTH - half - MARGIN / 2, name
 
 
 def test_a_single_node_is_in_the_middle_and_related_nodes_are_near() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -17,6 +18,9 @@ STEPS = 150
 ROUNDS = 80
 LETTER, LINE = 10.2, 30.0
 """The width of a letter, and the height of a node with its name."""
+
+WIDE = 1.5
+"""The width of a wide letter, such as M or one of Chinese, in letters."""
 
 GOLDEN_ANGLE = 2.399963
 NEAR = 1e-6
@@ -55,9 +59,14 @@ def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Se
     apart = 1 / np.sqrt(max(len(names), 1))
     for heat in np.linspace(0.12, 0.004, STEPS):
         places = places + _step(places, pull, apart, heat)
-    halves = np.array([max(len(name), 3) * LETTER / 2 for name in names])
+    halves = np.array([max(_letters(name), 3) * LETTER / 2 for name in names])
     placed = _spread(_fitted(places, halves), halves)
     return [Point(round(float(x), 1), round(float(y), 1)) for x, y in placed]
+
+
+def _letters(name: str) -> float:
+    """Return the width of a name in letters of average width."""
+    return sum(WIDE if letter in "mwMW" or east_asian_width(letter) in "WF" else 1 for letter in name)
 
 
 def _spiral(nodes: int) -> Floats:
