@@ -55,6 +55,8 @@ def texts(live: LiveSystem) -> tuple[dict[str, str], dict[str, str]]:
         ids[UNBROKEN] = memory.store(UNBROKEN, tags=["t" * 120], source="s" * 300, **long)["id"]
         memory.link(ids[LONG], ids[UNBROKEN], "PART_OF")
         memory.link(ids[ARABIC], ids[HEBREW], "PART_OF")
+        for _ in range(2):
+            memory.reinforce(ids[HEBREW], 0.01)
         memory.relate("Mira", UNBROKEN[:30], "knows")
         memory.relate("Mira", "上" * 30, "knows")
     return {"X-Ebb-Namespace": name}, ids
@@ -90,3 +92,14 @@ def test_names_in_the_picture_of_relations_are_not_cut_off(
         check_page(tab, "/dashboard/relations")
         assert tab.locator(".node text").count() == 3
         assert tab.evaluate(NAMES_OUTSIDE) == 0
+
+
+def test_the_history_of_a_fact_has_no_raw_instants(
+    browser: Browser, url: str, texts: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    headers, ids = texts
+    with looking(browser, url, headers=headers) as tab:
+        tab.goto(f"/dashboard/facts/{ids[HEBREW]}")
+        said = tab.get_by_role("region", name="History").inner_text()
+        assert "2 times since" in said
+        assert "+00:00" not in said
