@@ -96,6 +96,38 @@ def test_an_empty_namespace_says_what_to_do_next(browser: "Browser", url: str) -
             check_width(tab)
 
 
+def test_commands_and_links_of_a_page_are_about_its_namespace(
+    browser: "Browser", url: str, live: LiveSystem, namespace: str
+) -> None:
+    with live.client(namespace) as memory:
+        memory.store_many([{"text": f"Tea number {n} is at four.", "decay_class": "normal"} for n in range(120)])
+    empty = f"empty-{uuid4()}"
+    with looking(browser, url, headers={"X-Ebb-Namespace": empty}) as tab:
+        for path in ("/dashboard/timeline", "/dashboard/timeline?entity=a&key=b"):
+            tab.goto(path)
+            assert f"--namespace {empty}" in tab.locator(".command").inner_text(), path
+            check_width(tab)
+    with looking(browser, url, headers={"X-Ebb-Namespace": namespace}) as tab:
+        tab.goto("/dashboard/forecast?days=366")
+        tab.get_by_role("alert").get_by_role("link", name="Forgotten").press("Enter")
+        tab.wait_for_url("**/dashboard/forgotten")
+
+
+def test_an_ended_fact_is_listed_with_how_long_it_can_be_restored(
+    browser: "Browser", url: str, live: LiveSystem, namespace: str
+) -> None:
+    with live.client(namespace) as memory:
+        asked, ended = (memory.store(f"The brook is {how}.")["id"] for how in ("low", "high"))
+        memory.forget([asked])
+        live.rows("update activity set expires_at = now(), due_at = now() where fact = %s returning 1", [ended])
+        memory.decay()
+    with looking(browser, url, headers={"X-Ebb-Namespace": namespace}) as tab:
+        tab.goto("/dashboard/forgotten")
+        said = tab.locator(".results .note").all_inner_texts()
+        assert sum("can be restored until" in one for one in said) == 1
+        assert sum("can be restored at any time" in one for one in said) == 1
+
+
 def test_running_actions_are_shown_and_announced(browser: "Browser", url: str, sample: dict[str, str]) -> None:
     with looking(browser, url, headers=sample) as tab:
         tab.goto("/dashboard/runs")
@@ -139,6 +171,7 @@ def test_a_fact_shows_its_curve_its_history_and_its_links(
             assert tab.locator("figure canvas").count() == 1
             assert tab.locator(".changes li").count() >= 4
             assert "is the cause of 75 %" in tab.locator(".linked").inner_text()
+            assert "content_salience" not in tab.locator("main").inner_text()
             check_width(tab)
             tab.locator(".linked a").press("Enter")
             tab.wait_for_url(f"**/{other}")

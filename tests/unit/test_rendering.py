@@ -1,8 +1,11 @@
-"""How the dashboard writes spans of time."""
+"""How the dashboard writes spans of time, and what a page says of the first steps."""
+
+from types import SimpleNamespace
 
 import pytest
+from fastapi import Request
 
-from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, span
+from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, page, span
 
 
 @pytest.mark.parametrize(
@@ -15,3 +18,10 @@ from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, span
 )  # fmt: skip
 def test_a_span_is_said_in_the_largest_unit_that_fits_twice(seconds: float, said: str) -> None:
     assert span(seconds) == said
+
+
+def test_before_the_first_pass_the_command_to_see_one_names_the_namespace() -> None:
+    request = Request({"type": "http", "method": "GET", "path": "/dashboard/runs", "query_string": b"", "headers": []})
+    request.state.caller = SimpleNamespace(namespace="mira", scopes={"read"}, key=None)
+    none = {"runs": [], "counted": {}, "whole": False, "everywhere": False, "next": None, "later": False}
+    assert b"ebb branch --older 365d --namespace mira<" in page(request, "runs.html", **none).body
