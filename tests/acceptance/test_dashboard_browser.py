@@ -128,6 +128,14 @@ def test_an_ended_fact_is_listed_with_how_long_it_can_be_restored(
         assert sum("can be restored at any time" in one for one in said) == 1
 
 
+def test_a_help_page_begins_with_its_text_on_a_phone(browser: "Browser", url: str) -> None:
+    with looking(browser, url, width=NARROW) as tab:
+        tab.goto("/help/storing")
+        box = tab.locator("h1").bounding_box()
+        assert box is not None
+        assert box["y"] < 300
+
+
 def test_running_actions_are_shown_and_announced(browser: "Browser", url: str, sample: dict[str, str]) -> None:
     with looking(browser, url, headers=sample) as tab:
         tab.goto("/dashboard/runs")

@@ -28,7 +28,7 @@ def client(live: LiveSystem) -> Iterator[httpx2.Client]:
 
 def links(page: httpx2.Response) -> set[str]:
     """Return the targets of all links and images of an article, with their anchors."""
-    article = page.text[page.text.index("<article") :]
+    article = page.text[page.text.index("<article") : page.text.index("</article>")]
     return {urljoin(page.url.path, link) for link in re.findall(r'(?:href|src)="([^"]+)"', article)}
 
 
