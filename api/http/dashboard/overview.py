@@ -30,11 +30,11 @@ TONES = {
 """The colours of each chart's series, in order."""
 
 TITLES = {
-    "tiers": "By tier",
-    "fidelity": "By fidelity",
-    "classes": "By decay class",
-    "forgotten": "Forgotten, by reason",
-    "due": "Due",
+    "tiers": "Facts by tier",
+    "fidelity": "Facts by fidelity",
+    "classes": "Facts by decay class",
+    "forgotten": "Forgotten facts by reason",
+    "due": "Due facts",
 }
 ROWS = 40
 """Maximum rows of the table below a chart."""
