@@ -229,6 +229,8 @@ def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url:
     with looking(browser, url, headers=sample) as tab:
         tab.goto("/?days=1")
         assert tab.locator("figure canvas").count() >= 4
+        assert tab.get_by_text("None so far.").count() == 1
+        assert tab.get_by_text("until they are purged").count() == 0
         labels = tab.evaluate("document.querySelector('figure').chart.axes[0]._values")
         assert "\n" in labels[0]
         assert not re.search(r"\d/\d", "".join(labels))

@@ -135,9 +135,10 @@
       ctx.textAlign = x > bbox.left + bbox.width - 40 * ratio ? "right" : "left";
       ctx.fillText("now", x + (ctx.textAlign === "right" ? -5 : 5) * ratio, bbox.top + bbox.height - 7 * ratio);
       const dot = (at, words, fill, ink, high = content.salience[near(at)]) => {
-        const cx = u.valToPos(at, "x", true), cy = u.valToPos(high, "y", true);
+        const radius = (words ? 8.5 : 5) * ratio;  /* Above the axis, so that its labels can be read. */
+        const cx = u.valToPos(at, "x", true), cy = Math.min(u.valToPos(high, "y", true), bbox.top + bbox.height - radius);
         ctx.beginPath();
-        ctx.arc(cx, cy, (words ? 8.5 : 5) * ratio, 0, 7);
+        ctx.arc(cx, cy, radius, 0, 7);
         ctx.fillStyle = fill;
         ctx.fill();
         ctx.strokeStyle = colour("card");
