@@ -15,7 +15,7 @@ from workers.core.arrays import Vectors
 from workers.core.fading import FadingRules
 from workers.core.fidelity import largest_bucket
 from workers.core.hygiene import Hygiene, effective, fading, for_passes, parameters
-from workers.errors import EmbedderAwayError, UnavailableError
+from workers.errors import EmbedderAwayError, EmbeddingError, UnavailableError
 from workers.settings import Settings, split_addresses
 from workers.storage import namespaces, replicas, routing, server, vectors
 from workers.storage.connection import Connection, close_pools, transaction
@@ -210,6 +210,10 @@ class PausingEmbedder:
             vectors = ask()
         except EmbedderAwayError as error:
             self._pause.failed(error)
+            raise
+        except EmbeddingError:
+            if trying:  # it refused this text, and so it answers
+                self._pause.answered()
             raise
         if trying:
             self._pause.answered()

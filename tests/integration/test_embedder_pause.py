@@ -172,6 +172,42 @@ def test_a_text_that_the_server_refuses_causes_no_pause(away: Memory, server: St
     assert away.ask("dentist").by_meaning
 
 
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_one_text_that_the_server_refuses_leaves_no_other_without_vector(
+    away: Memory, server: StandIn, status: int
+) -> None:
+    def picky(handler: Handler) -> None:
+        refused = any("poison" in text for text in handler.request_json["input"])
+        (failure(status) if refused else answering)(handler)
+
+    server.always = failure(400)
+    poison = away.add("This is poison.", namespace="default")
+    others = [away.add(f"Guest {number} takes tea.", namespace="theirs") for number in range(3)]
+    server.always = picky
+    assert embed.embed_pending(away.context, embed.START, day(1)) is not None
+    assert [away.row(id_)["dims"] for id_ in (poison, *others)] == [0, DIMS, DIMS, DIMS]
+    assert embed.embed_pending(away.context, embed.START, day(1)) is not None
+    assert away.context.redis.exists(PAUSED, FAILURES, TRYING) == 0
+
+
+def test_an_embedder_that_refuses_every_text_is_not_asked_for_each(away: Memory, server: StandIn) -> None:
+    server.always = failure(400)
+    away.store("One.", "Two.", "Three.")
+    server.requests.clear()
+    with pytest.raises(EmbeddingError):
+        embed.embed_pending(away.context, embed.START, day(1))
+    assert len(server.requests) == 2
+
+
+def test_a_text_that_is_refused_after_a_pause_ends_it(away: Memory, server: StandIn) -> None:
+    server.replies.append(failure(503))
+    away.ask("dentist")
+    later(away)
+    server.replies.append(failure(400))
+    assert not away.ask("poison").by_meaning
+    assert away.ask("dentist").by_meaning
+
+
 def test_a_query_that_was_embedded_before_needs_no_embedder(away: Memory, server: StandIn) -> None:
     away.ask("dentist")
     server.always = failure(503)

@@ -17,7 +17,7 @@ from workers.core.arrays import Bytes, Vectors
 from workers.core.fading import Faded, as_written
 from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
-from workers.errors import EmbedderMismatchError, EmbeddingError
+from workers.errors import EmbedderAwayError, EmbedderMismatchError, EmbedderPausedError, EmbeddingError
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
@@ -100,6 +100,12 @@ def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) ->
     return as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
 
 
+PROBE = "Can this embedder embed?"
+"""A text that no embedder refuses."""
+
+Pending = tuple[int, UUID, str]
+"""A fact without a vector: namespace, fact and text."""
+
 Position = tuple[int, UUID]
 """The position of an iteration over all facts: namespace and fact."""
 
@@ -131,7 +137,7 @@ def reset(context: Context) -> int:
     """
     if context.settings.redis_url:
         EmbedderPause(context.redis).answered()  # end a pause: the embedder may have been repaired
-    context.embedder.embed(["Can this embedder embed?"])
+    context.embedder.embed([PROBE])
     waiting = 0
     for _ in context.each_shard():
         waiting += _reset_shard(context)
@@ -172,20 +178,57 @@ def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[
 def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:
     """Embed the next batch of facts without a vector; return the position to continue from, or None at the end.
 
+    Texts that the embedder refuses are left without one.
+
     Raises:
-        EmbeddingError: the embedder fails; nothing of the batch was changed.
+        EmbeddingError: the embedder fails for any text; nothing of the batch was changed.
     """
     with transaction(context.database_url) as db:
         waiting = vectors.pending(db, after, context.settings.embedding_batch)
     if not waiting:
         return None
-    embedded = context.embedder.embed([text for _, _, text in waiting])
+    try:
+        _restore_each(context, waiting, context.embedder.embed([text for _, _, text in waiting]), now)
+    except (EmbedderAwayError, EmbedderPausedError):
+        raise
+    except EmbeddingError:
+        context.embedder.embed([PROBE])
+        waiting = _embed_singly(context, waiting, now)
+    return waiting[-1][0], waiting[-1][1]
+
+
+def _embed_singly(context: Context, waiting: Sequence[Pending], now: datetime) -> list[Pending]:
+    """Embed facts one by one, for `EMBEDDING_SECONDS`; return those that were tried. One refused text stops no other.
+
+    Raises:
+        EmbeddingError: the embedder does not answer any more; nothing was changed.
+    """
+    until, found, refused = time.monotonic() + EMBEDDING_SECONDS, list[tuple[Pending, Vectors]](), list[Pending]()
+    for one in waiting:
+        try:
+            found.append((one, context.embedder.embed([one[2]], retry=False)))
+        except (EmbedderAwayError, EmbedderPausedError):
+            raise
+        except EmbeddingError:
+            refused.append(one)
+        if time.monotonic() >= until:
+            break
+    if found:
+        _restore_each(context, [one for one, _ in found], np.concatenate([vector for _, vector in found]), now)
+    if refused:
+        tenant, fact, _ = refused[0]
+        said = "the embedder refuses %d texts, which stay without vector; the first is fact %s of namespace %d"
+        log.warning(said, len(refused), fact, tenant)
+    return list(waiting[: len(found) + len(refused)])
+
+
+def _restore_each(context: Context, waiting: Sequence[Pending], embedded: Vectors, now: datetime) -> None:
+    """Write (n, dims) vectors of n facts of any namespaces, in the order of these."""
     with transaction(context.database_url) as db:
         for tenant, group in groupby(enumerate(waiting), key=lambda numbered: numbered[1][0]):
             places = [place for place, _ in group]
             ids = [waiting[place][1] for place in places]
             restore_vectors(context, db, tenant, ids, embedded[places], now)
-    return waiting[-1][0], waiting[-1][1]
 
 
 def _mismatch(stored: StoredEmbedder, own: StoredEmbedder) -> str:
