@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf
+from uuid import UUID
 
 import pytest
 from ebb.contract.decay import KEEP, Keep
@@ -23,10 +24,10 @@ def test_what_ends_soon_is_in_one_notice_with_its_value_and_the_call_that_keeps_
     memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
     soon = memory.add("I moved to Porto in March 2024.", decay_class="stable")
     memory.add("It stays.", decay_class="permanent")
-    assert list(endings.notices(memory.context, day(30))) == []
-    (notice,) = endings.notices(memory.context, day(62))
+    assert list(endings.notices(memory.context, "default", day(30))) == []
+    (notice,) = endings.notices(memory.context, "default", day(62))
     endings.deliver(memory.context, notice)
-    assert list(endings.notices(memory.context, day(63))) == []
+    assert list(endings.notices(memory.context, "default", day(63))) == []
     (said,) = owner.requests
     assert (said["event"], said["namespace"], [fact["id"] for fact in said["facts"]]) == (
         "memory.ending", "default", [str(soon)]
@@ -46,53 +47,53 @@ def test_a_notice_that_the_webhook_refused_comes_again(memory: Memory, owner: St
     memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
     owner.replies.append(failure(500))
-    (notice,) = endings.notices(memory.context, day(62))
+    (notice,) = endings.notices(memory.context, "default", day(62))
     endings.deliver(memory.context, notice)
-    assert [one.facts for one in endings.notices(memory.context, day(62))] == [notice.facts]
+    assert [one.facts for one in endings.notices(memory.context, "default", day(62))] == [notice.facts]
 
 
 def test_without_days_nothing_is_noticed(memory: Memory) -> None:
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
-    assert list(endings.notices(memory.context, day(62))) == []
+    assert list(endings.notices(memory.context, "default", day(62))) == []
 
 
 def test_a_fact_that_is_stored_after_a_notice_and_ends_before_its_last_is_in_the_next(memory: Memory) -> None:
     memory = memory.having(ending_notice_days=7)
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
-    for notice in endings.notices(memory.context, day(62)):
+    for notice in endings.notices(memory.context, "default", day(62)):
         endings.deliver(memory.context, notice)
     brief = memory.add("The plumber comes today.", at=63, decay_class="session")
-    (notice,) = endings.notices(memory.context, day(63))
+    (notice,) = endings.notices(memory.context, "default", day(63))
     assert [one.id for one in notice.facts] == [brief]
 
 
 def test_a_fact_that_was_kept_is_in_a_notice_again_at_the_end_of_its_next_life(memory: Memory) -> None:
     memory = memory.having(ending_notice_days=7)
     soon = memory.add("I moved to Porto in March 2024.", decay_class="stable")
-    for notice in endings.notices(memory.context, day(62)):
+    for notice in endings.notices(memory.context, "default", day(62)):
         endings.deliver(memory.context, notice)
     forget_limit.keep(memory.context, "default", [soon], day(63), inf)
-    assert list(endings.notices(memory.context, day(64))) == []
-    (notice,) = endings.notices(memory.context, day(63 + 62))
+    assert list(endings.notices(memory.context, "default", day(64))) == []
+    (notice,) = endings.notices(memory.context, "default", day(63 + 62))
     assert [one.id for one in notice.facts] == [soon]
 
 
 def test_more_facts_than_a_notice_has_are_in_further_notices(memory: Memory) -> None:
     memory = memory.having(ending_notice_days=7)
     ids = {memory.add(f"Appointment number {number}.", decay_class="session") for number in range(endings.MOST + 1)}
-    sent = list(endings.notices(memory.context, day(0)))
+    sent = list(endings.notices(memory.context, "default", day(0)))
     for notice in sent:
         endings.deliver(memory.context, notice)
     assert [len(one.facts) for one in sent] == [endings.MOST, 1]
     assert {fact.id for one in sent for fact in one.facts} == ids
-    assert list(endings.notices(memory.context, day(0))) == []
+    assert list(endings.notices(memory.context, "default", day(0))) == []
 
 
 def test_a_notice_of_what_ends_today_repeats_none_of_what_ends_in_a_week(memory: Memory) -> None:
     memory = memory.having(ending_notice_days=7)
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
     for number in (0, 1):
-        for notice in endings.notices(memory.context, day(62 + number / 24)):
+        for notice in endings.notices(memory.context, "default", day(62 + number / 24)):
             endings.deliver(memory.context, notice)
         memory.store({"text": "The plumber comes today.", "decay_class": "session"}, at=62)
     (key,) = memory.context.redis.keys("ebb:noticed:*")
@@ -104,4 +105,24 @@ def test_what_ends_in_a_branch_is_in_no_notice(memory: Memory) -> None:
     memory = memory.having(ending_notice_days=7)
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
     memory.rows("update namespaces set branch_of = 'other', branch_age = interval '1 day'")
-    assert list(endings.notices(memory.context, day(62))) == []
+    assert noticed(memory, 62) == []
+
+
+def noticed(memory: Memory, at: float, until: float = inf) -> list[tuple[str, int]]:
+    """Send the notices of every namespace; return (namespace, facts) of each."""
+    sent: list[endings.Notice] = []
+    place: endings.Position | None = (0, UUID(int=0))
+    while place is not None:
+        place = endings.notify(memory.context, place, day(at), until, sent.append)
+    return [(notice.namespace, len(notice.facts)) for notice in sent]
+
+
+def test_many_notices_of_one_namespace_keep_no_other_from_its_own(memory: Memory) -> None:
+    memory = memory.having(ending_notice_days=7)
+    many: list[str | dict[str, str]] = [
+        {"text": f"Appointment number {number}.", "decay_class": "session"} for number in range(endings.MOST + 1)
+    ]
+    memory.store(*many, namespace="busy")
+    memory.add("I moved to Porto in March 2024.", decay_class="session", namespace="quiet")
+    assert noticed(memory, 0, until=0) == [("busy", endings.MOST), ("quiet", 1)]
+    assert noticed(memory, 0) == [("busy", 1)]

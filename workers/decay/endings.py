@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from workers.memory.lifetime import Ending, endings_at
 from workers.memory.namespace_settings import NamespaceRules, affects_decay, hygiene, rules_in_words, rules_of
 from workers.memory.turn_limit import with_turn_limit
 from workers.settings import Settings
-from workers.storage import branches, due, facts, namespaces
+from workers.storage import due, facts, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
@@ -148,6 +149,8 @@ def ending(
             others = np.array([id_ not in without for id_ in rows.ids])
             places = np.flatnonzero((~over | ends_now) & (at <= until.timestamp()) & ~rows.held & others)
             order = -rows.value_rank if by_value else at
+            worst = first[-1][0] if len(first) == most else np.inf
+            places = places[order[places] <= worst]
             found = endings_at(at[places], reasons[places])
             keys = zip(order[places].tolist(), places.tolist(), found, strict=True)
             first += [(key, rows.ids[place], one, float(rows.value_rank[place])) for key, place, one in keys]
@@ -160,6 +163,9 @@ def ending(
         for (_, id_, one, _), worth in zip(first, values, strict=True)
     ]
 
+
+Position = tuple[int, UUID]
+"""The position of an iteration over namespaces: the id of the last one; the fact does not count."""
 
 EVENT = "memory.ending"
 WEBHOOK_SECONDS = 10.0
@@ -183,21 +189,37 @@ class Notice:
         return {"event": EVENT, "namespace": self.namespace, "facts": facts, "keep": keep}
 
 
-def notices(context: Context, now: datetime) -> Iterator[Notice]:
-    """Yield notices of the facts that end within `EBB_ENDING_NOTICE_DAYS`, each for up to `MOST` facts of a namespace.
+def notify(
+    context: Context, after: Position, now: datetime, until: float, announce: Callable[[Notice], None]
+) -> Position | None:
+    """Announce and deliver the notices of the next namespace; return the position to continue from, or None at the end.
 
-    A namespace with more than `BATCH` such facts gets the rest on the next call. Branches get none: their facts only
-    show what time would do.
+    From `until` on the monotonic clock, what is left of a namespace waits for the next round, so that its facts and a
+    slow webhook hold up no other. Branches get none: their facts only show what time would do.
     """
-    days = context.settings.ending_notice_days
     with transaction(context.database_url) as db:
-        copies = {branch.name for branch in branches.listed(db, None)} if days else set()
-        names = [name for name in namespaces.all_names(db) if name not in copies] if days else []
-    for name in names:
-        noticed = signals.noticed(context.redis, name, now)
-        found = ending(context, name, days, now, by_value=True, most=BATCH, without=noticed)
-        for begin in range(0, len(found), MOST):
-            yield Notice(name, now, found[begin : begin + MOST])
+        following = namespaces.following(db, after[0]) if context.settings.ending_notice_days else None
+    if following is None:
+        return None
+    id_, name = following
+    for notice in notices(context, name, now):
+        announce(notice)
+        deliver(context, notice)
+        if time.monotonic() >= until:
+            break
+    return id_, after[1]
+
+
+def notices(context: Context, namespace: str, now: datetime) -> Iterator[Notice]:
+    """Yield notices of the facts that end within `EBB_ENDING_NOTICE_DAYS`, each for up to `MOST` facts.
+
+    A namespace with more than `BATCH` such facts gets the rest on the next call.
+    """
+    noticed = signals.noticed(context.redis, namespace, now)
+    days = context.settings.ending_notice_days
+    found = ending(context, namespace, days, now, by_value=True, most=BATCH, without=noticed) if days else []
+    for begin in range(0, len(found), MOST):
+        yield Notice(namespace, now, found[begin : begin + MOST])
 
 
 def deliver(context: Context, notice: Notice) -> None:

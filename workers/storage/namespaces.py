@@ -58,6 +58,14 @@ RELEASE = """
 # A name with a blank is that of rows that a move to another shard left; they are to be deleted.
 ALL_NAMES = "select name from namespaces where position(' ' in name) = 0 order by id"
 
+# Of originals alone.
+FOLLOWING = """
+    select id, name from namespaces
+    where id > %(after)s and position(' ' in name) = 0 and branch_of is null
+    order by id
+    limit 1
+"""
+
 BEGINNING = """
     select name from namespaces
     where starts_with(name, %(prefix)s) and position(' ' in name) = 0
@@ -164,6 +172,11 @@ def with_prefix(db: Connection, prefix: str, limit: int) -> list[str]:
 def all_names(db: Connection) -> list[str]:
     """Return the names of all namespaces."""
     return [name for (name,) in db.execute(ALL_NAMES)]
+
+
+def following(db: Connection, after: int) -> tuple[int, str] | None:
+    """Return (id, name) of the next namespace after an id that is no branch."""
+    return db.execute(FOLLOWING, {"after": after}).fetchone()
 
 
 def all_ids(db: Connection) -> list[int]:

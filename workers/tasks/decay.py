@@ -19,6 +19,7 @@ from workers.coordination import signals
 from workers.decay import backfill as backfilling
 from workers.decay import endings, forget_limit
 from workers.decay import passes as decay
+from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
 from workers.errors import InvalidInputError
 from workers.memory import embed
@@ -57,6 +58,13 @@ class PassPart(Params):
     segment: Count
     part: Count
     grouped: Flag = True
+
+
+class NoticesPart(Upkeep):
+    """Notices of endings, of every namespace or the rest of them."""
+
+    after: Place | None = None
+    shard: Count = 0
 
 
 class BackfillPart(contract.Backfill):
@@ -136,14 +144,24 @@ def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
     return _decide(self, asked, forget_limit.keep)
 
 
-@internal("memory.notify_endings", Upkeep, ignore_result=True)
-def notify_endings(self: Task, asked: Upkeep) -> None:
-    """Send notices of facts that end soon, to the webhook and as the Celery event `memory-ending`."""
-    at = write_instant(self, asked.now)
-    for notice in (notice for _ in context.each_shard(own=True) for notice in endings.notices(context, at)):
+@internal("memory.notify_endings", NoticesPart, ignore_result=True)
+def notify_endings(self: Task, asked: NoticesPart) -> None:
+    """Send notices of facts that end soon, to the webhook and as the Celery event `memory-ending`.
+
+    A successor continues with further namespaces after 30 seconds.
+    """
+    at, until = write_instant(self, asked.now), time.monotonic() + WORK_SECONDS
+
+    def announce(notice: Notice) -> None:
         with self.app.events.default_dispatcher() as dispatcher:
             dispatcher.send("memory-ending", **notice.document)
-        endings.deliver(context, notice)
+
+    def step(place: embed.Position) -> embed.Position | None:
+        return endings.notify(context, place, at, until, announce)
+
+    rest = walk(asked, step, until, everywhere=True, start=embed.START, own=True)
+    if rest is not None:
+        notify_endings.apply_async(kwargs=going_on(rest) | {"now": at.isoformat()})
 
 
 def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) -> dict[str, Any]:
