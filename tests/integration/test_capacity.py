@@ -2,7 +2,7 @@
 
 from secrets import token_hex
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from memory import Memory, day
 
 from workers.core import tiers
 from workers.core.value import Standing, rank
-from workers.decay import forecast
-from workers.storage import limits
+from workers.decay import forecast, forget_limit, passes
+from workers.storage import limits, runs
 from workers.storage.connection import transaction
 
 LIVE = "select count(*) from facts where forgotten_at is null"
@@ -140,3 +140,20 @@ def test_a_dry_run_over_capacity_meets_the_limit_together_with_what_ends_by_itse
     tried, done = memory.decay(30, dry_run=True).counters, memory.decay(30).counters
 
     assert (tried.culled, tried.crowded) == (done.culled, done.crowded) == (15, 5)
+
+
+def test_a_batch_takes_from_as_many_namespaces_over_capacity_as_fit(free: Memory) -> None:
+    names = [f"guest-{number}" for number in range(4)]
+    for name in names:
+        free.store(*(f"Guest {number} takes tea." for number in range(5)), namespace=name)
+        free.choose({"capacity.facts": 2}, namespace=name)
+    few = free.having(decay_batch=7).context
+    (part,) = passes.plan(few, uuid4(), day(1))
+    gone = []
+    for _ in range(3):
+        with transaction(few.database_url) as db:
+            state = runs.lock_part(db, *part)
+            assert state is not None
+            gone.append(forget_limit.forget_least_valuable(few, db, part[0], state))
+    assert gone == [7, 5, 0]
+    assert [len(free.listed(namespace=name, at=1)) for name in names] == [2, 2, 2, 2]

@@ -5,7 +5,7 @@ What it holds back stays until its owner decides to forget or to keep it.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -215,28 +215,40 @@ CROWDED = "crowded"
 """The reason of facts over capacity."""
 
 
+CROWDED_SECONDS = 5.0
+"""Time after which a batch takes no further namespace over capacity, as it holds the locks of all before."""
+
+
 def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Part) -> int:
-    """Forget a batch of facts in the first namespace over capacity; return how many.
+    """Forget a batch of facts in the first namespaces over capacity; return how many.
 
     A dry run only counts, for all namespaces at once.
     """
     now, most, gone = part.planned_for, context.settings.decay_batch, 0
-    for tenant, excess in limits.over_capacity(db, context.database_url, part.namespace, now).items():
-        if part.dry_run:
-            left = excess - _ended_by_changed_settings(context, db, part, tenant)
-            gone += len(
-                limits.least_valuable(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now)
-            )
-            continue
-        limits.lock(db, tenant)
-        wanted = _room(db, tenant, min(excess, most), part)
-        ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
-        if ids:
-            forget_within(db, [tenant] * len(ids), ids, [CROWDED] * len(ids), now, run)
-            if not part.force:
-                limits.count_ended(db, tenant, len(ids), now)
-            return len(ids)
+    over = limits.over_capacity(db, context.database_url, part.namespace, now)
+    if not part.dry_run:
+        return _forget_over_capacity(db, run, part, over, most)
+    for tenant, excess in over.items():
+        left = excess - _ended_by_changed_settings(context, db, part, tenant)
+        gone += len(limits.least_valuable(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now))
     return gone
+
+
+def _forget_over_capacity(db: Connection, run: UUID, part: Part, over: Mapping[int, int], most: int) -> int:
+    """Forget facts of namespaces, `over` by so many each, in order of their ids; return how many."""
+    now, until, going = part.planned_for, time.monotonic() + CROWDED_SECONDS, list[tuple[int, UUID]]()
+    for tenant, excess in over.items():
+        limits.lock(db, tenant)
+        wanted = _room(db, tenant, min(excess, most - len(going)), part)
+        ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
+        if not part.force:
+            limits.count_ended(db, tenant, len(ids), now)
+        going += [(tenant, id_) for id_ in ids]
+        if len(going) >= most or (going and time.monotonic() >= until):
+            break
+    if going:
+        forget_within(db, [tenant for tenant, _ in going], [id_ for _, id_ in going], [CROWDED] * len(going), now, run)
+    return len(going)
 
 
 def _ended_by_changed_settings(context: Context, db: Connection, part: Part, tenant: int) -> int:
