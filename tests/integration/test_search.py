@@ -1,9 +1,12 @@
 """Maintenance of indexes: words are counted, and large namespaces get a vector index."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from memory import ON_CITUS, Memory, day, wait_for
 
 from workers.admin import search_indexes
+from workers.coordination import signals
 from workers.storage import signatures
 from workers.storage.connection import connect
 
@@ -51,6 +54,24 @@ def test_forgotten_facts_are_not_counted(memory: Memory) -> None:
     memory.decay(1)
     assert search_indexes.count_lexemes(memory.context, "default", day(1)) == 1
     assert search_indexes.count_lexemes(memory.context, "unknown", day(1)) == 0
+
+
+def test_a_namespace_whose_words_take_long_to_count_keeps_no_other_from_being_counted(memory: Memory) -> None:
+    counted = "select counted_facts from namespaces where name = %s"
+    for name in ("first", "second"):
+        memory.store("Tea at four.", namespace=name)
+        search_indexes.count_lexemes(memory.context, name, day(0))
+        memory.store("Tea at five.", namespace=name)
+        signals.mark_grown(memory.context.redis, name)
+    first = memory.value("select id from namespaces where name = 'first'")
+    with ThreadPoolExecutor() as pool, connect(memory.context.database_url) as other:
+        other.execute("select from lexemes where namespace = %s for update", [first])
+        done = pool.submit(search_indexes.count_grown, memory.context, day(1))
+        wait_for(lambda: memory.value(counted, "second") == 2, 15)
+        other.rollback()
+        assert done.result() == ["first", "second"]
+    assert memory.value(counted, "first") == 2
+    assert signals.take_grown(memory.context.redis) == []
 
 
 def test_rare_words_count_for_more_whether_or_not_they_were_counted(memory: Memory) -> None:

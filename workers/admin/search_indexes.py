@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.coordination import signals
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.storage import namespaces, server, signatures, words
-from workers.storage.connection import Connection, connect, lift_limits, transaction
+from workers.storage.connection import Connection, connect, lift_limits, limit_statements, transaction
 from workers.storage.server import IndexSize
 
 log = logging.getLogger(__name__)
@@ -22,19 +22,40 @@ MOST_BLOAT = 2.0
 """Allowed ratio of size to needed size; pages with many writes are half full."""
 
 
+QUICK_SECONDS = 5.0
+"""Time after which the words of a namespace are counted after those of all others."""
+
+
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
-    """Count the words of a namespace again; return its number of live facts. Idempotent."""
+    """Count the words of a namespace again, however long that takes; return its number of live facts. Idempotent."""
     with context.at(namespace), transaction(context.database_url) as db:
+        lift_limits(db)
         return words.count(db, namespaces.id_of(db, namespace), now)
 
 
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> list[str]:
-    """Count the words of namespaces that changed since the last count, and of `others`; return their names."""
+    """Count the words of namespaces that changed since the last count, and of `others`; return their names.
+
+    Namespaces that take long wait for the others.
+    """
     names = sorted({*signals.take_grown(context.redis), *others})
-    for name in names:
+    slow = [name for name in names if not _counted_quickly(context, name, now)]
+    for name in slow:
         count_lexemes(context, name, now)
         signals.note_counted(context.redis, name)
     return names
+
+
+def _counted_quickly(context: Context, namespace: str, now: datetime) -> bool:
+    """Count the words of a namespace; return whether that took less than `QUICK_SECONDS`, else nothing was changed."""
+    try:
+        with context.at(namespace), transaction(context.database_url) as db:
+            limit_statements(db, QUICK_SECONDS)
+            words.count(db, namespaces.id_of(db, namespace), now)
+    except psycopg.errors.QueryCanceled:
+        return False
+    signals.note_counted(context.redis, namespace)
+    return True
 
 
 def statistics_lack(context: Context, namespace: str) -> bool:

@@ -316,6 +316,11 @@ def lift_limits(db: Connection) -> None:
     db.execute(LIFT_LIMITS)
 
 
+def limit_statements(db: Connection, seconds: float) -> None:
+    """Limit the time of each further statement of this transaction."""
+    db.execute("select set_config('statement_timeout', %s, true)", [f"{seconds * 1000:.0f}ms"])
+
+
 @contextmanager
 def snapshot(url: str) -> Iterator[Connection]:
     """Yield a connection outside the pool that reads one snapshot, without time limits."""
