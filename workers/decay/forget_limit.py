@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from uuid import UUID
 
 import numpy as np
@@ -176,17 +177,22 @@ def _nth_of_value(context: Context, db: Connection, part: Part, tenant: int, num
     """Return the fact number `number`, by value, of those that ended without a request and are not held."""
     if number == 0:
         return NONE
-    found = _ended_by_themselves(context, db, part, tenant)
-    return found[number - 1] if len(found) > number else ALL
+    ranks, ids = _ended_by_themselves(context, db, part, tenant)
+    if len(ids) <= number:
+        return ALL
+    last = np.partition(ranks, number - 1)[number - 1]
+    equal = sorted((ids[place] for place in np.flatnonzero(ranks == last)), key=attrgetter("int"))
+    return float(last), equal[number - 1 - int((ranks < last).sum())]
 
 
-def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: int) -> list[tuple[float, UUID]]:
-    """Return the facts that ended without a request and are not held, by value."""
-    found: list[tuple[float, UUID]] = []
+def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: int) -> tuple[Floats, list[UUID]]:
+    """Return the facts that ended without a request and are not held, with the value ranks."""
+    ranks, ids = [np.empty(0)], list[UUID]()
     for rows, ends_at in _ended(context, db, part, tenant):
-        counting = ~requested(rows, part.passed_at, part.planned_for) & ~in_gap(db, rows, ends_at)
-        found += [(float(rows.value_rank[place]), rows.ids[place]) for place in np.flatnonzero(counting)]
-    return sorted(found)
+        counting = rows.only(~requested(rows, part.passed_at, part.planned_for) & ~in_gap(db, rows, ends_at))
+        ranks.append(counting.value_rank)
+        ids += counting.ids
+    return np.concatenate(ranks), ids
 
 
 def _ended(context: Context, db: Connection, part: Part, tenant: int) -> Iterator[tuple[Activity, Floats]]:
@@ -265,7 +271,8 @@ def _room_after_decay(context: Context, db: Connection, tenant: int, wanted: int
     left = None if part.force or not room else limits.remaining(db, tenant, part.planned_for)
     if left is None:
         return room
-    return min(room, max(left - len(_ended_by_themselves(context, db, part, tenant)), 0))
+    _, ended = _ended_by_themselves(context, db, part, tenant)
+    return min(room, max(left - len(ended), 0))
 
 
 def _room(db: Connection, tenant: int, wanted: int, part: Part) -> int:

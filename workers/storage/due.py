@@ -164,7 +164,7 @@ def due_by(db: Connection, namespace: int, until: datetime, *, every: bool = Fal
     `every` yields all live facts, for when the due times were computed by other rules.
     """
     with db.cursor("due") as cursor:
-        cursor.execute(DUE_BY, {"namespace": namespace, "until": until, "all": every})
+        cursor.execute(DUE_BY, {"namespace": namespace, "until": until, "all": every}, binary=True)
         while rows := cursor.fetchmany(BATCH):
             yield by_column(rows)
 
