@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.core.forget_limit import Limit, remaining
-from workers.decay import forecast, passes
+from workers.decay import forecast, forget_limit, passes
 from workers.memory.add import Stored
-from workers.storage.connection import transaction
+from workers.storage import limits
+from workers.storage.connection import connect, transaction
 from workers.storage.due import Work
 
 FADED = 200
@@ -324,3 +325,21 @@ def test_rules_that_end_many_facts_at_once_meet_the_limit_in_order(memory: Memor
     memory.choose({"hygiene.confidenceDecay.halfLife": 5})
     memory.decay(60)
     assert memory.rows("select id from facts where forgotten_at is not null order by id") == sorted(oldest)
+
+
+def test_the_end_of_many_facts_locks_none_of_other_namespaces_while_it_is_decided(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget_limit, "MANY", 20)
+    doubtful(memory, 100, namespace="busy")
+    others = doubtful(memory, 1, namespace="quiet")
+    url, busy = memory.context.database_url, memory.value("select id from namespaces where name = 'busy'")
+    with ThreadPoolExecutor() as pool, connect(url) as deciding, connect(url) as user:
+        limits.lock_cutoff(deciding, busy)
+        done = pool.submit(memory.decay, FADED)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        user.execute("select from activity where fact = any(%s) for update nowait", [others])
+        user.rollback()
+        deciding.rollback()
+        counters = done.result().counters
+    assert (counters.forgotten, counters.held) == (21, 80)

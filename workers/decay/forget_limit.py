@@ -24,7 +24,7 @@ from workers.memory.restore import as_recalled
 from workers.memory.turn_limit import with_turn_limit
 from workers.storage import activity, due, events, limits, namespaces, turns
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.limits import Cutoff, HeldCursor, Reading
 from workers.storage.runs import Part
 from workers.validation import cursors
@@ -139,6 +139,27 @@ def decide(
     return forgotten, held
 
 
+class ManyEndedError(Exception):
+    """So many facts of a namespace have ended that the last one that may go is to be found apart from a batch."""
+
+    def __init__(self, part: Part, tenant: int) -> None:
+        super().__init__(tenant)
+        self.part, self.tenant = part, tenant
+
+
+MANY = 10_000
+"""Due facts of a namespace from which on its cutoff is not found while a batch locks facts of other namespaces."""
+
+
+def find_cutoff(context: Context, run: UUID, part: Part, tenant: int) -> None:
+    """Set the cutoff of a run in a namespace with many ended facts; other tasks of the run wait for it meanwhile."""
+    with transaction(context.database_url) as db:
+        commit_later(db)
+        limits.lock_cutoff(db, tenant)
+        if limits.cutoff(db, run, tenant) is None:
+            _cutoff(context, db, run, part, tenant, most=None)
+
+
 def _granted(
     context: Context, db: Connection, run: UUID, part: Part, tenant: int, rows: Activity, places: Ints
 ) -> list[int]:
@@ -148,7 +169,7 @@ def _granted(
     limits.lock(db, tenant)
     last = limits.cutoff(db, run, tenant)
     if last is None:
-        last = _cutoff(context, db, run, part, tenant)
+        last = _cutoff(context, db, run, part, tenant, most=MANY)
     ordered = sorted(places.tolist(), key=lambda place: (rows.value_rank[place], rows.ids[place]))
     going = [place for place in ordered if _goes(float(rows.value_rank[place]), rows.ids[place], last)]
     if part.dry_run:
@@ -161,13 +182,19 @@ def _goes(rank: float, id_: UUID, last: Cutoff) -> bool:
     return rank < last[0] or (rank == last[0] and (last[1] is None or id_ <= last[1]))
 
 
-def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int) -> Cutoff:
-    """Set the cutoff of a run in a namespace, so that its tasks agree in any order."""
+def _cutoff(context: Context, db: Connection, run: UUID, part: Part, tenant: int, *, most: int | None) -> Cutoff:
+    """Set the cutoff of a run in a namespace, so that its tasks agree in any order.
+
+    Raises:
+        ManyEndedError: it would have to be found among more than `most` due facts.
+    """
     left = limits.remaining(db, tenant, part.planned_for)
     last = ALL
     if left is not None and (
         _takes_every(context, db, part, tenant) or limits.count_due(db, tenant, part.planned_for, left + 1) > left
     ):
+        if most is not None and limits.count_due(db, tenant, part.planned_for, most + 1) > most:
+            raise ManyEndedError(part, tenant)
         last = _nth_of_value(context, db, part, tenant, left)
     limits.set_cutoff(db, run, tenant, 0 if left is None else left, last)
     return last

@@ -149,13 +149,16 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     process = _crowded if part_of[1] == runs.CROWDED else _batch
     more = True
     while more:
-        with transaction(context.database_url) as db:
-            with db.pipeline():
-                commit_later(db)
-                part = runs.lock_part(db, *part_of)
-            more = part is not None and process(context, db, part_of, part)
-            if not more:
-                runs.finish_part(db, *part_of)
+        try:
+            with transaction(context.database_url) as db:
+                with db.pipeline():
+                    commit_later(db)
+                    part = runs.lock_part(db, *part_of)
+                more = part is not None and process(context, db, part_of, part)
+                if not more:
+                    runs.finish_part(db, *part_of)
+        except forget_limit.ManyEndedError as many:
+            forget_limit.find_cutoff(context, part_of[0], many.part, many.tenant)
         yield_to_users()
 
 

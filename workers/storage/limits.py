@@ -18,6 +18,9 @@ LOCK = "select pg_advisory_xact_lock(%(key)s)"
 
 LOCK_FAMILY = (0x0EBB + 4) << 32
 
+# Of those that find a cutoff, which takes long; nothing else is locked before or after it.
+CUTOFF_FAMILY = (0x0EBB + 7) << 32
+
 REMAINING = "select forget_room(%(namespace)s, %(now)s)"
 
 COUNT_ENDED = """
@@ -65,6 +68,12 @@ Cutoff = tuple[float, UUID | None]
 def lock(db: Connection, namespace: int) -> None:
     """Lock a namespace's forget limit until the commit; lock several namespaces in order of their ids."""
     db.execute(LOCK, {"key": LOCK_FAMILY + namespace})
+
+
+def lock_cutoff(db: Connection, namespace: int) -> None:
+    """Lock the finding of a namespace's cutoffs until the commit, however long another takes."""
+    db.execute("set local lock_timeout = 0")
+    db.execute(LOCK, {"key": CUTOFF_FAMILY + namespace})
 
 
 def remaining(db: Connection, namespace: int, now: datetime) -> int | None:
