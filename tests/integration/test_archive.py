@@ -361,3 +361,28 @@ def test_a_role_that_does_not_exist_in_an_imported_history_does_not_stop_a_sessi
     twin.import_records(memory.archive())
     forget_subject(twin.context, Forget(session="call"), day(2), uuid4(), math.inf)
     assert twin.rows("select session, role from facts") == [(None, "user")]
+
+
+@pytest.mark.parametrize("expires_at", ["9999-12-30T00:00:00Z", "infinity"])
+def test_an_imported_fact_dated_at_the_end_of_the_calendar_stops_no_other_from_being_packed(
+    memory: Memory, expires_at: str
+) -> None:
+    at, id_ = "2025-01-01T00:00:00Z", uuid4()
+    state: dict[str, Any] = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": "9999-12-30T00:00:00Z"}
+    state |= {"expires_at": expires_at, "decay_class": "stable", "decay_class_source": "auto"}
+    line = {"id": str(id_), "text": "Tea.", "created_at": at, "valid_from": at, "state": state}
+    ended = {"forgotten_at": at, "forgotten_reason": "faded", "tombstone_at": at}
+    assert memory.import_records([line | ended], namespace="odd") == ["kept"]
+    memory.add("Rain.", decay_class="session", namespace="plain")
+    memory.decay(3)
+    assert memory.demote(at=5) == 2
+    memory.restore(id_, at=6, namespace="odd")
+    assert memory.demote(at=6) == 0
+
+
+def test_an_expiry_beyond_the_calendar_stops_no_other_from_being_packed(memory: Memory) -> None:
+    id_ = memory.add("Tea.", decay_class="session")
+    memory.decay(3)
+    memory.rows("update activity set expires_at = '10000-03-28'")
+    assert memory.demote(at=5) == 1
+    memory.restore(id_, at=6)

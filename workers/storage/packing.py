@@ -179,7 +179,10 @@ def _written(name: str, value: Any, created: datetime) -> Any:
     """Return a column's value as it is written, times as seconds since the creation."""
     if name not in INSTANTS or value in {None, "infinity", "-infinity"}:
         return value
-    seconds = (datetime.fromisoformat(value) - created).total_seconds()
+    try:
+        seconds = (datetime.fromisoformat(value) - created).total_seconds()
+    except ValueError:  # beyond the year 9999, by a lifetime of a fact that is dated at its end
+        return value
     if seconds == int(seconds):
         return int(seconds)
     return seconds if abs(seconds) < EXACT_SECONDS else value
@@ -192,7 +195,13 @@ def _column(name: str, value: Any, created: datetime) -> Any:
 
 
 def _expires_at(state: Columns) -> str:
-    """Return the expiry of a fact whose lifetime began at its last confirmation, the usual case."""
+    """Return the expiry of a fact whose lifetime began at its last confirmation, the usual case.
+
+    One that would be beyond the year 9999 is given as infinite.
+    """
     confirmed = datetime.fromisoformat(state["last_confirmed_at"])
     expires = lifetime.expiry(state["decay_class"], confirmed.timestamp())
-    return "infinity" if math.isinf(expires) else (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()
+    try:
+        return "infinity" if math.isinf(expires) else (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()
+    except OverflowError:
+        return "infinity"
