@@ -128,3 +128,13 @@ def test_the_retention_is_a_setting_and_any_instant_may_be_asked_about(memory: M
     memory.forget(memory.add(SECRET), at=1)
     assert memory.having(retention_days=5).purge(at=7) == 1
     assert purge.waiting(memory.having(retention_days=36_000).context, day(-700_000), None) == 0
+
+
+def test_packing_long_texts_ends_a_transaction_early_and_goes_on_in_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "PORTION", 2)
+    monkeypatch.setattr(purge, "PACKING_SECONDS", 0)
+    memory.store(*({"text": f"Guest {number} takes tea.", "decay_class": "session"} for number in range(5)))
+    memory.decay(3, force=True)
+    assert [purge.demote_batch(memory.context, day(5), None) for _ in range(4)] == [2, 2, 1, 0]

@@ -1,8 +1,11 @@
 """Purge: erase facts forgotten on request, also from pages and Redis; move those that decay forgot to deep memory."""
 
 import logging
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import psycopg
 from redis.exceptions import RedisError
@@ -13,10 +16,13 @@ from workers.coordination import idempotency
 from workers.coordination.redis import compact, drop_results, own_keys
 from workers.errors import UnavailableError
 from workers.storage import deep, namespaces, server, tombstones
-from workers.storage.connection import connect, transaction
+from workers.storage.connection import Connection, connect, transaction
 
 BATCH = 1_000
 """Facts erased or packed in one transaction."""
+
+PORTION, PACKING_SECONDS = 50, 5.0
+"""Facts that are packed at once, and time after which a transaction packs no more: long texts take memory and time."""
 
 SINKS_AFTER_DAYS = 1.0
 """Days before a fact is packed, for reads as of an earlier instant and late uses."""
@@ -61,7 +67,18 @@ def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_g
         claimed = tombstones.claim(
             db, tombstones.CLAIM_DECAYED, before, BATCH, own, in_gaps=in_gaps, simulated=simulated
         )
-        return deep.demote(db, [tenant for tenant, _ in claimed], [id_ for _, id_ in claimed]) if claimed else 0
+        return _demote(db, claimed)
+
+
+def _demote(db: Connection, claimed: Sequence[tuple[int, UUID]]) -> int:
+    """Move locked tombstones into deep memory, for `PACKING_SECONDS`; return how many."""
+    sunk, until = 0, time.monotonic() + PACKING_SECONDS
+    for begin in range(0, len(claimed), PORTION):
+        portion = claimed[begin : begin + PORTION]
+        sunk += deep.demote(db, [tenant for tenant, _ in portion], [id_ for _, id_ in portion])
+        if time.monotonic() >= until:
+            break
+    return sunk
 
 
 def waiting(context: Context, now: datetime, namespace: str | None) -> int:

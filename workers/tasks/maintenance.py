@@ -176,14 +176,15 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
 
     A successor continues a scheduled purge; other callers repeat the request.
     """
-    at = instant(self, asked, writes=not asked.dry_run)
+    at, until = instant(self, asked, writes=not asked.dry_run), time.monotonic() + WORK_SECONDS
     if not asked.scheduled:
         return _purge(asked, at)
     for _ in shards_of(asked):
         forget_limit.check_for_gap(context, everywhere=False)
     with signals.try_lock(context.redis, "purge", WORK_SECONDS * 2) as alone:
         done = _purge(asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
-    if (done.get("purged") and done["left"]) or int(done.get("sunk", 0)) >= purging.BATCH:
+    sunk = int(done.get("sunk", 0))
+    if (done.get("purged") and done["left"]) or sunk >= purging.BATCH or (sunk and time.monotonic() >= until):
         scope = {"namespace": asked.namespace, "everywhere": asked.everywhere}
         purge.apply_async(kwargs=scope | {"scheduled": True})
     return done
