@@ -90,3 +90,16 @@ def test_words_of_older_facts_are_not_new_when_all_are_estimated_again(memory: M
     for _ in range(2):
         estimate.estimate_again(memory.context, "default", day(0))
         assert content(memory, first) > content(memory, second) > 0
+
+
+def test_facts_with_long_texts_are_estimated_few_at_a_time(estimated: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "MOST_LETTERS", 100)
+    for number in range(4):
+        estimated.add(f"The oboe played piece number {number}, which is long.")
+    estimated.add("The oboe played. " * 20)
+    before = sorted(strengths(estimated))
+    estimated.rows("update facts set content_salience = null")
+    done = [estimate.fill(estimated.context) for _ in range(5)]
+    assert (sum(done), max(done), done[-1]) == (5, 2, 0)
+    assert estimate.estimate_again(estimated.context, "default", day(0)) == 5
+    assert sorted(strengths(estimated)) == before

@@ -1,8 +1,9 @@
 """Estimate: the content salience of facts, from their words, role, and the rarity of the words."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import accumulate, chain
 from uuid import UUID
 
 from workers.context import Context
@@ -12,7 +13,8 @@ from workers.storage import activity, facts, words
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import TextInSession
 
-BATCH = 500
+BATCH, MOST_LETTERS = 500, 1_000_000
+"""Facts and letters estimated in one transaction: a long text has thousands of words, which are looked up together."""
 
 
 def salience_within(
@@ -87,11 +89,17 @@ def fill(context: Context) -> int:
         waiting = facts.unestimated(db, BATCH)
         if waiting is None:
             return 0
-        tenant, rows = waiting
+        tenant, rows = waiting[0], _first(waiting[1])
         ids = [one.id for one in rows]
         facts.estimate(db, tenant, ids, salience_within(db, tenant, rows, counted=1))
         activity.update_worth(db, tenant, ids)
         return len(rows)
+
+
+def _first(rows: Sequence[TextInSession]) -> Sequence[TextInSession]:
+    """Return the first facts, with `MOST_LETTERS` together; at least one, if there is any."""
+    letters = list(accumulate(len(one.text) for one in rows))
+    return rows[: max(bisect_right(letters, MOST_LETTERS), 1)]
 
 
 def grown_tenfold(context: Context) -> list[str]:
@@ -117,7 +125,7 @@ def estimate_again(context: Context, namespace: str, now: datetime) -> int:
 def _estimate_batch(context: Context, tenant: int, after: UUID | None, seen: set[str], now: datetime) -> list[UUID]:
     """Estimate the next batch of facts after an id; add their words to `seen`, and return their ids."""
     with transaction(context.database_url) as db:
-        rows = facts.estimated(db, tenant, BATCH, after)
+        rows = _first(facts.estimated(db, tenant, BATCH, after))
         ids = [one.id for one in rows]
         activity.lock(db, tenant, ids)
         found = salience_within(db, tenant, rows, seen)
