@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from databases import ON_ONE_SHARD
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
-from live_api import make_key, serving
+from live_api import serving
 from live_system import FOLDER, LiveSystem, eventually
 
 from workers.coordination import signals
@@ -198,13 +198,12 @@ def test_an_accepted_write_that_is_refused_reports_why_and_leaves_the_outbox(
     eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
-def test_a_failure_of_a_worker_quotes_nothing_of_its_data(idle: LiveSystem, namespace: str) -> None:
+def test_a_failure_of_a_worker_quotes_nothing_of_its_data(idle: LiveSystem) -> None:
     idle.start("worker")
-    with serving(idle) as api, idle.client(namespace) as memory:
-        memory.store(TEXT)
-        change = "update namespaces set settings = %s::jsonb where name = %s"
-        idle.rows(change, ['{"hygiene": "zebra"}', namespace])
-        answer = api.get("/memory/settings", headers=make_key(idle, namespace, "read"))
+    with serving(idle) as api:
+        stored(api)
+        idle.rows("update namespaces set settings = %s::jsonb", ['{"hygiene": "zebra"}'])
+        answer = api.get("/memory/settings")
     assert problem(answer, 500) == "The worker failed: TypeError. Its log says more; try again."
 
 

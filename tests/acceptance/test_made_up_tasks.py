@@ -136,7 +136,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.estimate_again": {"namespace": NAME},
     "memory.analyze": {"namespace": NAME},
     "memory.settle_tallies": {},
-    "memory.notify_endings": {"now": AT},
+    "memory.notify_endings": {"now": AT, "after": 1, "shard": 1},
     "memory.ann": {},
     "memory.rebuild_indexes": {},
     "memory.clean": {},

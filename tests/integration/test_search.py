@@ -74,6 +74,18 @@ def test_a_namespace_whose_words_take_long_to_count_keeps_no_other_from_being_co
     assert signals.take_grown(memory.context.redis) == []
 
 
+def test_one_call_at_a_time_counts_words_that_take_long(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_indexes, "QUICK_SECONDS", 0.05)
+    memory.store("Tea at four.", namespace="first")
+    search_indexes.count_lexemes(memory.context, "first", day(0))
+    memory.store("Tea at five.", namespace="first")
+    signals.mark_grown(memory.context.redis, "first")
+    with signals.try_lock(memory.context.redis, "lexemes", 60), connect(memory.context.database_url) as other:
+        other.execute("select from lexemes for update")
+        assert search_indexes.count_grown(memory.context, day(1)) == []
+    assert search_indexes.count_grown(memory.context, day(2)) == ["first"]
+
+
 def test_rare_words_count_for_more_whether_or_not_they_were_counted(memory: Memory) -> None:
     memory.store(*[f"Tea with guest {number}." for number in range(20)], "Tea with the ambassador.")
     uncounted = [one.text for one in memory.ask("tea ambassador", tag=None).results]

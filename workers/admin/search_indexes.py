@@ -21,9 +21,11 @@ LEAST_BLOATED_BYTES = 1024 * 1024
 MOST_BLOAT = 2.0
 """Allowed ratio of size to needed size; pages with many writes are half full."""
 
-
 QUICK_SECONDS = 5.0
 """Time after which the words of a namespace are counted after those of all others."""
+
+COUNTING_SECONDS = 600.0
+"""Time after which another call may count large namespaces, although one that did not end may still do so."""
 
 
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
@@ -34,16 +36,21 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
 
 
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> list[str]:
-    """Count the words of namespaces that changed since the last count, and of `others`; return their names.
+    """Count the words of namespaces that changed since the last count, and of `others`; return those counted.
 
-    Namespaces that take long wait for the others.
+    Namespaces that take long, up to minutes for millions of facts, wait for the others. If another call counts such,
+    they wait for the next call, but `others` for that one.
     """
     names = sorted({*signals.take_grown(context.redis), *others})
     slow = [name for name in names if not _counted_quickly(context, name, now)]
-    for name in slow:
-        count_lexemes(context, name, now)
-        signals.note_counted(context.redis, name)
-    return names
+    if not slow:
+        return names
+    with signals.try_lock(context.redis, "lexemes", COUNTING_SECONDS, COUNTING_SECONDS if others else 0.0) as alone:
+        counted = slow if alone else [name for name in slow if name in others]
+        for name in counted:
+            count_lexemes(context, name, now)
+            signals.note_counted(context.redis, name)
+    return sorted({*names}.difference(slow) | {*counted})
 
 
 def _counted_quickly(context: Context, namespace: str, now: datetime) -> bool:

@@ -28,9 +28,6 @@ from workers.tasks.task import HOURS, WORK_SECONDS, context, instant, write_inst
 CLEAN_SECONDS = 7_200.0
 """Maximum duration of a clean-up, after which another may start."""
 
-COUNTING_SECONDS = 600.0
-"""Time after which another task may count words, although one that did not end may still do so."""
-
 log = logging.getLogger(__name__)
 
 
@@ -97,11 +94,10 @@ def lexemes(__: Task, ___: Params) -> None:
     """Count the words of namespaces that grew, and estimate facts without salience for up to 30 seconds.
 
     Tasks of their own analyze the namespaces that the planner does not know, and estimate those again that have grown
-    tenfold. While one task counts, which takes minutes for millions of facts, others only estimate.
+    tenfold.
     """
-    with signals.try_lock(context.redis, "lexemes", COUNTING_SECONDS) as alone:
-        for name in search_indexes.count_grown(context, context.now()) if alone else ():
-            analyze_new(name)
+    for name in search_indexes.count_grown(context, context.now()):
+        analyze_new(name)
     until = time.monotonic() + WORK_SECONDS
     for _ in context.each_shard(own=True):
         while time.monotonic() < until and estimate.fill(context):
