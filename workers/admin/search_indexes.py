@@ -38,8 +38,8 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> list[str]:
     """Count the words of namespaces that changed since the last count, and of `others`; return those counted.
 
-    Namespaces that take long, up to minutes for millions of facts, wait for the others. If another call counts such,
-    they wait for the next call, but `others` for that one.
+    Large namespaces, which take up to minutes, are counted last, by one call at a time. While another call counts
+    some, those that changed are left to the next call; `others` are counted once it has ended.
     """
     names = sorted({*signals.take_grown(context.redis), *others})
     slow = [name for name in names if not _counted_quickly(context, name, now)]
@@ -54,7 +54,7 @@ def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> 
 
 
 def _counted_quickly(context: Context, namespace: str, now: datetime) -> bool:
-    """Count the words of a namespace; return whether that took less than `QUICK_SECONDS`, else nothing was changed."""
+    """Try to count the words of a namespace within `QUICK_SECONDS`; return whether they were counted."""
     try:
         with context.at(namespace), transaction(context.database_url) as db:
             limit_statements(db, QUICK_SECONDS)

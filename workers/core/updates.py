@@ -192,9 +192,9 @@ def with_newer_of(those: Bools, stated_at: Floats, pairs: Sequence[tuple[int, in
 
 
 def _oldest_first(pairs: Sequence[tuple[int, int]], stated_at: Floats) -> list[tuple[int, int]]:
-    """Return the pairs by when the newer statement was made, but each after those that make its older one newer.
+    """Return the pairs by the date of the newer statement, but a chain of statements from its oldest pair on.
 
-    Statements of a chain may have one date. In a circle, which only links by hand can make, no order is right.
+    Statements of a chain may have one date. A circle, which only links by hand can make, is begun anywhere.
     """
     found, waiting = [], sorted(pairs, key=lambda pair: stated_at[pair[0]])
     while waiting:

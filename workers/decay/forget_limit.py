@@ -140,7 +140,7 @@ def decide(
 
 
 class ManyEndedError(Exception):
-    """So many facts of a namespace have ended that the last one that may go is to be found apart from a batch."""
+    """Too many facts of a namespace are due to find its cutoff within a batch; see `MANY`."""
 
     def __init__(self, part: Part, tenant: int) -> None:
         super().__init__(tenant)
@@ -148,7 +148,7 @@ class ManyEndedError(Exception):
 
 
 MANY = 10_000
-"""Due facts of a namespace from which on its cutoff is not found while a batch locks facts of other namespaces."""
+"""With this many due facts, a namespace's cutoff is found in a transaction that locks no facts of others."""
 
 
 def find_cutoff(context: Context, run: UUID, part: Part, tenant: int) -> None:
