@@ -294,7 +294,7 @@ def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[I
     added = imports.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
     activity.update_worth(db, tenant, {id_ for source, target, _ in added for id_ in (source, target)})
     there = imports.linked(db, tenant, [one.source for one in given])
-    lacking = "link: of {} and {} not both are there, so they cannot be linked."
+    lacking = "link: {} and {} cannot be linked, as one of them is not in this namespace. Import both facts first."
     return [
         "linked"
         if (one.source, one.target, one.type) in there
