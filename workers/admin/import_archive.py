@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 from ebb.contract.retention import Outcome
-from ebb.contract.values import LAST_INSTANT
+from ebb.contract.values import LAST_INSTANT, REQUESTED
 
 from workers.context import Context
 from workers.core.arrays import Vectors
@@ -186,7 +186,7 @@ def _outcome(id_: UUID, outcome: Outcome | InvalidInputError, *, faded: bool) ->
     """Return the outcome of a fact that is known already."""
     if isinstance(outcome, InvalidInputError):  # it equals a live fact
         return Stored(id_, "duplicate", embedded=True)
-    action = "forgotten" if outcome.reason in facts.REQUESTED else outcome.action
+    action = "forgotten" if outcome.reason in REQUESTED else outcome.action
     return Stored(id_, action, embedded=True, faded=faded)
 
 

@@ -21,7 +21,7 @@ from workers.core.arrays import Vectors
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
-from workers.memory.recall import arms, floor, scoring, stems
+from workers.memory.recall import arms, scoring, stems
 from workers.memory.recall.arms import Found
 from workers.memory.store import store_many
 from workers.storage import candidates, documents, facts, namespaces
@@ -281,7 +281,7 @@ def _scored(
     fused = ranking.fuse(by_words, cosines, meaning)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
     held = stems.contained(db, tenant.id, text.stems, read["id"].tolist())
-    relevances = floor.relevances(tenant, found, held, cosines)
+    relevances = found.relevances(tenant.embedder, held, cosines)
     return [(UUID(bytes=read["id"][place]), float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
 
 

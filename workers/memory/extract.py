@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 from ebb.contract.facts import NewFact
+from ebb.contract.values import REQUESTED
 
 from workers.context import Context
 from workers.coordination import idempotency
@@ -25,7 +26,6 @@ from workers.memory.forget import forget
 from workers.memory.store import store_many
 from workers.storage import activity, links, tombstones, turns
 from workers.storage.connection import Connection, transaction
-from workers.storage.facts import REQUESTED
 from workers.storage.turns import Turn, Value
 
 if TYPE_CHECKING:

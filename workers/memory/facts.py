@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 from ebb.contract.reports import ListFacts
 from ebb.contract.retention import Forgotten, ForgottenFact
+from ebb.contract.values import REQUESTED
 
 from workers.context import Context
 from workers.core import confidence, episodes, fading, fidelity, summary, tiers
@@ -24,7 +25,6 @@ from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
-from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor as ForgottenCursor
 from workers.storage.tombstones import Selection, Tombstone
 from workers.storage.visible import Place

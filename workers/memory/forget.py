@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 from ebb.contract.retention import Forget, Forgot, Outcome
+from ebb.contract.values import REQUESTED
 
 from workers.context import Context
 from workers.coordination import contexts
@@ -30,7 +31,6 @@ from workers.storage import (
 )
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, reading, transaction
-from workers.storage.facts import REQUESTED
 from workers.storage.subjects import Subject
 from workers.storage.tombstones import Standing
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 from ebb.contract.retention import Outcome
-from ebb.contract.values import Reason
+from ebb.contract.values import REQUESTED, Reason
 
 from workers.context import Context
 from workers.core import fading
@@ -33,7 +33,6 @@ from workers.storage import (
 )
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, transaction
-from workers.storage.facts import REQUESTED
 from workers.storage.namespaces import Namespace
 from workers.storage.tombstones import Cursor, Selection, Standing
 

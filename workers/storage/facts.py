@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from ebb.contract.values import REQUESTED
 from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
@@ -166,10 +167,6 @@ TEXTS = """
     select id, text from facts
     where namespace = %(namespace)s and id = any(%(ids)b) and coalesce(forgotten_at, superseded_at) is null
 """
-
-
-REQUESTED = ("asked", "retracted")
-"""Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
 
 
 # A deletion request replaces a reason of decay. `tombstone_at` uses the database's clock, whatever `now` is.

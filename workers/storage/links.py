@@ -7,11 +7,12 @@ from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
+from ebb.contract.values import REQUESTED
+
 from workers.core.arrays import Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, fetch_all, number
-from workers.storage.facts import REQUESTED
 
 
 class Update(NamedTuple):

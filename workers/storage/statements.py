@@ -7,12 +7,12 @@ from functools import partial
 from typing import TypeAlias
 from uuid import UUID
 
+from ebb.contract.values import REQUESTED
 from psycopg.rows import class_row
 
 from workers.core import text
 from workers.storage import columns
 from workers.storage.connection import Connection, fetch_all
-from workers.storage.facts import REQUESTED
 
 
 @dataclass(frozen=True, slots=True)

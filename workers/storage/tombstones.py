@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from ebb.contract.values import REQUESTED
 
 from workers.errors import UnavailableError
 from workers.storage import deep
 from workers.storage.connection import Connection, fetch_all, number
-from workers.storage.facts import REQUESTED
 
 # As to `+ 0`, see `server.OUTDATED`.
 STANDINGS = """

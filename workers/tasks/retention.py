@@ -11,8 +11,8 @@ from ebb.contract import facts
 from ebb.contract import retention as contract
 from ebb.contract.operation import Params
 from ebb.contract.retention import Outcome
+from ebb.contract.values import REQUESTED, Name, Text
 from ebb.contract.values import Cursor as CursorText
-from ebb.contract.values import Name, Text
 from pydantic import Field
 
 from workers.coordination import outbox, signals
@@ -25,7 +25,6 @@ from workers.memory import pin as pinning
 from workers.memory import restore as restoring
 from workers.memory import touch as touching
 from workers.memory.restore import BY_DECAY, Batch
-from workers.storage.facts import REQUESTED
 from workers.storage.tombstones import Cursor, Selection
 from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.operation import plain, task_of, verb_of

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from workers.core import ranking, signature
+from workers.core import ranking, relevance, signature
 from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.names import capitalised
 from workers.core.passages import CUT, best_begin, is_unspaced
@@ -233,6 +233,10 @@ class Found:
         """Return the question as seen from the namespace, which has at least the facts that were found."""
         return self.text.stems.question.among(len(self.near))
 
+    def relevances(self, embedder: str | None, held: Bools, cosines: Floats) -> Floats:
+        """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
+        return relevance.relevance(self.question, held, cosines, relevance.of_embedder(embedder or ""))
+
     def how_found(self, id_: Key, by_graph: dict[Key, str]) -> str:
         """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""
         if self.text.scores.get(id_, 0.0) > 0:
@@ -247,9 +251,9 @@ class Found:
         ids = list(dict.fromkeys([*self.text.best, *self.near]))
         least = min(self.near.values(), default=0.0)
         by_words = np.array([self.text.scores.get(id_, 0.0) for id_ in ids])
-        relevance = ranking.fuse(by_words, np.array([self.near.get(id_, least) for id_ in ids]), self.meaning)
-        order = np.argsort(-relevance, kind="stable")[:most]
-        return {ids[i]: score for i, score in zip(order.tolist(), relevance[order].tolist(), strict=True)}
+        fit = ranking.fuse(by_words, np.array([self.near.get(id_, least) for id_ in ids]), self.meaning)
+        order = np.argsort(-fit, kind="stable")[:most]
+        return {ids[i]: score for i, score in zip(order.tolist(), fit[order].tolist(), strict=True)}
 
 
 def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[Key, float]]:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.values import REQUESTED
 
 from workers.context import Context
 from workers.core import ranking, signature
@@ -19,7 +20,7 @@ from workers.memory.recall.arms import Found
 from workers.memory.recall.floor import TOO_IRRELEVANT
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import TOO_UNLIKE, Scored, Scores
-from workers.storage import candidates, facts, signatures, words
+from workers.storage import candidates, signatures, words
 from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description, Scope
 from workers.storage.connection import Connection, on_shard_of
 from workers.storage.namespaces import Namespace
@@ -34,7 +35,7 @@ BELOW_LIMIT = "below the limit"
 UNPROMISING = "not among the most promising"
 NOT_FOUND = "found by no arm"
 
-ASKED_FOR = tuple(f"forgotten: {reason}" for reason in facts.REQUESTED)
+ASKED_FOR = tuple(f"forgotten: {reason}" for reason in REQUESTED)
 """The rules that hide facts forgotten on request, whose text is never shown."""
 
 

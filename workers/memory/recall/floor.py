@@ -1,19 +1,15 @@
 """The floor of relevance: which candidates an answer may include, and whether any answers the question."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from workers.context import Context
-from workers.core import ranking, relevance, updates
+from workers.core import relevance, updates
 from workers.core.arrays import Bools, Floats, Ints
 from workers.memory.recall.arms import Found
+from workers.memory.recall.graph import near_in_session
 from workers.memory.recall.question import Question
-from workers.storage.candidates import Candidates
+from workers.memory.recall.scoring import Scored
 from workers.storage.namespaces import Namespace
-
-if TYPE_CHECKING:
-    from workers.memory.recall.scoring import Scored
 
 BY_WORDS = 0.02
 """The default floor without vectors: relevance by words alone is lower."""
@@ -34,11 +30,6 @@ the questions whose answer was forgotten get a hint, and 2 to 4 % of the others.
 EPSILON = 1e-9
 
 TOO_IRRELEVANT = "not relevant enough"
-
-
-def relevances(tenant: Namespace, found: Found, held: Bools, cosines: Floats) -> Floats:
-    """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
-    return relevance.relevance(found.question, held, cosines, relevance.of_embedder(tenant.embedder or ""))
 
 
 def minimum(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
@@ -63,7 +54,7 @@ def configured(context: Context, question: Question) -> float | None:
     return context.settings.min_relevance if question.min_relevance is None else question.min_relevance
 
 
-def relevant_enough(question: Question, found: Found, scored: "Scored", order: Ints, floor: float) -> Bools:
+def relevant_enough(question: Question, found: Found, scored: Scored, order: Ints, floor: float) -> Bools:
     """Return which of n candidates may be in the answer; `order` has their indexes, best first.
 
     A floor of the question applies to each candidate. By default there are no results unless one of the first reaches
@@ -95,10 +86,3 @@ def is_doubtful(question: Question, relevances: Floats) -> bool:
 
 def _odds(relevances: Floats) -> Floats:
     return relevances / np.maximum(1 - relevances, EPSILON)
-
-
-def near_in_session(rows: Candidates, those: Bools) -> Bools:
-    """Return which of n candidates are close to one of `those` in the same session."""
-    turns, sessions, reach = rows["turn"], rows["session"], len(ranking.CONTIGUITY)
-    in_session = (sessions[:, None] == sessions[those]) & (turns[:, None] >= 0) & (turns[those] >= 0)
-    return (in_session & (np.abs(turns[:, None] - turns[those]) <= reach)).any(axis=1)

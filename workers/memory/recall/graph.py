@@ -117,3 +117,10 @@ def _about(
         return NO_FACTS
     found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=related)
     return About(found.ids[:MOST_ABOUT], found.weights)
+
+
+def near_in_session(rows: Candidates, those: Bools) -> Bools:
+    """Return which of n candidates are close to one of `those` in the same session."""
+    turns, sessions, reach = rows["turn"], rows["session"], len(ranking.CONTIGUITY)
+    in_session = (sessions[:, None] == sessions[those]) & (turns[:, None] >= 0) & (turns[those] >= 0)
+    return (in_session & (np.abs(turns[:, None] - turns[those]) <= reach)).any(axis=1)

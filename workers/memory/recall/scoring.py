@@ -14,9 +14,9 @@ from workers.core.episodes import Branch
 from workers.core.fidelity import FULL, pool
 from workers.core.ranking import CONTIGUITY, Vitality
 from workers.memory.namespace_settings import hygiene, notices_updates
-from workers.memory.recall import floor, stems, updates
+from workers.memory.recall import stems, updates
 from workers.memory.recall.arms import Found
-from workers.memory.recall.graph import Surroundings, surroundings
+from workers.memory.recall.graph import Surroundings, near_in_session, surroundings
 from workers.memory.recall.question import Preferences, Question
 from workers.storage import candidates, links, signatures
 from workers.storage.activity import PERMANENT
@@ -257,7 +257,7 @@ def read_and_score(
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
-    relevances = floor.relevances(tenant, found, held, cosines)
+    relevances = found.relevances(tenant.embedder, held, cosines)
     scores = scores.lifted(context, relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):
@@ -310,7 +310,7 @@ def _unlike(
     unlike &= np.array(by_meaning, np.bool_)
     if unlike.any():
         nearby = np.array([how == "nearby" for how in found_by], np.bool_)
-        unlike |= nearby & ~floor.near_in_session(seen, ~unlike & ~nearby)
+        unlike |= nearby & ~near_in_session(seen, ~unlike & ~nearby)
     return unlike
 
 

@@ -40,7 +40,10 @@ Durability = Literal["persistent", "permanent"]
 Role = Literal["user", "assistant", "system", "tool"]
 Tier = Literal["hot", "warm", "cold"]
 Reason = Literal["expired", "faded", "culled", "aged", "crowded", "asked", "retracted", "merged", "pruned"]
-"""Why a fact was forgotten; `asked` and `retracted` are requests, the others belong to decay."""
+"""Why a fact was forgotten."""
+
+REQUESTED: tuple[Reason, ...] = ("asked", "retracted")
+"""Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
 
 LOGGED = "mem_"
 """Prefix of ids in the log, before 32 hexadecimal digits."""
