@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from ebb.contract.operation import Operation, Params, plain_type
+from ebb.methods import Operations
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
@@ -35,6 +36,9 @@ SESSIONS = {"read": Reader, "write": Writer, "admin": Admin, "system": System}
 
 OF_EVERY_ROUTE = ("timeout", "wait")
 """Query parameters of sessions; reads have nothing to wait for."""
+
+METHODS = {method.operation.name: name for name, method in vars(Operations).items() if hasattr(method, "operation")}
+"""The library's method for each task, which names the operation in the OpenAPI document."""
 
 JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -77,6 +81,7 @@ def add(
         methods=[method],
         response_model=options.pop("response_model", operation.answer),
         response_model_exclude_unset=True,
+        summary=options.get("name", METHODS[operation.name]).replace("_", " ").title(),
         responses=(ACCEPTED if session is not Reader and method != "GET" else {})
         | responses(*problems)
         | options.pop("responses", {}),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
+from ebb.contract.documents import Upload
 from ebb.contract.facts import NewFact, Store
 from ebb.contract.faults import fault as fault_of
 from ebb.contract.recall import Recall
@@ -227,6 +228,12 @@ def test_short_texts_are_not_blank_and_have_at_most_1024_characters(field: str) 
 def test_long_texts_have_at_most_8192_characters(field: str) -> None:
     assert getattr(fact(**{field: "x" * 8_192}), field) == "x" * 8_192
     assert "at most 8192 characters" in refused(**{field: "x" * 8_193})
+
+
+def test_an_upload_has_at_most_1048576_characters() -> None:
+    assert len(Upload(path="notes/boat.md", text="ü" * 1_048_576).text) == 1_048_576
+    with pytest.raises(ValidationError, match="at most 1048576 characters"):
+        Upload(path="notes/boat.md", text="x" * 1_048_577)
 
 
 def test_tags_come_as_a_list_or_with_commas_and_are_cleaned() -> None:

@@ -143,7 +143,7 @@ class Upload(Timed):
     model_config = examples({"path": "notes/boat.md", "text": "# Boat\n\nOak."})
 
     path: File = Field(description="the name of a folder, which is not there on disk, and the path in it")
-    text: Annotated[Text, Field(max_length=LONGEST_UPLOAD)] = Field(description="Markdown")
+    text: Annotated[str, Field(max_length=LONGEST_UPLOAD), BeforeValidator(storable)] = Field(description="Markdown")
 
 
 class RegisterFolder(Scoped):
