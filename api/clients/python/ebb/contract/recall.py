@@ -148,7 +148,7 @@ class Context(Filters, Several, Timed):
         default=None, description="the budget, which counts all of the text; else EBB_CONTEXT_TOKENS"
     )
     format: Literal["full", "short", "minimal"] | None = Field(
-        default=None, description="full, short or minimal lines; else EBB_CONTEXT_FORMAT"
+        default=None, description="`full`, `short` or `minimal` lines; else EBB_CONTEXT_FORMAT"
     )
     order: Literal["rank", "stable"] | None = Field(
         default=None,
