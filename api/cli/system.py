@@ -41,7 +41,8 @@ def up(
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Flower.")] = 5555,
     api_port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port of the API; else the one after Flower's, or any free one.")
+        int | None,
+        typer.Option(min=1, max=65535, help="Port of the API; else the one after Flower's, or any free one."),
     ] = None,
     host: Annotated[
         str | None, typer.Option(help="Where the API listens; else EBB_HOST. Other than loopback needs `ebb keys`.")

@@ -80,7 +80,7 @@ def start(
 
 
 def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> None:
-    """Refuse to start if the home is running, its disk is full, or a port is in use."""
+    """Refuse to start if the home is running, its disk is full, or a port is in use or given twice."""
     if (running := stopping.supervisor_of(home)) is not None:
         if supervision.Supervisor(home.control).is_stopping():
             raise SystemStateError(f"Ebb is stopping at {home.folder} (pid {running.pid}): try again in a few seconds.")
@@ -90,6 +90,8 @@ def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> 
         )
     new = not settings.database_url and not home.postgres.exists()
     refuse_full(home.folder, NEW_HOME_MIB if new else KNOWN_HOME_MIB)
+    if port == api_port:
+        raise SystemStateError(f"Flower and the API cannot both listen on port {port}: choose another with --api-port.")
     for used, who, option in ((port, "Flower", "--port"), (api_port, "the API", "--api-port")):
         if used is not None and not servers.port_is_free(used):
             raise SystemStateError(

@@ -342,6 +342,14 @@ def test_a_port_in_use_is_named_before_anything_starts(place: Place) -> None:
     assert not place.home.postgres.exists()
 
 
+def test_one_port_for_flower_and_the_api_is_refused_before_anything_starts(place: Place) -> None:
+    up = place.ebb("up", "--detach", "--port", str(place.port), "--api-port", str(place.port), "--json")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert f"Flower and the API cannot both listen on port {place.port}" in message
+    assert not place.home.postgres.exists()
+
+
 def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
     up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
     assert up.returncode == 1

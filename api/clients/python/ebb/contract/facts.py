@@ -52,7 +52,9 @@ class NewFact(Params):
 
     text: Text = Field(description="one statement that is clear without its context")
     id: FactId | None = Field(default=None, description="a UUID of your own, which makes repeating safe")
-    kind: Kind = Field(default="semantic", description="`semantic`, `episodic` or `chunk`; an item is put by `put_item`")
+    kind: Kind = Field(
+        default="semantic", description="`semantic`, `episodic` or `chunk`; an item is put by `put_item`"
+    )
     durability: Durability | None = Field(default=None, description="of an episode: persistent or permanent")
     session: Session | None = Field(default=None, description="the conversation it is from")
     turn: Count | None = Field(default=None, description="its place in the conversation")
