@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -23,6 +23,21 @@ FILE = "_FILE"
 
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
+
+
+SHARED = (
+    "min_vector_dim", "classify_before_write", "extract", "prune_by_llm", "prune_limit", "max_text", "salience",
+    "lifetimes", "min_relevance", "summary_threshold", "summary_layers", "decay_reinforce_on_query", "touch_cooldown",
+    "regeneration_enabled", "cold_threshold", "forget_limit", "forget_limit_week", "confidence_half_life",
+    "retention_days", "history_days", "deep_days", "cull_floor", "hygiene", "confidence_decay", "episodic_ttl",
+    "persistent_turns", "persistent_days", "episodic_operator", "permanent_stale_days", "time_travel",
+    "consolidate_apply", "hygiene_schedule", "relation_half_life", "relation_minimum", "auto_link",
+    "auto_link_min_score", "graph_in_recall", "graph_depth", "ranking", "notice_updates", "prefer_long_term",
+    "importance_recency", "max_requests", "max_outbox_writes", "max_outbox_bytes",
+)  # fmt: skip
+"""Settings that decide what is stored, found and forgotten: with others in each worker, the result is one by chance."""
+
+MOST_NAMED = 3
 
 
 BETWEEN_ADDRESSES = re.compile(r"[,\s]+(?=postgres(?:ql)?://)")
@@ -254,6 +269,12 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field("text", description="for people, or a JSON object a line")
 
     @property
+    def shared(self) -> dict[str, Any]:
+        """Return the settings that all workers should share and that are not at their default, by variable."""
+        given = {name: getattr(self, name) for name in SHARED}
+        return {_variable(name): value for name, value in given.items() if value != _default(name)}
+
+    @property
     def asks_llm(self) -> bool:
         """Return whether any feature uses an LLM."""
         return self.classify_before_write or self.extract or self.prune_by_llm
@@ -408,6 +429,38 @@ class Settings(BaseModel):
             return cls.model_validate(_fields(given, environment))
         except ValidationError as error:
             raise SettingsError(_explain(error)) from None
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _default(name: str) -> Any:
+    return Settings.model_fields[name].default
+
+
+def differences(workers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return in words where workers differ, given the `shared` settings of each, and what else each says of itself."""
+    defaults = {_variable(name): _default(name) for name in SHARED}
+    having: dict[str, dict[str, list[str]]] = {}
+    for worker in sorted(workers):
+        known = defaults | dict(workers[worker])
+        for variable, value in known.items():
+            having.setdefault(variable, {}).setdefault(_in_words(value), []).append(worker)
+    return [
+        f"{variable} is " + ", ".join(f"{value} at {_some(those)}" for value, those in values.items())
+        for variable, values in having.items()
+        if len(values) > 1
+    ]
+
+
+def _in_words(value: Any) -> str:
+    return "empty" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _some(workers: Sequence[str]) -> str:
+    more = len(workers) - MOST_NAMED
+    return " and ".join(workers[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_broker(given: str, name: str) -> None:

@@ -27,6 +27,7 @@ from workers.decay import forget_limit
 from workers.errors import EbbError, EmbeddingError, SettingsError
 from workers.memory.embed import check_embedder
 from workers.queues import MAINTENANCE, RECALL, STORE
+from workers.settings import differences
 from workers.storage import replicas, schema
 from workers.storage.connection import close_pools, transaction
 from workers.tasks.bulk import send_slices
@@ -41,7 +42,7 @@ HEARTBEAT_SECONDS = 2.0
 CARRIED = ("traceparent", "tracestate", "baggage")
 """Message headers with the parent span of the task."""
 
-own: dict[str, Any] = {"children": 1, "measured": float("-inf"), "database": ""}
+own: dict[str, Any] = {"children": 1, "measured": float("-inf"), "database": "", "settings": {}}
 """State of this worker's main process."""
 
 
@@ -62,8 +63,10 @@ def check_worker(**__: Any) -> None:
             check_language(context)
             with transaction(context.database_url) as db:  # readers apply the limits before the first pass
                 forget_limit.publish(context, db)
+        own["settings"] = context.settings.shared
         for _ in context.each_shard():
             check_embedder(context)
+        own["settings"] |= {"the embedder": context.embedder.name}
     except EmbeddingError as error:
         log.warning("started without embedder; facts wait for their vectors: %s", error)
     except EbbError as error:
@@ -127,6 +130,15 @@ def publish_bounds(**_: Any) -> None:
 
 
 @worker_ready.connect
+def warn_of_other_settings(sender: Any, **_: Any) -> None:
+    """Log which settings differ from those of running workers: facts are stored and fade by those of any worker."""
+    with suppress(RedisError):
+        given = signals.settings_of_workers(context.redis, context.seconds())
+        if found := differences(given | {sender.hostname: own["settings"]}):
+            log.warning("workers have different settings until all are restarted with the same: %s", "; ".join(found))
+
+
+@worker_ready.connect
 def note_children(sender: Any, **_: Any) -> None:
     """Record the number of this worker's children for the bulk lane."""
     own["children"] = int(sender.controller.concurrency or 1)
@@ -145,10 +157,11 @@ def send_heartbeat(sender: Any, **_: Any) -> None:
     """Record a heartbeat of this worker, for readiness checks; its last one lets a worker of another database start."""
     try:
         if _is_ending():
-            signals.end_heartbeats(context.redis, own["database"])
+            signals.end_heartbeats(context.redis, sender.eventer.hostname, own["database"])
             return
         queues = app.amqp.queues.consume_from
         signals.note_heartbeat(context.redis, sender.eventer.hostname, queues, context.seconds(), own["database"])
+        signals.note_settings(context.redis, sender.eventer.hostname, own["settings"])
         _offer_slots(sender.eventer.hostname)
         _note_usage(sender.eventer.hostname)
     except RefusedError as error:

@@ -126,6 +126,7 @@ def _embedder(settings: "Settings", _: "Client") -> str:
     with _context(settings) as context:
         _check_pause(context)
         check_embedder(context)
+        _check_embedders_of_workers(context)
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
 
 
@@ -144,6 +145,29 @@ def _connections(settings: "Settings") -> "Iterator[Connection]":
     for _ in Context(settings).each_shard():
         with outside_pool(settings.database_url) as db:
             yield db
+
+
+def _check_embedders_of_workers(context: "Context") -> None:
+    """Raise `UnavailableError` if workers started before another embedder was chosen."""
+    with _answering():
+        given = _settings_of_workers(context.settings, context.seconds())
+    names = {node: one.get("the embedder", context.embedder.name) for node, one in given.items()}
+    if former := [node for node, name in names.items() if name != context.embedder.name]:
+        raise UnavailableError(
+            f"{' and '.join(former)} work with {names[former[0]]}, the database with {context.embedder.name}: "
+            "they store facts without vector, and recall by words alone. Restart them."
+        )
+
+
+def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str, Any]]:
+    from workers.coordination import signals  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+
+    given: dict[str, dict[str, Any]] = {}
+    for url in settings.broker_urls:
+        with own_keys(url) as keys:
+            given |= signals.settings_of_workers(keys, now)
+    return given
 
 
 def _check_pause(context: "Context") -> None:
@@ -249,6 +273,20 @@ def _workers(settings: "Settings", memory: "Client") -> str:
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 
 
+def _settings(settings: "Settings", memory: "Client") -> str:
+    """Compare what running workers say of their settings; raise `UnavailableError` if they differ."""
+    from workers.settings import differences  # noqa: PLC0415
+
+    with _answering():
+        given = _settings_of_workers(settings, memory.seconds())
+    if found := differences(given):
+        raise UnavailableError(
+            "\n".join(["workers differ, so what is stored, found and forgotten depends on chance:", *found])
+            + "\nStart all workers with the same settings."
+        )
+    return f"the same in {output.counted(len(given), 'worker')}"
+
+
 @_each_redis
 def _beat(url: str, memory: "Client") -> str:
     from workers.coordination import signals  # noqa: PLC0415
@@ -323,7 +361,7 @@ def _held(settings: "Settings", __: "Client") -> str:
 
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
-    "beat": _beat, "embedder": _embedder, "outbox": _outbox, "clock": _clock, "held": _held,
+    "settings": _settings, "beat": _beat, "embedder": _embedder, "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""

@@ -36,6 +36,41 @@ def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     assert "Facts were not examined" in diagnosis.stdout
 
 
+def test_doctor_and_log_say_which_settings_of_workers_differ(idle: LiveSystem) -> None:
+    def said(status: int) -> str:
+        diagnosis = idle.ebb("doctor")
+        assert diagnosis.returncode == status, diagnosis.stdout
+        return " ".join(diagnosis.stdout.split())
+
+    def settings() -> int:
+        return len(signals.settings_of_workers(idle.own_keys, clock(idle.own_keys).timestamp()))
+
+    idle.start("all")
+    eventually(lambda: settings() == 1, "the worker has noted its settings")
+    assert "settings: the same in 1 worker" in said(0)
+    idle.settings |= {"EBB_COLD_THRESHOLD": "0.4", "EBB_LOG_FORMAT": "json"}
+    idle.start("maintenance")
+    eventually(lambda: settings() == 2, "the second worker has noted its settings")
+    assert "EBB_COLD_THRESHOLD is 0.25 at all@tests, 0.4 at maintenance@tests" in said(1)
+    assert "EBB_COLD_THRESHOLD is 0.25 at all@tests" in (idle.folder / "maintenance.log").read_text()
+    idle.workers["maintenance"].terminate()
+    idle.workers.pop("maintenance").wait()
+    assert "settings: the same in 1 worker" in said(0)
+
+
+def test_the_doctor_says_which_workers_have_another_embedder_than_the_database_has_now(idle: LiveSystem) -> None:
+    idle.start("all")
+    eventually(
+        lambda: signals.settings_of_workers(idle.own_keys, clock(idle.own_keys).timestamp()), "it noted its settings"
+    )
+    idle.settings["EBB_EMBEDDER"] = "hashing"
+    assert idle.ebb("reembed").returncode == 0
+    diagnosis = idle.ebb("doctor")
+    assert diagnosis.returncode == 1
+    said = " ".join(diagnosis.stdout.split())
+    assert "all@tests work with static:minilm-pieces:256, the database with hashing:" in said
+
+
 def test_the_doctor_says_that_beat_sends_nothing(idle: LiveSystem) -> None:
     idle.start("all")
     assert "warning: no beat has sent a task" in " ".join(idle.ebb("doctor").stdout.split())

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from workers.errors import SettingsError
-from workers.settings import Settings
+from workers.settings import Settings, differences
 
 
 def read(**variables: str) -> Settings:
@@ -214,6 +214,22 @@ def test_settings_do_not_change() -> None:
 
     with pytest.raises(ValidationError, match="frozen"):
         given.segments = 3  # type: ignore[misc]
+
+
+def test_what_workers_should_share_is_compared_and_what_is_of_each_is_not() -> None:
+    ours = Settings(cull_floor=0.2, history_days=30.0, log_level="debug", decay_batch=5, port=80).shared
+    assert ours == {"EBB_CULL_FLOOR": 0.2, "EBB_HISTORY_DAYS": 30.0}
+    hosts = {f"w{n}@h": {} for n in range(5)}
+    assert differences(hosts) == differences({"a@h": ours, "b@h": ours}) == differences({}) == []
+    assert differences(hosts | {"z@h": ours}) == [
+        "EBB_HISTORY_DAYS is empty at w0@h and w1@h and w2@h and 2 more, 30.0 at z@h",
+        "EBB_CULL_FLOOR is 0.1 at w0@h and w1@h and w2@h and 2 more, 0.2 at z@h",
+    ]
+
+
+def test_what_a_worker_does_not_say_is_not_compared() -> None:
+    workers = {"a@h": {"the embedder": "static"}, "b@h": {"the embedder": "hashing"}, "c@h": {}}
+    assert differences(workers) == ["the embedder is static at a@h, hashing at b@h"]
 
 
 def test_every_setting_has_a_description() -> None:

@@ -27,6 +27,7 @@ BEGUN = "ebb:begun"
 TIDIED = "ebb:tidied"
 ALIVE = "ebb:alive"
 DATABASES = "ebb:databases"
+SETTINGS = "ebb:settings"
 EMBEDDER = "ebb:embedder"
 MEASURED = "ebb:measured"
 NOTICED = "ebb:noticed"
@@ -195,9 +196,22 @@ def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, d
         pipeline.execute()
 
 
-def end_heartbeats(redis: Redis, database: str) -> None:
-    """Remove the heartbeat of a database when one of its workers ends; others renew it within seconds."""
+def note_settings(redis: Redis, node: str, given: Mapping[str, Any]) -> None:
+    """Record the settings of a worker that are not at their default, with its heartbeat."""
+    redis.set(f"{SETTINGS}:{node}", json.dumps(given), ex=ALIVE_SECONDS)
+
+
+def settings_of_workers(redis: Redis, now: float) -> dict[str, dict[str, Any]]:
+    """Return the recorded settings of workers with a recent heartbeat."""
+    nodes = sorted({node for _, node in live_workers(redis, now)})
+    found: Any = redis.mget([f"{SETTINGS}:{node}" for node in nodes]) if nodes else []
+    return {node: json.loads(given) for node, given in zip(nodes, found, strict=True) if given is not None}
+
+
+def end_heartbeats(redis: Redis, node: str, database: str) -> None:
+    """Remove a worker's settings, and the heartbeat of its database, when it ends; others renew that within seconds."""
     redis.zrem(DATABASES, database)
+    redis.delete(f"{SETTINGS}:{node}")
 
 
 def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:

@@ -118,7 +118,12 @@ def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant
     if own != stored:
         due.replace_rules(db, own)
     if stored is not None and own != stored:
-        log.warning("facts fade by other rules than before: %s, once %s; all are due", own, stored)
+        log.warning(
+            "facts fade by other rules than before: %s, once %s; all are due. If this comes again, "
+            "workers have different settings: see `ebb doctor`",
+            own,
+            stored,
+        )
         due.make_all_due(db, now)
     if differing := [one for one in namespaces.with_changed_settings(db) if tenant in (None, one)]:
         due.make_facts_due(db, differing, now)
