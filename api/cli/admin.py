@@ -212,7 +212,10 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
         return
     output.console().print(f"{total - waiting} of {total} facts embedded with {embedder}")
     if waiting:
-        output.console().print("The rest is embedded as soon as workers run with this embedder: restart them now.")
+        output.console().print(
+            "The rest is embedded as soon as workers run with this embedder: restart those that do not, and see the "
+            "log of the others."
+        )
 
 
 def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:

@@ -116,7 +116,7 @@ def test_a_process_with_the_old_embedder_stores_without_vector_instead_of_mixing
     (stored,) = memory.store("Tea at four.")
     assert isinstance(stored, Stored)
     assert (stored.action, stored.embedded) == ("added", False)
-    assert embed.embed_pending(memory.context, embed.START, day(1)) is not None
+    assert embed.embed_pending(memory.context, embed.START, day(1)) is None
     assert memory.rows(DIMS) == []
     embed_all(other)
     assert memory.rows(DIMS) == [(128, 128)]
@@ -130,6 +130,22 @@ def test_a_process_with_the_old_embedder_recalls_by_words_and_regenerates_nothin
     found = memory.ask("tea")
     assert ([one.id for one in found.results], found.by_meaning) == ([id_], False)
     assert memory.regenerate(id_) == []
+
+
+@pytest.mark.parametrize("pending", [True, False])
+def test_a_process_with_the_old_embedder_asks_it_for_nothing(
+    memory: Memory, other: Memory, monkeypatch: pytest.MonkeyPatch, pending: bool
+) -> None:
+    id_ = memory.add("Tea at four.")
+    embed.reset(other.context)
+    if not pending:
+        embed_all(other)
+        memory.decay(100)
+    asked: list[str] = []
+    monkeypatch.setattr(memory.context.embedder, "embed", lambda texts, **_: asked.extend(texts))
+    assert memory.regenerate(id_) == []
+    assert embed.embed_pending(memory.context, embed.START, day(1)) is None
+    assert asked == []
 
 
 def test_an_embedder_that_fails_resets_nothing(memory: Memory) -> None:

@@ -61,7 +61,7 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     with context.namespace(namespace) as (db, tenant):
         rows = activity.lock(db, tenant, ids)
         texts = facts.texts(db, tenant, rows.only(rows.anchors.fidelity != FULL).ids)
-    if not texts:
+    if not texts or not _is_current(context):
         return []
     embedded = context.embedder.embed(list(texts.values()), retry=False)
     with transaction(context.database_url) as db:
@@ -75,8 +75,7 @@ def restore_vectors(
     context: Context, db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors, now: datetime
 ) -> list[UUID]:
     """Write (n, dims) full vectors of n facts, for those that are live and not at full fidelity; return these."""
-    if not vectors.is_embedder(db, context.embedder.name):
-        log.warning("the database has changed to another embedder than %s: restart", context.embedder.name)
+    if not _is_embedder(context, db):
         return []
     place = {id_: i for i, id_ in enumerate(ids)}
     rows = activity.lock(db, tenant, ids)
@@ -87,6 +86,19 @@ def restore_vectors(
         keep_vectors(db, tenant, rows.ids, found, encode(found))
         due.write_faded(db, rows, _at_full(context, db, rows, now), rows.held)
     return rows.ids
+
+
+def _is_current(context: Context) -> bool:
+    """Return whether the database still has this process's embedder, before one is asked for vectors in vain."""
+    with transaction(context.database_url) as db:
+        return _is_embedder(context, db)
+
+
+def _is_embedder(context: Context, db: Connection) -> bool:
+    same = vectors.is_embedder(db, context.embedder.name)
+    if not same:
+        log.warning("the database has changed to another embedder than %s: restart", context.embedder.name)
+    return same
 
 
 def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors, signed: Bytes) -> None:
@@ -178,14 +190,15 @@ def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[
 def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:
     """Embed the next batch of facts without a vector; return the position to continue from, or None at the end.
 
-    Texts that the embedder refuses are left without one.
+    Texts that the embedder refuses are left without one. There is nothing to do for another embedder than the
+    database's: its vectors, which may cost time and money, would not be stored.
 
     Raises:
         EmbeddingError: the embedder fails for any text; nothing of the batch was changed.
     """
     with transaction(context.database_url) as db:
         waiting = vectors.pending(db, after, context.settings.embedding_batch)
-    if not waiting:
+    if not waiting or not _is_current(context):
         return None
     try:
         _restore_each(context, waiting, context.embedder.embed([text for _, _, text in waiting]), now)
