@@ -254,6 +254,28 @@ def test_a_database_that_is_read_only_is_not_well(context: Context, database_url
     assert "takes no writes" in health(context)["database"]
 
 
+def _write_read_only(begun: AbstractContextManager[Connection]) -> None:
+    with begun as db:
+        db.execute("set transaction_read_only = on")
+        db.execute(ADD)
+
+
+@pytest.mark.parametrize("act", [transaction, writing])
+def test_a_write_to_a_server_that_became_read_only_is_tried_again_by_a_new_connection(
+    database_url: str, act: Callable[[str], AbstractContextManager[Connection]]
+) -> None:
+    def pid() -> Any:
+        with act(database_url) as db:
+            return db.execute("select pg_backend_pid()").fetchone()
+
+    before = pid()
+    with pytest.raises(UnavailableError, match=r"^PostgreSQL takes no writes: it is read-only"):
+        _write_read_only(act(database_url))
+    assert pid() != before
+    with act(database_url) as db:
+        db.execute(ADD)
+
+
 END_OWN = "select pg_terminate_backend(pg_backend_pid())"
 
 

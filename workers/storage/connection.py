@@ -165,6 +165,22 @@ def _nodes_answer() -> Iterator[None]:
         raise UnavailableError(f"A node of the Citus cluster ended ({said}). Try again when it answers.") from error
 
 
+@contextmanager
+def _takes_writes(db: Connection) -> Iterator[None]:
+    """Raise `UnavailableError` if the server became read-only, and connect again for the next use.
+
+    A server that became a standby may keep its connections; among several hosts, a new one leads to the primary.
+    """
+    try:
+        yield
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        db.close()
+        raise UnavailableError(
+            "PostgreSQL takes no writes: it is read-only, or a replica that follows another. See its log for why, such "
+            "as a full disk, and `default_transaction_read_only`."
+        ) from error
+
+
 class _TracedCursor(psycopg.Cursor[Any]):
     """A cursor whose statements are spans of the current trace."""
 
@@ -193,7 +209,7 @@ def transaction(url: str, *, wait: float = WAIT_SECONDS) -> Iterator[Connection]
 @contextmanager
 def _borrowed(url: str, use: _Use, wait: float) -> Iterator[_Own]:
     try:
-        with _nodes_answer(), _pool(url, use).connection(timeout=wait) as db:
+        with _nodes_answer(), _pool(url, use).connection(timeout=wait) as db, _takes_writes(db):
             yield db
     except PoolTimeout:
         raise _explained(url, wait) from None
