@@ -178,6 +178,7 @@ def _note_usage(node: str) -> None:
     now = context.seconds()
     if now - own["measured"] >= timings.NOTED_SECONDS:
         own["measured"] = now
+        publish_bounds()  # again, as Redis may have been emptied or replaced
         timings.note_usage(context.redis, node, timings.measure_usage(now))
 
 

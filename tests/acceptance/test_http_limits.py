@@ -202,3 +202,14 @@ def test_tools_and_pages_of_one_namespace_leave_threads_to_others(idle: LiveSyst
             assert not any(one.done() for one in pending)
         finally:
             idle.start("worker")
+
+
+def test_limits_of_the_operator_are_published_again_to_a_redis_that_was_emptied(idle: LiveSystem) -> None:
+    def published() -> bool:
+        return idle.own_keys.hget(outbox.BOUNDS, "requests") == b"7"
+
+    idle.settings["EBB_MAX_REQUESTS"] = "7"
+    idle.start("worker")
+    eventually(published, "the worker has published the limits")
+    idle.own_keys.flushall()
+    eventually(published, "the limits are published again")
