@@ -247,7 +247,7 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     if as_json:
         output.print_json({"schema_version": had, "migrations": done})
     else:
-        ran = f"{len(done)} migrations ran" if done else "nothing was to be done"
+        ran = f"{len(done)} migrations ran" if done else "no migration was left to run"
         output.progress(f"The schema has {schema.described(had)}; {ran}")
 
 
