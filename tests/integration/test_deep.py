@@ -15,7 +15,7 @@ from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, recall, restore
 from workers.memory.add import Stored
-from workers.storage import activity, deep, facts, packing, tombstones, words
+from workers.storage import activity, deep, facts, namespaces, packing, tombstones, words
 from workers.storage.connection import connect, transaction
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
@@ -109,6 +109,16 @@ def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(
     monkeypatch.setattr(*first, then_demoted)
     with connect(memory.context.database_url) as db:
         assert [*facts.known_by_id(db, namespace, [id_])] == [id_]
+
+
+def test_a_fact_that_is_demoted_while_others_leave_deep_memory_is_known_by_its_id(memory: Memory, sunk: UUID) -> None:
+    other = memory.add("The oven is slow.", at=3.6, decay_class="session")
+    memory.decay(6)
+    with connect(memory.context.database_url) as db:
+        namespace = namespaces.id_of(db, "default")
+        known = facts.ask_known_by_id(db, namespace, [sunk, other])
+        assert memory.demote(at=8) == 1
+        assert known().keys() == {sunk, other}
 
 
 def test_deep_memory_is_erased_when_its_owner_says_so(memory: Memory, sunk: UUID) -> None:

@@ -213,12 +213,13 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 
 def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], dict[UUID, Known]]:
     """Send the query of `known_by_id`; return its reader."""
-    # In this order, since a purge may commit between the two: what it moves into deep memory is in one of them.
+    # In this order, since a purge may commit between the two: what it moves into deep memory is in one of them. Later
+    # a purge may take more, so that what was read first is known even if it is not read again.
     rows, promoted = _known_by_id(db, namespace, ids), deep.ask_promote(db, namespace, ids)
 
     def read() -> dict[UUID, Known]:
-        found = _known_by_id(db, namespace, ids) if promoted() else rows
-        return {known.id: known for known in found}
+        known = {one.id: one for one in rows}
+        return known | {one.id: one for one in _known_by_id(db, namespace, ids)} if promoted() else known
 
     return read
 
