@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -10,13 +11,16 @@ from ebb.contract.documents import Document, Index, Indexed, ListDocuments, List
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
 from workers.documents import files, items
 from workers.errors import UnavailableError
+from workers.memory.store import store_many
+from workers.storage import activity, namespaces
+from workers.storage.connection import connect
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
 
@@ -134,6 +138,35 @@ def test_two_at_once_do_not_meet(memory: Memory) -> None:
     ):
         index(memory, "a/b.md", "New.")
     index(memory, "a/b.md", "New.")
+
+
+def test_a_file_that_is_removed_while_it_is_indexed_is_indexed_again(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def then_removed(*given: Any, **options: Any) -> Any:
+        done = store_many(*given, **options)
+        monkeypatch.undo()
+        assert remove(memory, "memory/boat.md") == 3
+        return done
+
+    monkeypatch.setattr(files, "store_many", then_removed)
+    with pytest.raises(UnavailableError, match=r"memory/boat.md was removed at this very moment"):
+        index(memory, "memory/boat.md", BOAT)
+    assert known(memory, "memory") == []
+    assert index(memory, "memory/boat.md", BOAT) == counts(added=3)
+
+
+def test_a_file_that_is_indexed_while_it_is_removed_is_removed_with_all_its_chunks(memory: Memory) -> None:
+    index(memory, "memory/boat.md", BOAT)
+    sails = memory.value("select id from facts where text like '%%Three of them.%%'")
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, namespaces.id_of(db, "default"), [sails])
+        removing = pool.submit(remove, memory, "memory/boat.md")
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        memory.store({"text": "## Oars\n\nTwo.", "kind": "chunk", "source": "memory/boat.md", "key": "Boat > Oars"})
+        db.commit()
+        assert removing.result() == 4
+    assert said(memory) == []
 
 
 def test_namespaces_have_files_of_their_own(memory: Memory) -> None:

@@ -93,8 +93,9 @@ def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
 def remove(context: Context, asked: Unindex) -> Unindexed:
     """Erase all chunks of files that no longer exist; return their number."""
     with context.namespace(asked.namespace) as (db, tenant):
+        activity.lock(db, tenant, documents.chunks(db, tenant, asked.paths))
+        # read again, as a file may have been indexed while its old chunks were locked
         gone = documents.chunks(db, tenant, asked.paths)
-        activity.lock(db, tenant, gone)
         return Unindexed(removed=documents.drop(db, tenant, gone, asked.paths))
 
 
@@ -112,11 +113,16 @@ def _fact(namespace: str, path: str, chunk: FilePart) -> NewFact:
 def _settle(
     context: Context, tenant: int, asked: Index, given: Sequence[NewFact], stored: Sequence[Stored], read_at: datetime
 ) -> Indexed:
-    """Erase chunks that are no longer in the document, and record their lines and when it was read."""
-    wanted = {answer.id for answer in stored}
+    """Erase chunks that are no longer in the document, and record their lines and when it was read.
+
+    Raises:
+        UnavailableError: chunks that were just stored have been erased.
+    """
+    wanted, kept = {answer.id for answer in stored}, {answer.id for answer in stored if answer.action != "forgotten"}
     with transaction(context.database_url) as db:
-        before = documents.chunks(db, tenant, [asked.path])
-        activity.lock(db, tenant, before)
+        before = activity.lock(db, tenant, documents.chunks(db, tenant, [asked.path])).ids
+        if not kept.issubset(before):  # with its digest, the file would never be read again
+            raise UnavailableError(f"{asked.path} was removed at this very moment: try again.")
         removed = documents.drop(db, tenant, [id_ for id_ in before if id_ not in wanted])
         lines = {answer.id: one.turn for one, answer in zip(given, stored, strict=True) if one.turn}
         documents.put_lines(db, tenant, lines)
