@@ -111,5 +111,9 @@ class NoConnectionError(UnavailableError):
     """PostgreSQL, or the process's pool, has no free connection."""
 
 
+class SaidTwiceError(UnavailableError):
+    """An equal fact was stored or restored at the same time."""
+
+
 class SystemStateError(EbbError):
     """`ebb up` or `ebb down` found a home in a state that it must not change."""

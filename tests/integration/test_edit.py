@@ -1,5 +1,6 @@
 """Edits: given fields of a known fact are changed by storing it again or by an edit; the history has old values."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -7,15 +8,16 @@ import pytest
 from ebb.contract.facts import Edit, Edited
 from ebb.contract.reports import ListContradictions
 from ebb.contract.retention import ShowHistory
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 from pydantic import ValidationError
 
-from workers.errors import InvalidInputError, NotFoundError
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, history
 from workers.memory.add import Stored
 from workers.memory.supersede import contradicting
-from workers.storage import edits
+from workers.storage import activity, edits
 from workers.storage.connection import transaction
+from workers.validation.facts import digest, new_fact
 
 TEXT = "The spare key hangs behind the clock."
 
@@ -289,3 +291,30 @@ def test_what_is_no_live_fact_cannot_be_edited(memory: Memory) -> None:
 def test_an_edit_that_cannot_be_is_refused(memory: Memory, changes: dict[str, Any], said: str) -> None:
     with pytest.raises((InvalidInputError, ValidationError), match=said):
         edit.edit(memory.context, Edit(id=uuid4(), **changes), day(0))
+
+
+def test_a_store_that_waits_for_an_edit_of_the_fact_that_said_the_same_does_not_undo_it(memory: Memory) -> None:
+    hall, cellar = ({"text": TEXT, "entity": "key", "key": "place", "value": value} for value in ("hall", "cellar"))
+    (known,) = stored(memory, hall)
+    with ThreadPoolExecutor(1) as pool, transaction(memory.context.database_url) as db:
+        activity.lock(db, 1, [known.id])
+        storing = pool.submit(memory.store, hall, at=1)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        edit.edit_within(memory.context, db, 1, {known.id: {"value": "cellar"}}, day(1), strict=True)
+        db.commit()
+        with pytest.raises(UnavailableError, match="was edited at this very moment"):
+            storing.result()
+    assert [one.action for one in stored(memory, hall, cellar, at=2)] == ["added", "duplicate"]
+    assert fact(memory, known.id).value == "cellar"
+
+
+def test_an_edit_that_meets_a_store_of_the_same_is_to_be_tried_again(memory: Memory) -> None:
+    hall, cellar = ({"text": TEXT, "entity": "key", "key": "place", "value": value} for value in ("hall", "cellar"))
+    (one,), (other,) = stored(memory, hall), stored(memory, "The oven is slow.")
+    with ThreadPoolExecutor(1) as pool, transaction(memory.context.database_url) as db:
+        db.execute("update facts set hash = %s where id = %s", [digest(new_fact(cellar, 1000)), other.id])
+        editing = pool.submit(edited, memory, one.id, 1, value="cellar")
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.commit()
+        with pytest.raises(UnavailableError, match="says the same was stored at this very moment"):
+            editing.result()

@@ -15,7 +15,7 @@ from workers.core import injection, lifetime
 from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
-from workers.core.text import less_specific, text_digest
+from workers.core.text import less_specific, same_statement, text_digest
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Embedded, Stored, add_within, answers_for
@@ -283,7 +283,11 @@ def _edited(
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
 ) -> list[Stored | InvalidInputError]:
-    """Apply the given fields to known facts, adding tags to existing ones; return the answers with the changes."""
+    """Apply the given fields to known facts, adding tags to existing ones; return the answers with the changes.
+
+    Raises:
+        UnavailableError: a known fact was edited concurrently and does not say the same any more.
+    """
     again = _known_again(batch.rows, answers)
     if not again:
         return list(answers)
@@ -292,6 +296,9 @@ def _edited(
     stated = {
         place: (batch.said[place], batch.rows[place], known[one.id]) for place, one in again.items() if one.id in known
     }
+    for place, (_, row, now_known) in stated.items():
+        if again[place].action == "duplicate" and not same_statement(now_known.hash, row.hash):
+            raise UnavailableError("A fact that said the same was edited at this very moment: try again.")
     wanted = _wanted(list(stated.values()))
     changed = edit_within(context, db, tenant, wanted, now) if wanted else {}
     edited = list(answers)

@@ -23,7 +23,7 @@ from psycopg.rows import TupleRow, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers import tracing
-from workers.errors import NoConnectionError, SettingsError, UnavailableError
+from workers.errors import NoConnectionError, SaidTwiceError, SettingsError, UnavailableError
 from workers.storage import routing
 from workers.storage.lenient import read_leniently
 
@@ -105,6 +105,9 @@ NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are r
 NODE_ENDED = re.compile(r"could not commit transaction .* active node|server closed the connection unexpectedly")
 """Citus' messages when a node ends, at a commit and at a statement."""
 
+SAID_ONCE = "facts_said_once"
+"""The index by which two live facts of a namespace cannot say the same; on Citus a number follows its name."""
+
 SEARCH_PATH = re.compile(r"(?:-c *|--)search_path=((?:\\.|\S)+)")
 
 MAKE_ROOM = (
@@ -151,6 +154,20 @@ class _Own(psycopg.Connection[TupleRow]):
             if begins:
                 _prepare(self)
             yield begun
+
+
+@contextmanager
+def _says_it_once() -> Iterator[None]:
+    """Raise `SaidTwiceError` if an equal fact was stored at the same time; the transaction is rolled back.
+
+    In a pipeline the error appears later than its statement, at the latest at the end of the transaction.
+    """
+    try:
+        yield
+    except psycopg.errors.UniqueViolation as error:
+        if not (error.diag.constraint_name or "").startswith(SAID_ONCE):
+            raise
+        raise SaidTwiceError("A fact that says the same was stored at this very moment: try again.") from None
 
 
 @contextmanager
@@ -209,7 +226,12 @@ def transaction(url: str, *, wait: float = WAIT_SECONDS) -> Iterator[Connection]
 @contextmanager
 def _borrowed(url: str, use: _Use, wait: float) -> Iterator[_Own]:
     try:
-        with _nodes_answer(), _pool(url, use).connection(timeout=wait) as db, _takes_writes(db):
+        with (
+            _nodes_answer(),
+            _says_it_once(),
+            _pool(url, use).connection(timeout=wait) as db,
+            _takes_writes(db),
+        ):
             yield db
     except PoolTimeout:
         raise _explained(url, wait) from None

@@ -5,9 +5,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
-import psycopg
-
-from workers.errors import UnavailableError
 from workers.storage.connection import Connection, fetch_all, number
 
 GIVEN_END = """
@@ -109,15 +106,8 @@ def link(db: Connection, namespace: int, old: Sequence[UUID], new: Sequence[UUID
 
 
 def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
-    """Undo the supersession of facts, and add events to them and to the facts that had replaced them.
-
-    Raises:
-        UnavailableError: an equal fact was stored at the same time; the transaction is rolled back.
-    """
-    try:
-        db.execute(REOPEN, {"namespace": namespace, "ids": list(ids), "now": now})
-    except psycopg.errors.UniqueViolation:
-        raise UnavailableError("A fact that says the same was stored at this very moment: try again.") from None
+    """Undo the supersession of facts, and add events to them and to the facts that had replaced them."""
+    db.execute(REOPEN, {"namespace": namespace, "ids": list(ids), "now": now})
 
 
 MOST_OF_ONE = 10

@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from ebb.contract.values import REQUESTED
 
-from workers.errors import UnavailableError
 from workers.storage import deep
 from workers.storage.connection import Connection, fetch_all, number
 
@@ -196,15 +194,9 @@ def revive(
     """Make tombstones live again and add an event `what` with their reasons; return how many.
 
     `by` names the operation if it is not a request to restore these facts.
-
-    Raises:
-        UnavailableError: an equal fact was stored at the same time; the transaction is rolled back.
     """
-    try:
-        given = {"namespace": namespace, "ids": list(ids), "now": now, "by": by, "what": what}
-        return db.execute(REVIVE, given).rowcount
-    except psycopg.errors.UniqueViolation:
-        raise UnavailableError("A fact that says the same was stored at this very moment: try again.") from None
+    given = {"namespace": namespace, "ids": list(ids), "now": now, "by": by, "what": what}
+    return db.execute(REVIVE, given).rowcount
 
 
 def went_with(db: Connection, namespace: int, ids: Sequence[UUID], taken: Sequence[UUID]) -> list[UUID]:

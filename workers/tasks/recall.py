@@ -22,7 +22,14 @@ from workers.celery import settings
 from workers.coordination import contexts, signals, touches
 from workers.coordination.timings import timed
 from workers.core import cost, repeats
-from workers.errors import EmbeddingError, InvalidInputError, NoConnectionError, NotFoundError, apply_to_valid
+from workers.errors import (
+    EmbeddingError,
+    InvalidInputError,
+    NoConnectionError,
+    NotFoundError,
+    SaidTwiceError,
+    apply_to_valid,
+)
 from workers.memory import context as injecting
 from workers.memory import embed as regenerating
 from workers.memory import recall as finding
@@ -37,8 +44,8 @@ from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
 
-REFUSED = (psycopg.IntegrityError, psycopg.DataError, ValueError, ArithmeticError)
-"""Errors of a touch that a retry would not change."""
+REFUSED = (SaidTwiceError, psycopg.IntegrityError, psycopg.DataError, ValueError, ArithmeticError)
+"""Errors of a touch that a retry would not change, or that two touches of one batch cause."""
 
 
 class RecallTask(LaneTask):
