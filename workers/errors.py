@@ -111,8 +111,8 @@ class NoConnectionError(UnavailableError):
     """PostgreSQL, or the process's pool, has no free connection."""
 
 
-class SaidTwiceError(UnavailableError):
-    """An equal fact was stored or restored at the same time."""
+class OvertakenError(UnavailableError):
+    """An equal fact was stored at the same time, or one that is referred to was erased; nothing was changed."""
 
 
 class SystemStateError(EbbError):

@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.reports import ListContradictions
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Stored
 from workers.storage.connection import connect
@@ -142,6 +142,19 @@ def test_batches_about_the_same_in_opposite_order_do_not_deadlock(memory: Memory
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda facts: memory.store(*facts), [batch("free"), batch("taken")[::-1]]))
     assert len(pairs(memory)) == 200
+
+
+def test_a_fact_that_contradicts_one_that_is_just_erased_is_to_be_stored_again(memory: Memory) -> None:
+    erased = add(memory, PORTO)
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        db.execute("delete from facts where id = %s", [erased])
+        storing = pool.submit(add, memory, LISBON)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.commit()
+        with pytest.raises(UnavailableError, match="was erased at this very moment: try again"):
+            storing.result()
+    add(memory, LISBON)
+    assert pairs(memory) == []
 
 
 def test_the_kept_fact_supersedes_the_other(memory: Memory) -> None:

@@ -15,7 +15,7 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.lifetime import LIFETIMES
-from workers.errors import NotFoundError, SaidTwiceError
+from workers.errors import NotFoundError, OvertakenError
 from workers.memory import history, touch
 from workers.memory.touch import Shown
 
@@ -474,7 +474,7 @@ def test_of_two_ended_facts_with_equal_texts_one_is_revived_and_no_other_use_is_
         Shown([second], day(second_ends - MINUTE)),
         Shown([other], day(second_ends)),
     ]
-    with pytest.raises(SaidTwiceError):
+    with pytest.raises(OvertakenError):
         touch.touch(memory.context, "default", shown)
     done = [touch.touch(memory.context, "default", [one]).changed for one in shown]
     assert done == [[first], [], [other]]

@@ -23,7 +23,7 @@ from psycopg.rows import TupleRow, class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers import tracing
-from workers.errors import NoConnectionError, SaidTwiceError, SettingsError, UnavailableError
+from workers.errors import NoConnectionError, OvertakenError, SettingsError, UnavailableError
 from workers.storage import routing
 from workers.storage.lenient import read_leniently
 
@@ -157,17 +157,19 @@ class _Own(psycopg.Connection[TupleRow]):
 
 
 @contextmanager
-def _says_it_once() -> Iterator[None]:
-    """Raise `SaidTwiceError` if an equal fact was stored at the same time; the transaction is rolled back.
+def _overtaken() -> Iterator[None]:
+    """Raise `OvertakenError` if a concurrent transaction stored an equal fact, or erased one that is referred to.
 
-    In a pipeline the error appears later than its statement, at the latest at the end of the transaction.
+    In a pipeline such an error appears later than its statement, at the latest at the end of the transaction.
     """
     try:
         yield
     except psycopg.errors.UniqueViolation as error:
         if not (error.diag.constraint_name or "").startswith(SAID_ONCE):
             raise
-        raise SaidTwiceError("A fact that says the same was stored at this very moment: try again.") from None
+        raise OvertakenError("A fact that says the same was stored at this very moment: try again.") from None
+    except psycopg.errors.ForeignKeyViolation:
+        raise OvertakenError("What this refers to was erased at this very moment: try again.") from None
 
 
 @contextmanager
@@ -226,12 +228,7 @@ def transaction(url: str, *, wait: float = WAIT_SECONDS) -> Iterator[Connection]
 @contextmanager
 def _borrowed(url: str, use: _Use, wait: float) -> Iterator[_Own]:
     try:
-        with (
-            _nodes_answer(),
-            _says_it_once(),
-            _pool(url, use).connection(timeout=wait) as db,
-            _takes_writes(db),
-        ):
+        with _nodes_answer(), _overtaken(), _pool(url, use).connection(timeout=wait) as db, _takes_writes(db):
             yield db
     except PoolTimeout:
         raise _explained(url, wait) from None

@@ -27,7 +27,7 @@ from workers.errors import (
     InvalidInputError,
     NoConnectionError,
     NotFoundError,
-    SaidTwiceError,
+    OvertakenError,
     apply_to_valid,
 )
 from workers.memory import context as injecting
@@ -44,7 +44,7 @@ from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
 
-REFUSED = (SaidTwiceError, psycopg.IntegrityError, psycopg.DataError, ValueError, ArithmeticError)
+REFUSED = (OvertakenError, psycopg.IntegrityError, psycopg.DataError, ValueError, ArithmeticError)
 """Errors of a touch that a retry would not change, or that two touches of one batch cause."""
 
 
