@@ -1,16 +1,18 @@
 """Capacity: a namespace over its capacity loses the least valuable facts, within the forget limit."""
 
+from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.core import tiers
 from workers.core.value import Standing, rank
 from workers.decay import forecast, forget_limit, passes
+from workers.memory.forget import forget_within
 from workers.storage import limits, runs
 from workers.storage.connection import transaction
 
@@ -43,6 +45,19 @@ def test_a_pass_lets_the_least_valuable_go_until_the_rest_fits(free: Memory, by:
     assert [what for what, _ in free.history(ids[0], at=3)] == ["stored", "forgotten"]
     free.restore(ids[0], at=3)
     assert free.value("select forgotten_reason from facts where id = %s", ids[0]) is None
+
+
+def test_a_pass_does_not_take_what_another_one_has_just_let_go(free: Memory) -> None:
+    ids = fill(free)
+    free.choose({"capacity.facts": 25}, "capacity.bytes")
+    with ThreadPoolExecutor(1) as pool, transaction(free.context.database_url) as db:
+        limits.lock(db, 1)
+        passing = pool.submit(free.decay, 1)
+        wait_for(lambda: bool(free.value(LOCK_WAITS)))
+        forget_within(db, [1] * 10, ids[:10], ["crowded"] * 10, day(1))
+        db.commit()
+        assert passing.result().counters.crowded == 5
+    assert free.value(LIVE) == 25
 
 
 def test_a_capacity_in_bytes_counts_the_rows_where_they_are(free: Memory) -> None:

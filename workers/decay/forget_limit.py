@@ -261,17 +261,21 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
     over = limits.over_capacity(db, context.database_url, part.namespace, now)
     if not part.dry_run:
         return _forget_over_capacity(db, run, part, over, most)
-    for tenant, excess in over.items():
-        left = excess - _ended_by_changed_settings(context, db, part, tenant)
+    for tenant, (live, may) in over.items():
+        left = live - may - _ended_by_changed_settings(context, db, part, tenant)
         gone += len(limits.least_valuable(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now))
     return gone
 
 
-def _forget_over_capacity(db: Connection, run: UUID, part: Part, over: Mapping[int, int], most: int) -> int:
-    """Forget facts of namespaces, `over` by so many each, in order of their ids; return how many."""
+def _forget_over_capacity(db: Connection, run: UUID, part: Part, over: Mapping[int, tuple[int, int]], most: int) -> int:
+    """Forget facts of namespaces over their capacity, in order of their ids; return how many.
+
+    Each is counted again under its lock, as another pass may have forgotten facts of it since.
+    """
     now, until, going = part.planned_for, time.monotonic() + CROWDED_SECONDS, list[tuple[int, UUID]]()
-    for tenant, excess in over.items():
+    for tenant, (_, may) in over.items():
         limits.lock(db, tenant)
+        excess = max(limits.facts_left(db, tenant, now) - may, 0)
         wanted = _room(db, tenant, min(excess, most - len(going)), part)
         ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
         if not part.force:

@@ -329,10 +329,10 @@ OVER = """
 """
 
 
-def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, int]:
-    """Return the number of facts over capacity by namespace, for one namespace or all."""
+def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
+    """Return (facts that have not ended, capacity) of the namespaces over their capacity, for one namespace or all."""
     found = allowed_by_capacity(db, url, namespaces.with_capacity(db, namespace), now)
-    return {tenant: left - may for tenant, (left, may) in found.items() if left > may}
+    return {tenant: (left, may) for tenant, (left, may) in found.items() if left > may}
 
 
 def allowed_by_capacity(
@@ -346,13 +346,23 @@ def allowed_by_capacity(
     row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
     found = {}
     for tenant, most, size in capacities:
-        live, vectors = db.execute(COUNTED_AGAINST_CAPACITY, {"namespace": tenant}).fetchone() or (0, 0.0)
-        left = live - count_ended_facts(db, tenant, now)
+        left, live, vectors = _counted_against_capacity(db, tenant, now)
         may = left if most is None else most
         if size is not None and live:
             may = min(may, int(size / max(row + dims * vectors / live, 1)))
         found[tenant] = (left, may)
     return found
+
+
+def facts_left(db: Connection, namespace: int, now: datetime) -> int:
+    """Return the number of facts that count against the capacity of a namespace."""
+    return _counted_against_capacity(db, namespace, now)[0]
+
+
+def _counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, int, float]:
+    """Return the facts that have not ended, all live ones, and the bytes of these' vectors for each dimension."""
+    live, vectors = db.execute(COUNTED_AGAINST_CAPACITY, {"namespace": namespace}).fetchone() or (0, 0.0)
+    return live - count_ended_facts(db, namespace, now), live, vectors
 
 
 def count_ended_facts(db: Connection, namespace: int, now: datetime) -> int:
