@@ -9,6 +9,7 @@ import pytest
 from ebb.contract.retention import Forget
 from memory import LOCK_WAITS, Memory, day, wait_for
 
+from workers.admin import import_archive
 from workers.errors import InvalidInputError
 from workers.memory.forget import forget_subject
 from workers.storage import events
@@ -129,6 +130,22 @@ def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     assert set(second[:7]) == {"unchanged"}
     assert first[7:] == second[7:]
     assert twin.archive(42) == before
+
+
+def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(
+    lived: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, embedded = lived.archive(41), import_archive.vectors_of
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        twin.import_records(lines, at=41)
+        return embedded(*given)
+
+    monkeypatch.setattr(import_archive, "vectors_of", meanwhile)
+    done = twin.import_records(lines, at=41)
+    assert set(done[:7]) == {"unchanged"}
+    assert done == twin.import_records(lines, at=41)
 
 
 def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:

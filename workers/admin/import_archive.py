@@ -27,7 +27,7 @@ from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
 from workers.storage import activity, due, facts, imports, namespaces, occurrences, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
-from workers.storage.facts import TextInSession
+from workers.storage.facts import Known, TextInSession
 from workers.validation.archived import (
     ArchivedContradiction,
     ArchivedDocument,
@@ -154,12 +154,20 @@ def _added(
     with writing(context.database_url) as db:
         added = imports.add_facts(db, tenant, _estimated(db, tenant, [_row(*one) for one in new]))
         with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
+        others = facts.known_by_id(db, tenant, [one.id for one, _ in new if one.id not in added])
     return [
         Stored(one.id, "kept" if one.past.ended else "added", one.id in with_vector)
         if one.id in added
-        else InvalidInputError(f"id: what {one.id} says was just stored by another: import it again.")
-        for one, _ in new
+        else _met(one.id, hash_, others.get(one.id))
+        for one, hash_ in new
     ]
+
+
+def _met(id_: UUID, hash_: bytes, known: Known | None) -> Stored | InvalidInputError:
+    """Return the outcome of a fact that could not be added; another delivery of the import may have added it."""
+    if known is not None and same_record(known.hash, hash_):
+        return Stored(id_, "unchanged", embedded=True)
+    return InvalidInputError(f"id: what {id_} says was just stored by another: import it again.")
 
 
 def _restored(
