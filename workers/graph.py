@@ -69,6 +69,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
     if asked.source == asked.target:
         raise InvalidInputError(f"target: {asked.target} is the source itself; give two different facts.")
     with context.namespace(asked.namespace) as (db, tenant):
+        activity.lock(db, tenant, list(ends.values()))  # before the facts, as an erasure does
         there = links.linkable(db, tenant, list(ends.values()))
         for name, id_ in ends.items():
             if id_ not in there:
@@ -81,6 +82,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
 def unlink(context: Context, asked: Unlink) -> Removed:
     """Remove the link of a type between two facts, or all of them; return their number."""
     with context.namespace(asked.namespace) as (db, tenant):
+        activity.lock(db, tenant, [asked.source, asked.target])
         removed = links.remove(db, tenant, asked.source, asked.target, asked.type)
         activity.update_worth(db, tenant, [asked.source, asked.target])
     return Removed(removed=removed)
@@ -97,7 +99,10 @@ def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int
         if own is None:
             return 0
         similar = _similar(context, db, tenant, fact, own, now)
-        added = links.add_related(db, tenant, fact, similar, MOST_FOUND, now) if similar else 0
+        if not similar:
+            return 0
+        activity.lock(db, tenant, [fact, *similar])
+        added = links.add_related(db, tenant, fact, similar, MOST_FOUND, now)
         if added:
             activity.update_worth(db, tenant, [fact, *similar])
         return added

@@ -12,6 +12,7 @@ from memory import LOCK_WAITS, Memory, day, wait_for
 from workers import graph
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import history
+from workers.storage import activity
 from workers.storage.connection import connect
 
 
@@ -52,6 +53,23 @@ def test_a_fact_that_is_being_purged_is_waited_for_and_then_not_there(memory: Me
         db.commit()
         with pytest.raises(NotFoundError, match="target: no live fact"):
             linking.result()
+
+
+@pytest.mark.parametrize("act", [link, unlink])
+def test_links_are_changed_in_the_lock_order_of_an_erasure(memory: Memory, act: Any) -> None:
+    one, two = pair(memory)
+    link(memory, one, two)
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, 1, [one])
+        changing = pool.submit(act, memory, one, two)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.execute("delete from facts where id = %s", [one])
+        db.commit()
+        if act is link:
+            with pytest.raises(NotFoundError, match="source: no live fact"):
+                changing.result()
+        else:
+            assert changing.result() == 0
 
 
 def test_only_facts_that_are_there_and_not_forgotten_can_be_linked(memory: Memory) -> None:
