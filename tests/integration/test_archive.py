@@ -12,7 +12,7 @@ from memory import LOCK_WAITS, Memory, day, wait_for
 from workers.admin import import_archive
 from workers.errors import InvalidInputError
 from workers.memory.forget import forget_subject
-from workers.storage import events
+from workers.storage import activity, events
 from workers.storage.connection import transaction
 from workers.validation.archived import ArchivedFact, State, archived
 
@@ -146,6 +146,19 @@ def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(
     done = twin.import_records(lines, at=41)
     assert set(done[:7]) == {"unchanged"}
     assert done == twin.import_records(lines, at=41)
+
+
+def test_links_are_imported_in_the_lock_order_of_an_erasure(memory: Memory) -> None:
+    one, two = memory.add("The cellar is flooded."), memory.add("It rained.")
+    memory.link(one, two)
+    lines = [line for line in memory.archive() if "link" in line]
+    with ThreadPoolExecutor(1) as pool, transaction(memory.context.database_url) as db:
+        activity.lock(db, 1, [one])
+        importing = pool.submit(memory.import_records, lines)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.execute("delete from facts where id = %s", [one])
+        db.commit()
+        assert "cannot be linked" in importing.result()[0]
 
 
 def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:

@@ -80,6 +80,7 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         if named := _facts_of(records):
+            activity.lock(db, tenant, [*named])  # before the facts, as an erasure does
             imports.lock_facts(db, tenant, named)
         for kind, write in WRITERS:
             if those := by_kind[kind]:
