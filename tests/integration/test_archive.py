@@ -12,7 +12,7 @@ from memory import LOCK_WAITS, Memory, day, wait_for
 from workers.admin import import_archive
 from workers.errors import InvalidInputError
 from workers.memory.forget import forget_subject
-from workers.storage import activity, events
+from workers.storage import activity, events, statements
 from workers.storage.connection import transaction
 from workers.validation.archived import ArchivedFact, State, archived
 
@@ -146,6 +146,23 @@ def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(
     done = twin.import_records(lines, at=41)
     assert set(done[:7]) == {"unchanged"}
     assert done == twin.import_records(lines, at=41)
+
+
+def test_what_another_delivery_has_just_imported_is_not_said_again(
+    memory: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.add("It rained.", session="chat", turn=1)
+    lines, known = memory.archive(), statements.known_exactly
+    twin.add("It is dry.")  # so that the namespace is there
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        twin.import_records(lines)
+        return known(*given)
+
+    monkeypatch.setattr(statements, "known_exactly", meanwhile)
+    assert twin.import_records(lines)[0] == "unchanged"
+    assert twin.rows("select from occurrences") == []
 
 
 def test_links_are_imported_in_the_lock_order_of_an_erasure(memory: Memory) -> None:

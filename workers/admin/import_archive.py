@@ -215,7 +215,8 @@ def _refused(
         elif one.id in ids:
             refused[place] = Stored(one.id, "unchanged", embedded=True)
         elif stated in said:
-            refused[place] = Stored(said[stated], "duplicate", embedded=True)
+            action = "unchanged" if said[stated] == one.id else "duplicate"  # just added by another delivery
+            refused[place] = Stored(said[stated], action, embedded=True)
         elif stated in deleted:
             refused[place] = Stored(deleted[stated], "forgotten", embedded=False)
         else:
