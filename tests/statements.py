@@ -12,12 +12,11 @@ WORKERS = Path(workers.__file__).parent
 
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
-    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses|deep|occurrences)"
+    r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses|deep|occurrences|api_keys|folders"
+    r"|erasures|endings|decay_allowances)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
-TOUCHES = re.compile(
-    rf"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{TENANTS}\b|truncate.*\b{TENANTS}"
-)
+TOUCHES = r"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{0}\b|truncate.*\b{0}"
 
 ACROSS_TENANTS = {
     "activity.ANCHORS": "a part shared by statements that each restrict the namespace",
@@ -64,24 +63,41 @@ ACROSS_TENANTS = {
     "server.OLDEST_DUE": "the same",
     "limits.REMOVE_GAPS": "a corrected clock concerns all tenants; rows are joined by namespace",
     "signatures.LARGE": "lists large tenants",
+    "api_keys.ALL": "publishes the keys of all namespaces to Redis",
+    "documents.ALL_REGISTERED": "the folders that workers read; rows have the namespace",
+    "exports.OTHER": "a part shared by statements of an operator's export, for one namespace by name or for all",
+    "limits.DROP_OLD_ENDINGS": "deletes old rows of all tenants",
+    "limits.DROP_ENDINGS_AHEAD": "a corrected clock concerns all tenants",
+    "tombstones.ERASURES": "lists erasures of all tenants, whose pages one task vacuums",
+    "tombstones.DROP_ERASURES": "the same",
 }
 """Statements that concern several tenants, each with its reason."""
 
 
-def strings(module: Path) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of every string in a module that is such a statement; inline ones by line."""
+def strings(module: Path, tables: str = TENANTS) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of every string in a module that is a statement on such tables; inline ones by line."""
     names: dict[ast.AST, str] = {}
     parts: set[ast.AST] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             names[node.value] = target.id if isinstance(target, ast.Name) else ""
+        if isinstance(node, ast.Assign) and is_derived(node.value):
+            (target,) = node.targets
+            name = target.id if isinstance(target, ast.Name) else ""
+            if name.isupper() and is_statement(derived := value(module, name), tables):
+                yield f"{module.stem}.{name}", derived
         if isinstance(node, ast.JoinedStr):
             parts.update(node.values)
-            if names.get(node, "").isupper() and is_statement(composed := value(module, names[node])):
+            if names.get(node, "").isupper() and is_statement(composed := value(module, names[node]), tables):
                 yield f"{module.stem}.{names[node]}", composed
-        if isinstance(node, ast.Constant) and node not in parts and is_statement(str(node.value)):
+        if isinstance(node, ast.Constant) and node not in parts and is_statement(str(node.value), tables):
             yield f"{module.stem}.{names.get(node, f'line {node.lineno}')}", str(node.value)
+
+
+def is_derived(node: ast.expr) -> bool:
+    """Return whether an expression replaces a part of a string, such as a condition of a statement."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "replace"
 
 
 def value(module: Path, name: str) -> str:
@@ -90,8 +106,16 @@ def value(module: Path, name: str) -> str:
     return str(getattr(importlib.import_module(".".join(path)), name))
 
 
-def is_statement(text: str) -> bool:
-    return bool(STATEMENT.match(text) and TOUCHES.search(text))
+def is_statement(text: str, tables: str = TENANTS) -> bool:
+    return bool(STATEMENT.match(text) and re.search(TOUCHES.format(tables), text))
 
 
 STATEMENTS = dict(sorted(one for module in WORKERS.rglob("*.py") for one in strings(module)))
+
+STATEMENTS_ON_NAMESPACES = {
+    name: text
+    for module in WORKERS.rglob("*.py")
+    for name, text in strings(module, "namespaces")
+    if name not in STATEMENTS
+}
+"""Those on the table of namespaces alone: a namespace's settings and counts."""

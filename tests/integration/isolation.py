@@ -1,7 +1,7 @@
 """Whether PostgreSQL restricts each table of a statement to a namespace: what its own plan says, not the SQL's text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,9 @@ RESTRICTED_SIDES = {
 ALL_NAMESPACES = re.compile(r"%\((?:namespace|own)\)s(?:::int)? is null")
 """What some statements of passes and of the doctor ask, which serve one namespace or all; here one is given."""
 
+KEYS = {"namespaces": ("id", "name")}
+"""Columns of tables by which a statement chooses a namespace, where it is not `namespace`."""
+
 TYPES = {"now": "timestamptz", "namespace": "integer", "one": "uuid", "two": "uuid", "most_related": "bigint"}
 """What psycopg says of values whose type PostgreSQL cannot conclude from the statement."""
 
@@ -28,7 +31,7 @@ TYPES = {"now": "timestamptz", "namespace": "integer", "one": "uuid", "two": "uu
 def explainable(statement: str) -> str:
     """Return a statement with numbered parameters, as EXPLAIN takes them."""
     numbers: dict[str, int] = {}
-    one = ALL_NAMESPACES.sub("false", statement)
+    one = ALL_NAMESPACES.sub("false", statement).replace("name = %(namespace)s", "name = %(namespace)s::text")
 
     def numbered(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -88,8 +91,19 @@ def _note(found: Restrictions, node: dict[str, Any], kinds: tuple[str, ...], ali
         for one, other in equalities(node.get(kind, "")):
             for own, value in ((one, other), (other, one)):
                 alias, _, column = own.partition(".")
-                if column == "namespace" and alias in aliases & found.tables.keys() and not MANY.match(value):
-                    found.equal[alias].add(value.removesuffix(".namespace"))
+                if alias in aliases & found.tables.keys() and column in _keys(found, alias) and not MANY.match(value):
+                    found.equal[alias].add(_table(found, value))
+
+
+def _keys(found: Restrictions, alias: str) -> Sequence[str]:
+    """Return the columns of a table that say to which namespace a row belongs."""
+    return KEYS.get(found.tables[alias], ("namespace",))
+
+
+def _table(found: Restrictions, value: str) -> str:
+    """Return the alias of the table whose namespace a value is, or else the value."""
+    alias, _, column = value.partition(".")
+    return alias if alias in found.tables and column in _keys(found, alias) else value
 
 
 def equalities(condition: str) -> Iterator[tuple[str, str]]:
