@@ -53,6 +53,23 @@ class Restrictions:
 
     def unrestricted(self) -> set[str]:
         """Return the tables of which rows of any namespace are read: nothing ties them to a parameter."""
+        return {self.tables[alias] for alias in self._unrestricted()}
+
+    def groups(self) -> list[set[str]]:
+        """Return the unrestricted tables, grouped by those that are joined by namespace."""
+        groups, left = [], self._unrestricted()
+        while left:
+            group = {left.pop()}
+            while more := {alias for alias in left if any(self._are_joined(alias, other) for other in group)}:
+                group |= more
+                left -= more
+            groups.append({self.tables[alias] for alias in group})
+        return groups
+
+    def _are_joined(self, one: str, other: str) -> bool:
+        return one in self.equal[other] or other in self.equal[one]
+
+    def _unrestricted(self) -> set[str]:
         tied = {
             alias
             for alias in self.tables
@@ -60,7 +77,7 @@ class Restrictions:
         }
         while more := {alias for alias in self.tables.keys() - tied if self.equal[alias] & tied}:
             tied |= more
-        return {self.tables[alias] for alias in self.tables.keys() - tied}
+        return self.tables.keys() - tied
 
 
 def restrictions(plan: dict[str, Any], tenants: set[str]) -> Restrictions:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from databases import new_database
-from isolation import explainable, restrictions
+from isolation import Restrictions, explainable, restrictions
 from statements import ACROSS_TENANTS, STATEMENTS, STATEMENTS_ON_NAMESPACES, TENANTS
 
 from api.up.servers import Postgres
@@ -40,6 +40,29 @@ EXCEPTIONS = {
     "words.GROWN_TENFOLD": "lists namespaces that have grown",
 }
 """Statements with a namespace that read other rows too or have no plan, each with the reason."""
+
+WITHOUT_JOIN = {
+    "activity.DROP_OLD_USES": "deletes rows that it chose itself, by their place in the table",
+    "facts.COUNTED": "adds two sums over all tenants",
+    "runs.DUE_NAMESPACES": "finds the segments, then the namespaces with due facts in each",
+    "server.FACT_TOTALS": "adds two sums over all tenants",
+    "server.OLDEST_DUE": "finds the segments, then the oldest due fact in each",
+    "shards.MEASURE": "adds sums over all tenants",
+    "tallies.COUNTS": "groups two tables by namespace, each on its own",
+    "tallies.DUE_CHANGED": "the number of due facts is joined, which it counts by namespace",
+    "tallies.SETTLE": "deletes what it then groups by namespace",
+}
+"""Statements on several tenants whose tables are not joined by namespace, each with the reason."""
+
+WITHOUT_PLAN = {
+    "deep.UNPACKED",
+    "exports.OTHER",
+    "signatures.BUILD",
+    "supersession.GIVEN_END",
+    "vectors.CLEAR",
+    "words.REBUILD",
+}
+"""Parts of statements, and statements that PostgreSQL does not plan."""
 
 FORGETFUL = {
     "it names facts besides": "select text from facts where namespace = %(namespace)s or id = any(%(ids)s::uuid[])",
@@ -88,9 +111,13 @@ def database(postgres: Postgres, template: str) -> Iterator[Connection]:
 
 def unrestricted(db: Connection, statement: str) -> set[str]:
     """Return the tables of which PostgreSQL would read rows of any namespace."""
+    return planned(db, statement).unrestricted()
+
+
+def planned(db: Connection, statement: str) -> Restrictions:
     row = db.execute(explainable(statement).encode()).fetchone()
     assert row is not None
-    return restrictions(row[0][0]["Plan"], TABLES).unrestricted()
+    return restrictions(row[0][0]["Plan"], TABLES)
 
 
 @pytest.mark.parametrize("name", sorted(EXAMINED.keys() - ACROSS_TENANTS.keys() - EXCEPTIONS.keys()))
@@ -101,6 +128,24 @@ def test_a_statement_reads_rows_of_one_namespace_alone(database: Connection, nam
 @pytest.mark.parametrize("why", FORGETFUL)
 def test_a_statement_that_reads_rows_of_others_is_noticed(database: Connection, why: str) -> None:
     assert unrestricted(database, FORGETFUL[why]) != set()
+
+
+@pytest.mark.parametrize("name", sorted((ACROSS_TENANTS.keys() | EXCEPTIONS.keys()) - WITHOUT_PLAN))
+def test_a_statement_on_several_tenants_combines_no_rows_of_two(database: Connection, name: str) -> None:
+    assert (len(planned(database, EXAMINED[name]).groups()) > 1) == (name in WITHOUT_JOIN)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "delete from tally_history as old where exists (select from tally_history as newer where newer.at > old.at)",
+        "select text from facts join activity on activity.fact = facts.id",
+        "select text, embedding from facts left join vectors on vectors.fact = facts.id",
+        "select salt, text from facts, namespaces",
+    ],
+)
+def test_a_statement_that_combines_rows_of_two_tenants_is_noticed(database: Connection, statement: str) -> None:
+    assert len(planned(database, statement).groups()) > 1
 
 
 def test_no_table_with_a_namespace_is_forgotten(database: Connection) -> None:
