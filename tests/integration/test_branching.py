@@ -7,12 +7,14 @@ from uuid import UUID
 
 import pytest
 from ebb.contract.facts import Edit
+from ebb.contract.graph import Unlink, Unrelate
 from ebb.contract.reports import ListFacts
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
 
+from workers import graph
 from workers.admin import branches as branching
 from workers.admin import search_indexes
 from workers.core import decay_intervals
@@ -24,6 +26,7 @@ from workers.storage.connection import transaction
 
 YEAR = timedelta(days=365)
 BRANCH = "default-older-365d"
+YOUNG = "default-older-10d"
 TENANT_TABLES = """
     select relname from pg_class join pg_attribute on attrelid = pg_class.oid
     where relkind = 'r' and attname = 'namespace' and relnamespace = quote_ident(current_schema())::regnamespace
@@ -118,7 +121,8 @@ def aged(memory: Memory, table: str, row: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_row_is_copied_with_every_instant_a_year_older(memory: Memory) -> None:
     filled(memory)
-    before = {table: rows(memory, table, "default") for table in COPIED}
+    memory.relate("Anselm", "Gera", "lives_in", namespace="other")
+    before, archive = {table: rows(memory, table, "default") for table in COPIED}, memory.archive(7)
     assert [table for table, found in before.items() if not found] == ["likenesses", "documents"]
     made(memory)
     for table, found in before.items():
@@ -126,6 +130,7 @@ def test_every_row_is_copied_with_every_instant_a_year_older(memory: Memory) -> 
         assert rows(memory, table, BRANCH) == expected, table
         assert rows(memory, table, "default") == found, table
     assert memory.stats(6, BRANCH).facts == memory.stats(6).facts
+    assert memory.archive(7) == archive
 
 
 def test_instants_in_the_history_are_older_too(memory: Memory) -> None:
@@ -165,6 +170,7 @@ def test_of_each_table_it_is_settled_whether_a_branch_copies_it(memory: Memory) 
 
 def test_a_pass_at_the_real_time_ages_the_branch_and_leaves_the_original_alone(memory: Memory) -> None:
     filled(memory)
+    memory.relate("Anselm", "Gera", "lives_in", namespace="other")
     before = {table: rows(memory, table, "default") for table in COPIED}
     made(memory)
     assert memory.decay(7, namespace=BRANCH).counters.forgotten > 0
@@ -263,6 +269,82 @@ def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:
     assert counted | {"tally_changes": 0} == before | {"tally_changes": 0}
     assert branching.listed(memory.context, None) == []
     assert memory.examine(7) == {}
+
+
+Operation = Callable[[Memory, str, list[UUID]], object]
+
+OPERATIONS: dict[str, Operation] = {
+    "touch": lambda memory, name, ids: memory.touch(*ids, at=8, namespace=name),
+    "say again": lambda memory, name, _: memory.store(
+        "Mira lives in Leipzig.", "Tea is at four.", namespace=name, at=8
+    ),
+    "edit": lambda memory, name, ids: edit.edit(memory.context, Edit(id=ids[3], tags=["tea"], namespace=name), day(8)),
+    "supersede": lambda memory, name, ids: memory.store(
+        {"text": "Mira lives in Gera.", "supersedes": str(ids[1])}, namespace=name, at=8
+    ),
+    "pin": lambda memory, name, ids: memory.pin(ids[0], at=8, namespace=name),
+    "unpin": lambda memory, name, ids: memory.unpin(ids[3], at=8, namespace=name),
+    "link": lambda memory, name, ids: memory.link(ids[3], ids[4], at=8, namespace=name),
+    "unlink": lambda memory, name, ids: graph.unlink(
+        memory.context, Unlink(source=ids[0], target=ids[3], namespace=name)
+    ),
+    "relate": lambda memory, name, _: memory.relate("Mira", "Gera", "lives_in", at=8, namespace=name),
+    "unrelate": lambda memory, name, _: graph.unrelate(
+        memory.context, Unrelate(source="Mira", target="Leipzig", type="lives_in", namespace=name)
+    ),
+    "forget": lambda memory, name, ids: memory.forget(ids[3], ids[4], at=8, namespace=name),
+    "restore": lambda memory, name, ids: memory.restore(*ids[3:], at=8, namespace=name),
+    "settings": lambda memory, name, _: memory.choose({"hygiene.confidenceDecay.halfLife": 30}, at=8, namespace=name),
+    "count words": lambda memory, name, _: search_indexes.count_lexemes(memory.context, name, day(8)),
+    "mend": lambda memory, name, _: memory.examine(8, namespace=name, mend=True),
+    "pass": lambda memory, name, _: memory.decay(900, namespace=name, force=True),
+    "restore again": lambda memory, name, _: memory.restore_selected(at=901, namespace=name),
+    "regenerate": lambda memory, name, ids: memory.regenerate(*ids, at=901, namespace=name),
+    "backfill": lambda memory, name, _: memory.backfill(901, namespace=name),
+    "forget for good": lambda memory, name, ids: memory.forget(ids[0], at=901, namespace=name, purge=True),
+    "forget all": lambda memory, name, _: memory.decay(4000, namespace=name, force=True),
+    "purge": lambda memory, name, _: memory.purge(at=9000, namespace=name),
+}
+"""What changes facts of a namespace, each given its name and the ids of `filled`."""
+
+
+@pytest.mark.parametrize(("changed", "other"), [(YOUNG, "default"), ("default", YOUNG)])
+def test_nothing_that_is_done_in_one_namespace_reaches_the_facts_of_another_with_the_same_ids(
+    memory: Memory, changed: str, other: str
+) -> None:
+    ids = filled(memory)
+    made(memory, 10)
+    before, without_effect = content(memory, other), set()
+    for name, operation in OPERATIONS.items():
+        own = content(memory, changed)
+        operation(memory, changed, ids)
+        assert content(memory, other) == before, name
+        without_effect |= {name} if content(memory, changed) == own else set()
+    assert without_effect == {"mend", "regenerate"}
+
+
+def test_what_is_left_of_a_lost_fact_is_deleted_in_its_own_namespace_alone(memory: Memory) -> None:
+    ids = filled(memory)
+    made(memory, 10)
+    with transaction(memory.context.database_url) as db:
+        db.execute("set local session_replication_role = replica")
+        db.execute("delete from facts where namespace = 1 and id = any(%s)", [ids[:4]])
+    before = content(memory, YOUNG)
+    assert memory.examine(7, namespace="default", mend=True)["left over"] == 4
+    assert content(memory, YOUNG) == before
+
+
+def content(memory: Memory, namespace: str) -> dict[str, Any]:
+    """Return all rows of a namespace, and what its readers see; counts are added up by whoever comes next."""
+    counted = ("tallies", "tally_changes", "tally_history", "erasures")
+    found: dict[str, Any] = {
+        table: rows(memory, table, namespace) for (table,) in memory.rows(TENANT_TABLES) if table not in counted
+    }
+    found["namespace"] = memory.rows("select turns, settings, held_since from namespaces where name = %s", namespace)
+    found["stats"] = memory.stats(7, namespace)
+    found["read"] = [one.text for one in memory.ask("Where does Mira live?", at=7, namespace=namespace).results]
+    found["listed"] = memory.listed(at=7, namespace=namespace)
+    return found
 
 
 def test_what_is_no_branch_is_neither_made_nor_dropped(memory: Memory) -> None:
