@@ -114,10 +114,12 @@ def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory:
 
 def test_forgotten_neighbours_are_not_there_nor_anybody_elses(memory: Memory) -> None:
     one, two, three = (memory.add(f"Boat number {number}.") for number in range(3))
-    for other in (two, three):
-        memory.link(one, other, at=1)
+    for other, strength in ((two, 1.0), (three, 0.5)):
+        memory.link(one, other, strength=strength, at=1)
     memory.forget(two, at=1)
-    assert [fact["id"] for fact in around(memory, one)["facts"]] == [str(three)]
+    found = around(memory, one, most=1)
+    assert [fact["id"] for fact in found["facts"]] == [str(three)]
+    assert [link["target"] for link in found["links"]] == [str(three)]
     assert around(memory, one, namespace="other")["facts"] == []
 
 

@@ -1,5 +1,6 @@
 """Keys are copied to Redis by one process at a time, so that an older copy never replaces a newer one."""
 
+from collections.abc import Callable
 from unittest.mock import Mock
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from workers.admin import branches, keys
 from workers.admin import shard_moves as moves
 from workers.coordination import key_ring
 from workers.coordination.redis import own_keys
+from workers.errors import InvalidInputError
 from workers.memory.embed import check_embedder
 from workers.storage import api_keys, routing, shard_moves, shards
 from workers.storage.connection import transaction
@@ -30,6 +32,14 @@ def test_nothing_else_publishes_until_the_copy_is_written(memory: Memory, monkey
     made = keys.create(memory.context, "mira", ["read"], "", day(0))
     keys.revoke(memory.context, "mira", UUID(str(made.id)), day(1))
     assert free == [False, False]
+
+
+@pytest.mark.parametrize("end", [keys.revoke, lambda *key: keys.expire(*key[:-1], day(1.5), key[-1])])
+def test_a_key_that_has_ended_is_given_no_other_end(memory: Memory, end: Callable[..., object]) -> None:
+    id_ = UUID(str(keys.create(memory.context, "mira", ["read"], "", day(0)).id))
+    end(memory.context, "mira", id_, day(1))
+    with pytest.raises(InvalidInputError, match="has expired or was revoked"):
+        keys.expire(memory.context, "mira", id_, None, day(2))
 
 
 AWAY = "redis://127.0.0.1:1/0"
