@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from ebb.contract.documents import NewItem
+from ebb.contract.documents import Index
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.core import tiers
 from workers.core.value import Standing, rank
 from workers.decay import forecast, forget_limit, passes
-from workers.documents import items
+from workers.documents import files
 from workers.memory.forget import forget_within
 from workers.storage import limits, runs
 from workers.storage.connection import transaction
@@ -86,13 +86,14 @@ def test_what_is_pinned_or_permanent_or_over_does_not_count_among_what_goes(free
     assert len(live & set(kept)) == 2
 
 
-@pytest.mark.parametrize("exempt", ["pinned", "permanent", "item"])
+@pytest.mark.parametrize("exempt", ["pinned", "permanent", "of a document"])
 def test_what_is_exempt_stays_though_it_alone_exceeds_the_capacity(free: Memory, exempt: str) -> None:
-    if exempt == "item":
-        given = [NewItem(path=["users"], key=str(number), document="{}") for number in range(4)]
-        items.put(free.context, "default", given, [uuid4() for _ in given], day(0))
-    for id_ in fill(free, 4, decay_class="permanent" if exempt == "permanent" else None) if exempt != "item" else ():
-        if exempt == "pinned":
+    if exempt == "of a document":
+        parts = [{"section": "Boat", "text": f"Cabin {number} has two berths."} for number in range(4)]
+        files.index(free.context, Index(path="memory/boat.md", folder="/there", digest="0" * 64, chunks=parts), day(0))
+    else:
+        ids = fill(free, 4, decay_class="permanent" if exempt == "permanent" else None)
+        for id_ in ids if exempt == "pinned" else ():
             free.pin(id_, at=0)
     free.choose({"capacity.facts": 1})
     (ahead,) = forecast.forecast(free.context, "default", 1, day(0))
