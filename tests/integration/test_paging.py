@@ -243,3 +243,12 @@ def test_a_cursor_with_what_no_listing_wrote_is_refused() -> None:
         forged = cursors.following(edges.Cursor(at, 1.0, source, "b", "c"))
         with pytest.raises(InvalidInputError):
             cursors.place(forged, edges.Cursor)
+
+
+@pytest.mark.parametrize("asked", [{"limit": 2}, {"limit": 1, "entity": "Mira"}, {"limit": 1, "tag": "tea"}])
+def test_what_is_forgotten_or_superseded_takes_no_place_in_a_page(memory: Memory, asked: dict[str, Any]) -> None:
+    drinks = [f"Mira takes {what}." for what in ("tea", "milk", "sugar")]
+    kept, old, gone = (memory.add(text, entity="Mira", tags=["tea"], at=number) for number, text in enumerate(drinks))
+    memory.store({"text": "It rains.", "supersedes": str(old)}, at=3)
+    memory.forget(gone, at=3)
+    assert [one["id"] for one in memory.listed(at=4, **asked)][-1:] == [kept]
