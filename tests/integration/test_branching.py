@@ -335,7 +335,7 @@ def test_what_is_left_of_a_lost_fact_is_deleted_in_its_own_namespace_alone(memor
 
 
 def content(memory: Memory, namespace: str) -> dict[str, Any]:
-    """Return all rows of a namespace, and what its readers see; counts are added up by whoever comes next."""
+    """Return all rows of a namespace, and what its readers see; counts are added up later, by any reader."""
     counted = ("tallies", "tally_changes", "tally_history", "erasures")
     found: dict[str, Any] = {
         table: rows(memory, table, namespace) for (table,) in memory.rows(TENANT_TABLES) if table not in counted
