@@ -12,7 +12,9 @@ import pytest
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from tests.chaos.cells import GRAZES, HOW
+from workers.coordination import idempotency
 from workers.core import near_duplicates
+from workers.core.intent import Action, Intent
 from workers.core.signature import encode
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
@@ -108,3 +110,12 @@ def test_facts_of_one_chaos_herd_are_similar_by_vectors_and_by_signatures(memory
     ones, others = np.triu_indices(len(texts), 1)
     assert near_duplicates.cosines(vectors[ones], vectors[others]).min() > near_duplicates.ALIKE
     assert near_duplicates.estimated_cosines(signatures[ones], signatures[others]).min() > near_duplicates.ALIKE
+
+
+def test_the_first_request_answer_and_verdict_are_kept(memory: Memory) -> None:
+    redis, fact = memory.context.redis, uuid4()
+    first, later = Intent(Action.UPDATE, uuid4()), Intent(Action.ADD, None)
+    assert [idempotency.claim(redis, "task", digest, None) for digest in ("one", "two")] == [("one", None)] * 2
+    assert [idempotency.keep_answer(redis, "task", {"id": number}) for number in (1, 2)] == [{"id": 1}] * 2
+    assert [idempotency.keep_verdicts(redis, "mira", {fact: one}) for one in (first, later)] == [{fact: first}] * 2
+    assert idempotency.verdicts(redis, "other", [fact]) == {}
