@@ -23,7 +23,7 @@ from uuid_utils.compat import uuid7
 
 from workers import redaction
 from workers.clock import Clock, with_deadline
-from workers.coordination import idempotency, outbox, shares, transport
+from workers.coordination import idempotency, outbox, shares, signals, transport
 from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, InvalidInputError, LateError, OlderWorkersError, TaskFailedError, UnavailableError
@@ -245,6 +245,11 @@ class Sender:
     def clock(self) -> str:
         """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong."""
         return self._reach(self._clock.now).isoformat()
+
+    def is_served(self, queue: str) -> bool:
+        """Return whether any worker with a recent heartbeat takes the tasks of a queue."""
+        workers = self._reach(lambda: signals.live_workers(self._own_keys, self.seconds()))
+        return any(served == queue for served, _ in workers)
 
     def seconds(self) -> float:
         """Return epoch seconds by Redis' clock."""

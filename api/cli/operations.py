@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_origin
 
 import typer
-from ebb.contract.operation import SHARED, Operation, parameters, plain_type
+from ebb.contract.operation import LONG_SECONDS, SHARED, Operation, parameters, plain_type
 from pydantic.fields import FieldInfo
 
 from api.cli import output
@@ -76,8 +76,13 @@ class Call:
 
     @cached_property
     def memory(self) -> "Client":
-        """Return the client of the namespace."""
-        return self.stack.enter_context(client(self.home, self.namespace))
+        """Return the client of the namespace; of a long operation, say first if no worker would begin it."""
+        memory = self.stack.enter_context(client(self.home, self.namespace))
+        queue = self.operation.queue
+        if self.operation.seconds == LONG_SECONDS and not memory.is_served(queue):
+            waits = f"No worker serves the queue {queue}: this waits until one starts. `ebb doctor` says more."
+            output.console(stderr=True).print(waits, style="yellow", markup=False)
+        return memory
 
     def perform(self, **more: Any) -> dict[str, Any]:
         """Perform the operation with these additional parameters; return its answer."""

@@ -1,10 +1,11 @@
 """`ebb doctor` on real workers: it finds and repairs faults, and names what does not answer."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from databases import new_database
-from live_system import LiveSystem, eventually
+from live_system import ROOT, LiveSystem, eventually
 
 from api.up import servers
 from workers.coordination import signals
@@ -34,6 +35,17 @@ def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     assert diagnosis.returncode == 1
     assert "no worker serves maintenance" in diagnosis.stdout
     assert "Facts were not examined" in diagnosis.stdout
+
+
+def test_a_long_command_says_that_it_waits_for_a_worker(idle: LiveSystem) -> None:
+    idle.start("worker")
+    command = idle.command("decay")
+    with subprocess.Popen(command, cwd=ROOT, env=idle.environment(), stderr=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline().startswith("No worker serves the queue maintenance: this waits until one")
+        idle.start("maintenance")
+        assert waiting.wait() == 0
+    assert "No worker" not in idle.ebb("decay").stderr
 
 
 def test_doctor_and_log_say_which_settings_of_workers_differ(idle: LiveSystem) -> None:
