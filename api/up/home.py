@@ -155,9 +155,9 @@ def locate(settings: Settings) -> Settings:
     home = Home(settings.home)
     state = home.running()
     if state is None:
-        raise UnavailableError(
-            f"Ebb is not running at {home.folder}: start it with `ebb up`, or set EBB_DATABASE_URL and EBB_REDIS_URL."
-        )
+        given = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
+        lacking = " and ".join(name for name, url in given.items() if not url)
+        raise UnavailableError(f"Ebb is not running at {home.folder}: start it with `ebb up`, or set {lacking}.")
     return settings.model_copy(
         update={
             "database_url": settings.database_url or state.database_url,

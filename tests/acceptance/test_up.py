@@ -174,8 +174,10 @@ def test_other_commands_find_the_running_system(running: Place, tmp_path: Path) 
     assert found.redis_url == running.status()["redis_url"]
     given = locate(Settings(home=running.folder, redis_url="redis://elsewhere/0"))
     assert (given.database_url, given.redis_url) == (found.database_url, "redis://elsewhere/0")
-    with pytest.raises(UnavailableError, match="start it with `ebb up`"):
+    with pytest.raises(UnavailableError, match=r"start it with `ebb up`, or set EBB_DATABASE_URL and EBB_REDIS_URL\."):
         locate(Settings(home=tmp_path))
+    with pytest.raises(UnavailableError, match=r"or set EBB_DATABASE_URL\.$"):
+        locate(Settings(home=tmp_path, redis_url="redis://elsewhere/0"))
 
 
 def test_a_second_up_reports_the_running_system_and_changes_nothing(running: Place) -> None:
