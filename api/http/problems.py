@@ -40,6 +40,12 @@ ADDRESS = re.compile(
 )
 """Addresses, paths, users and databases in what PostgreSQL's and Redis' clients say of a failed connection."""
 
+TITLES = {
+    413: "Request Entity Too Large", 414: "Request-URI Too Long", 416: "Requested Range Not Satisfiable",
+    422: "Unprocessable Entity",
+}  # fmt: skip
+"""The titles of those errors whose phrase Python 3.13 changed, as a problem's type is made of its title."""
+
 SAID_BETTER = {"There was an error parsing the body": NO_JSON}
 """Longer messages for errors of the framework."""
 
@@ -81,9 +87,14 @@ def without_addresses(said: str) -> str:
     return ADDRESS.sub("…", said)
 
 
+def title_of(status: int) -> str:
+    """Return the title of an error, which is the same on every version of Python."""
+    return TITLES.get(status) or HTTPStatus(status).phrase
+
+
 def answer(status: int, detail: str, request: Request | None = None, **more: Any) -> JSONResponse:
     """Return a problem with additional members."""
-    title = HTTPStatus(status).phrase
+    title = title_of(status)
     content = Problem(
         type=more.pop("type", f"urn:ebb:problem:{title.lower().replace(' ', '-')}"),
         title=title,
@@ -101,7 +112,7 @@ def answer(status: int, detail: str, request: Request | None = None, **more: Any
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI responses for these statuses."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+    return {status: {"description": title_of(status), "content": content} for status in statuses}
 
 
 def register(app: FastAPI) -> None:
@@ -173,7 +184,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
     phrase = HTTPStatus(status).phrase
     said = error.detail if isinstance(error, HTTPException) else phrase
-    nothing = f"{request.method} {request.url.path}: {phrase.lower()}; see /docs for what there is."
+    nothing = f"{request.method} {request.url.path}: {title_of(status).lower()}; see /docs for what there is."
     response = answer(status, nothing if said == phrase else SAID_BETTER.get(said, said), request)
     response.headers.update(getattr(error, "headers", None) or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.problems import headers_of, without_addresses
+from api.http.problems import headers_of, title_of, without_addresses
 from workers.errors import EbbError, UnavailableError
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -257,7 +257,7 @@ def faulty(request: Request, status: HTTPStatus, said: str) -> Response:
         response = page(request, "sign_in.html", status, said=said if SESSION in request.cookies else "", next=wanted)
     else:
         advice = ADVICE.get(status, "")
-        response = page(request, "error.html", status, title=status.phrase, said=said, advice=advice)
+        response = page(request, "error.html", status, title=title_of(status), said=said, advice=advice)
     response.headers.update(headers_of(status))
     return response
 
