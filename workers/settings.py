@@ -35,7 +35,7 @@ SHARED = (
     "auto_link_min_score", "graph_in_recall", "graph_depth", "ranking", "notice_updates", "prefer_long_term",
     "importance_recency", "max_requests", "max_outbox_writes", "max_outbox_bytes",
 )  # fmt: skip
-"""Settings that decide what is stored, found and forgotten: with others in each worker, the result is one by chance."""
+"""Settings that decide what is stored, found and forgotten; if workers differ in them, the result depends on chance."""
 
 MOST_NAMED = 3
 

@@ -151,11 +151,12 @@ def _check_embedders_of_workers(context: "Context") -> None:
     """Raise `UnavailableError` if workers started before another embedder was chosen."""
     with _answering():
         given = _settings_of_workers(context.settings, context.seconds())
-    names = {node: one.get("the embedder", context.embedder.name) for node, one in given.items()}
-    if former := [node for node, name in names.items() if name != context.embedder.name]:
+    own = context.embedder.name
+    names = {node: one.get("the embedder", own) for node, one in given.items()}
+    if former := [f"{node} has {name}" for node, name in names.items() if name != own]:
         raise UnavailableError(
-            f"{' and '.join(former)} work with {names[former[0]]}, the database with {context.embedder.name}: "
-            "they store facts without vector, and recall by words alone. Restart them."
+            f"the database has {own}, but {', '.join(former)}. Such workers store facts without vectors and recall by "
+            "words alone: restart them."
         )
 
 

@@ -165,7 +165,7 @@ def ending(
 
 
 Position = tuple[int, UUID]
-"""The position of an iteration over namespaces: the id of the last one; the fact does not count."""
+"""The position of an iteration over namespaces: the id of the last one; the fact is ignored."""
 
 EVENT = "memory.ending"
 WEBHOOK_SECONDS = 10.0
