@@ -392,6 +392,18 @@ def test_what_is_deep_is_found_by_pairs_of_characters_before_single_ones(
     assert memory.ids(said, at=20, deep=True)[0] == gone
 
 
+def test_the_reply_to_a_deep_fact_is_found_with_it(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["Where did you put the spare key, Mira?", "Behind the blue flower pot."]
+    others = [f"A {thing} costs {number} euros." for number, thing in enumerate(("chair", "lamp") * 10)]
+    facts = [{"text": text, "session": 1, "turn": turn} for turn, text in enumerate([*others, *said])]
+    stored = memory.store(*(fact | {"decay_class": "session"} for fact in facts))
+    memory.decay(2)
+    assert memory.demote(at=4) == len(facts)
+    monkeypatch.setattr("workers.memory.recall.deep.PROMOTED", 4)
+    found = memory.ids("Where is the spare key?", at=20, deep=True, min_relevance=0)
+    assert {one.id for one in stored[-2:]} <= set(found)
+
+
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:
     embed.reset(memory.context)
     assert memory.ids("Where does Mira hide the spare key?", at=20, deep=True) == [sunk]

@@ -51,13 +51,13 @@ said_or_not = st.none() | st.text(max_size=9)
     st.lists(st.integers() | st.text(max_size=3), max_size=3),
 )
 def test_what_a_fact_says_is_read_alone(about: dict[str, Any], tags: list[str], sessions: list[int | str]) -> None:
-    fact = FACT | about | {"tags": tags, "session": sessions[0] if sessions else None}
+    fact = FACT | about | {"tags": tags, "session": sessions[0] if sessions else None, "turn": 3 if sessions else None}
     again = [{"session": one, "said_at": "2025-03-01T00:00:00+00:00"} for one in sessions[1:]]
     packed = packing.pack(fact, STATE, {"occurrences": again})
     unpacked, _, _ = packing.unpack(packed)
     said = packing.said(packed)
     assert said.pop("sessions") == (sessions or [None])
-    assert said == {name: unpacked[name] for name in ("text", *packing.ABOUT)}
+    assert said == {name: unpacked[name] for name in ("text", "turn", *packing.ABOUT)}
 
 
 def test_an_ordinary_fact_takes_little_room() -> None:

@@ -147,10 +147,11 @@ ANY = "select exists (select from deep where namespace = %(namespace)s)"
 # One scan of the namespace; returns the best by each of the two measures. Merged facts (4) are left out.
 SEARCH = """
     with measured as materialized (
-        select id, signature <~> %(query)s as bits, marked(words, %(places)s, %(weights)s) as said
+        select id, signature <~> %(query)s as bits, marked(words, %(places)s, %(weights)s) as said,
+            octet_length(body) as size
         from deep where namespace = %(namespace)s and get_byte(body, 8) <> 4
     )
-    select distinct id, bits, said
+    select distinct id, bits, said, size
     from (
         (select * from measured where bits is not null order by bits limit %(limit)s)
         union all
@@ -305,11 +306,11 @@ def is_used(db: Connection, namespace: int) -> bool:
 
 def search(
     db: Connection, namespace: int, query: Bytes | None, stems: Sequence[str], weights: Sequence[float], limit: int
-) -> list[tuple[UUID, float | None, float]]:
+) -> list[tuple[UUID, float | None, float, int]]:
     """Return the facts nearest to the (128,) query by signature, and those with the highest weight of matching stems.
 
-    Each has the Hamming distance of its signature, if there is one, and the sum of the weights of matching stems, which
-    may include false positives. At most `MOST_WORDS` stems are allowed.
+    Each has the Hamming distance of its signature, if there is one, the sum of the weights of matching stems, which may
+    include false positives, and the size of its body in bytes. At most `MOST_WORDS` stems are allowed.
     """
     given = {"namespace": namespace, "query": None if query is None else Bit(query.tobytes()), "limit": limit}
     given |= _marked(stems, weights)
@@ -325,7 +326,7 @@ def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Seque
     """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
     bodies = fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": list(ids)})
     said = {one.id: packing.said(one.body) for one in bodies}
-    texts = [_searched_text(said[id_]) if id_ in said else "" for id_ in ids]
+    texts = [searched_text(said[id_]) if id_ in said else "" for id_ in ids]
     return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
 
 
@@ -340,7 +341,8 @@ def said(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, pack
     return {one.id: packing.said(one.body) for one in rows}
 
 
-def _searched_text(fact: packing.Columns) -> str:
+def searched_text(fact: packing.Columns) -> str:
+    """Return what is searched of a fact: its text, and what it is about."""
     return " ".join(fact[name] or "" for name in ("text", "category", "entity", "key", "value"))
 
 

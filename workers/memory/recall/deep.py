@@ -1,6 +1,6 @@
 """Deep memory in a recall: promising facts are unpacked to be searched, or only counted where nothing else fits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,22 +12,34 @@ from workers.context import Context
 from workers.coordination import signals
 from workers.core import ranking, relevance, signature
 from workers.core.arrays import Vectors
+from workers.core.passages import CUT
 from workers.errors import EmbeddingError, NotFoundError
-from workers.memory.recall import arms, floor, pipeline
+from workers.memory.recall import arms, floor, pipeline, stems
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
 from workers.storage import deep, namespaces, replicas, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
+from workers.storage.packing import Columns
 
 CLEARLY_BETTER = 5.0
 """Factor of the best result's odds from which facts in deep memory fit clearly better."""
 
-PROMOTED = 300
-"""Maximum number of facts that are unpacked for a question, the most promising by words and vectors.
+CONSIDERED = 1_000
+"""Maximum number of facts whose texts are read to choose the most promising ones, the best by filters and signatures.
 
-Where a year sank conversations of 550 turns (LoCoMo 1-5), 200, 300 and 400 lose 5.2, 1.9 and 1.6 points of recall@10,
-as more of them have their neighbours; a recall takes 109, 173 and 213 ms on a busy machine.
+A Bloom filter says of one in seven words that a text contains it, though it does not.
+"""
+
+CONSIDERED_BYTES = 400_000
+"""Maximum size of these facts as they are packed; at least `PROMOTED` are read."""
+
+PROMOTED = 200
+"""Maximum number of facts that are unpacked for a question.
+
+Where a year sank conversations, the best 300 by filters and signatures lose 4.7 points of recall@10 with 2,200 facts
+(Memora) and 1.9 with 550 (LoCoMo 1-5); the best 200 by their texts, signatures and neighbours lose 1.1 and 1.5, in the
+same time, which is mostly spent on unpacking.
 """
 
 COUNTED = 20
@@ -112,14 +124,31 @@ def promote_matching(context: Context, namespace: str, question: Question, now: 
     if not (question.deep or question.looks_before(now)):
         return
     replicas.use_primary()
-    with _searched(context, namespace, question, PROMOTED) as (db, tenant, found):
+    with _searched(context, namespace, question, CONSIDERED) as (db, tenant, found):
         if found.ids:
-            by_words = np.array(found.words)
-            similar = np.array(found.similarities)
             meaning = ranking.by_length(context.embedder.weights, found.mean_words)
-            promise = ranking.fuse(by_words, similar, meaning)
-            best = np.argsort(-promise, kind="stable")[:PROMOTED]
-            deep.promote(db, tenant, [found.ids[place] for place in best])
+            deep.promote(db, tenant, _chosen(found, deep.said(db, tenant, found.affordable(meaning)), meaning))
+
+
+def _chosen(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> list[UUID]:
+    """Return the facts to unpack, the best by what they say, by signature and by their neighbours in the conversation.
+
+    Recall ranks them by the same measures, exactly.
+    """
+    ids = list(said)
+    texts = [deep.searched_text(one) for one in said.values()]
+    times = stems.words_beginning_with(texts, found.stems)
+    frequencies = np.maximum(np.array(found.facts_of_stems, np.int64), (times > 0).sum(axis=0))
+    weights = ranking.inverse_document_frequency(frequencies, max(found.facts, len(ids)))
+    lengths = np.minimum([len(text.split()) for text in texts], CUT.lexemes)
+    by_words = ranking.scores(times, lengths, weights, min(found.mean_words, CUT.lexemes))
+    similarities = dict(zip(found.ids, found.similarities, strict=True))
+    fit = ranking.fuse(by_words, np.array([similarities[id_] for id_ in ids]), meaning)
+    sessions = np.unique([str(one["session"]) for one in said.values()], return_inverse=True)[1]
+    sessions = np.where([one["session"] is None for one in said.values()], -1, sessions)
+    turns = np.array([one["turn"] or 0 for one in said.values()], np.int64)
+    promise = fit + ranking.contiguity(fit, sessions, turns)
+    return [ids[place] for place in np.argsort(-promise, kind="stable")[:PROMOTED]]
 
 
 def _count_relevant(context: Context, namespace: str, question: Question, relevant: float) -> int:
@@ -142,7 +171,7 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
 
 @dataclass(frozen=True, slots=True)
 class Promising:
-    """Facts in deep memory with their scores by words and by similarity.
+    """Facts in deep memory with their scores by words and by similarity, and the sizes of their bodies in bytes.
 
     Also the question's stems with their document frequencies, and the namespace's number and mean length of facts.
     """
@@ -150,10 +179,18 @@ class Promising:
     ids: list[UUID] = field(default_factory=list)
     words: list[float] = field(default_factory=list)
     similarities: list[float] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
     stems: list[str] = field(default_factory=list)
     facts_of_stems: list[int] = field(default_factory=list)
     facts: int = 0
     mean_words: float = 1.0
+
+    def affordable(self, meaning: float) -> list[UUID]:
+        """Return the best facts, at this weight of similarity, whose texts are read."""
+        promise = ranking.fuse(np.array(self.words), np.array(self.similarities), meaning)
+        best = np.argsort(-promise, kind="stable")[:CONSIDERED]
+        few = np.searchsorted(np.cumsum(np.array(self.sizes)[best]), CONSIDERED_BYTES, side="right")
+        return [self.ids[place] for place in best[: max(int(few), PROMOTED)]]
 
 
 @contextmanager
@@ -178,17 +215,18 @@ def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | No
     rarest = [term for term in terms if term.stem][: deep.MOST_WORDS]
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
-    own, stems = None if query is None else signature.encode(query[None, :])[0], [term.lexeme for term in rarest]
-    rows = deep.search(db, tenant.id, own, stems, weights.tolist(), limit)
+    own, lexemes = None if query is None else signature.encode(query[None, :])[0], [term.lexeme for term in rarest]
+    rows = deep.search(db, tenant.id, own, lexemes, weights.tolist(), limit)
     if not rows:
         return Promising()
-    ids, bits, said = zip(*rows, strict=True)
+    ids, bits, said, sizes = zip(*rows, strict=True)
     cosines = signature.cosines(np.nan_to_num(np.array(bits, dtype=np.float64), nan=signature.BITS))
     return Promising(
         list(ids),
         list(said),
         [0.0] * len(rows) if query is None else cosines.tolist(),
-        stems,
+        list(sizes),
+        lexemes,
         frequencies.tolist(),
         tenant.counted_facts,
         tenant.mean_words or 1.0,

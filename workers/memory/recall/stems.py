@@ -1,5 +1,6 @@
 """The stems of a question: their statistics, and which of them each fact contains, a long one in one passage."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -7,10 +8,14 @@ import numpy as np
 
 from workers.core import passages
 from workers.core.arrays import Bools, Ints, Key
+from workers.core.names import folded
 from workers.core.relevance import Question
 from workers.storage import candidates
 from workers.storage.candidates import Occurrences
 from workers.storage.connection import Connection
+
+LONGEST_ENDING = 6
+"""Maximum number of letters that a word has more than its stem, for an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,27 @@ def _by_text(read: Sequence[Occurrences], texts: Mapping[Key, str]) -> list[Occu
         else (id_, lexeme, places)
         for id_, lexeme, places in read
     ]
+
+
+def words_beginning_with(texts: Sequence[str], lexemes: Sequence[str]) -> Ints:
+    """Return how many words of each of n texts begin with each of k stems, (n, k).
+
+    That is nearly how often a text contains them, in a tenth of the time in which PostgreSQL stems its words. Stems in
+    scripts without blanks are found anywhere.
+    """
+    sought = [re.compile(_beginning(one)) for one in lexemes]
+    said = [folded(text) for text in texts]
+    return np.array([[len(one.findall(text)) for one in sought] for text in said], np.int64).reshape(
+        len(texts), len(sought)
+    )
+
+
+def _beginning(lexeme: str) -> str:
+    """Return the pattern of words that may have this stem; that of "happy" is "happi"."""
+    if passages.is_unspaced(lexeme):
+        return re.escape(lexeme)
+    beginning = f"{re.escape(lexeme[:-1])}[iy]" if lexeme.endswith("i") else re.escape(lexeme)
+    return rf"\b{beginning}\w{{,{LONGEST_ENDING}}}\b"
 
 
 def in_best_passage(times: Ints) -> Bools:
