@@ -87,11 +87,13 @@ def test_weights_belong_to_an_embedder() -> None:
     assert of_embedder("local:all-MiniLM-L6-v2:384") is STATIC
 
 
-def test_the_default_floor_follows_the_length_of_facts() -> None:
-    short, long = (asked(mean_words=words) for words in (20, 1_000))
-    assert [STATIC.floor(one) for one in (short, long)] == pytest.approx([0.15, 0.26])
-    assert [HASHING.floor(one) for one in (short, long)] == pytest.approx([0.1, 0.2])
-    assert [ONNX.floor(one) for one in (short, long)] == pytest.approx([0.1, 0.1])
+def test_the_default_floor_follows_the_length_of_facts_and_the_number_of_long_ones() -> None:
+    short, long, many = asked(mean_words=20.0), asked(facts=250, mean_words=300.0), asked(facts=1_000, mean_words=300.0)
+    for model, floors in ((STATIC, [0.15, 0.26, 0.4]), (HASHING, [0.1, 0.2, 0.4]), (ONNX, [0.12, 0.15, 0.28])):
+        assert [model.floor(one) for one in (short, long, many)] == pytest.approx(floors)
+        between = [model.floor(asked(facts=facts, mean_words=300.0)) for facts in (250, 400, 600, 1_000, 10**6)]
+        assert between == sorted(between)
+        assert between[-2] == between[-1]
 
 
 def test_the_default_floor_is_low_where_facts_are_few_and_not_of_some_sentences() -> None:
