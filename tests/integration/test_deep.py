@@ -8,12 +8,13 @@ from uuid import UUID
 
 import pytest
 from ebb.contract.recall import Lookup
+from ebb.contract.reports import ShowTimeline
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from api.cli.output import json_line
 from workers.admin import branches, export, purge
 from workers.coordination import signals
-from workers.memory import embed, recall, restore
+from workers.memory import embed, history, recall, restore
 from workers.memory.add import Stored
 from workers.storage import activity, deep, facts, namespaces, packing, tombstones, words
 from workers.storage.connection import connect, transaction
@@ -308,7 +309,7 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
 
 
 def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_deep(memory: Memory) -> None:
-    gone = memory.add(TEXT, decay_class="session")
+    gone = memory.add(TEXT, decay_class="session", category="home")
     live = memory.add("Mira has a flower shop.")
     memory.decay(2)
     for at in (2, 4):  # a tombstone, then packed
@@ -316,6 +317,7 @@ def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_
         assert ([one.id for one in found.results], found.deep) == ([live], 1)
         assert memory.demote(at=at) == (at == 4)
     assert memory.ask("Where does Mira hide the spare key?", at=5, category="home").deep == 1
+    assert memory.ask("Where does Mira hide the spare key?", at=5, category="work").deep == 0
     assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 3}
     assert memory.ask("Which shop has Mira?", at=5).deep is None
     assert memory.ids("Where does Mira hide the spare key?", at=5, deep=True)[0] == gone
@@ -402,6 +404,42 @@ def test_the_reply_to_a_deep_fact_is_found_with_it(memory: Memory, monkeypatch: 
     monkeypatch.setattr("workers.memory.recall.deep.PROMOTED", 4)
     found = memory.ids("Where is the spare key?", at=20, deep=True, min_relevance=0)
     assert {one.id for one in stored[-2:]} <= set(found)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tag": "home"},
+        {"category": "places"},
+        {"role": "tool"},
+        {"entity": "MIRA"},
+        {"key": "Spare key"},
+        {"session": 7},
+        {"source": "notes.md"},
+    ],
+)
+def test_filters_apply_before_deep_facts_are_chosen(
+    memory: Memory, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.memory.recall.deep.PROMOTED", 2)
+    memory.store(*({"text": f"Where is spare key {number}?", "decay_class": "session"} for number in range(6)))
+    about = {"tags" if name == "tag" else name: [one] if name == "tag" else one for name, one in given.items()}
+    said = memory.add("A spare one hangs by the door, as the key to the cellar does.", decay_class="session", **about)
+    memory.decay(2)
+    assert memory.demote(at=4) == 7
+    assert memory.ids("Where is the spare key?", at=20, deep=True, min_relevance=0, **given) == [said]
+
+
+def test_a_timeline_has_all_that_deep_memory_knows_of_a_property(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.memory.recall.deep.PROMOTED", 2)
+    about = {"entity": "Mira", "key": "weight", "decay_class": "session"}
+    memory.store(*(about | {"text": f"Mira weighs {kilos} kg.", "value": str(kilos)} for kilos in range(60, 66)))
+    memory.decay(2)
+    assert memory.demote(at=4) == 6
+    asked = ShowTimeline(namespace="default", entity="mira", key="Weight")
+    assert len(history.timeline(memory.context, asked, day(5)).statements) == 6
 
 
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:

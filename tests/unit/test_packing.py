@@ -57,7 +57,7 @@ def test_what_a_fact_says_is_read_alone(about: dict[str, Any], tags: list[str], 
     unpacked, _, _ = packing.unpack(packed)
     said = packing.said(packed)
     assert said.pop("sessions") == (sessions or [None])
-    assert said == {name: unpacked[name] for name in ("text", "turn", *packing.ABOUT)}
+    assert said == {name: unpacked[name] for name in ("text", "kind", "role", "turn", *packing.ABOUT)}
 
 
 def test_an_ordinary_fact_takes_little_room() -> None:

@@ -14,8 +14,7 @@ from workers.context import Context
 from workers.errors import NotFoundError
 from workers.memory.lifetime import NEVER, endings
 from workers.memory.namespace_settings import rules_for
-from workers.memory.recall.deep import promote_matching
-from workers.memory.recall.question import Question
+from workers.memory.recall.deep import promote_property
 from workers.storage import activity, deep, entities, events, links, namespaces, occurrences, supersession, words
 from workers.storage.connection import reading
 from workers.storage.events import Account
@@ -144,7 +143,7 @@ def timeline(context: Context, asked: ShowTimeline, now: datetime) -> Timeline:
         InvalidInputError: the cursor is not one of this listing.
     """
     place = cursors.place(asked.cursor, TimelineCursor)
-    promote_matching(context, asked.namespace, Question(f"{asked.entity} {asked.key}", deep=True), now)
+    promote_property(context, asked.namespace, asked.entity, asked.key, now)
     with reading(context.database_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         named = [term.lexeme for term in words.of_query(db, asked.namespace, asked.entity)]

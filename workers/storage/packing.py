@@ -125,12 +125,12 @@ def unpack(packed: bytes) -> Unpacked:
 
 
 def said(packed: bytes) -> Columns:
-    """Return what a packed fact says, what it is about, its turn, and all its `sessions`.
+    """Return what a packed fact says, what it is about, its kind, role and turn, and all its `sessions`.
 
     It takes a third of the time of `unpack`.
     """
     text, more = _contents(packed)
-    fact = {name: more.get(name, USUAL[name]) for name in (*ABOUT, "turn")}
+    fact = {name: more.get(name, USUAL[name]) for name in (*ABOUT, "kind", "role", "turn")}
     again = (one["session"] for one in more.get("occurrences", ()))
     return fact | {"text": text, "sessions": [fact["session"], *again]}
 

@@ -15,6 +15,9 @@ from workers.storage.connection import Connection, scalar
 
 IN_ANY_CASE = ("entity", "key")
 
+OF_WORDS = ("tag", "category", "kind", "role", "entity", "key", "session", "source")
+"""The filters on what a fact says."""
+
 STEMS = "select tsvector_to_array(stems(%(query)s))"
 
 # Facts forgotten on request are included only for erasing. Tags and stems are looked up in the text index.
@@ -77,6 +80,15 @@ def matching_deep(db: Connection, namespace: int, subject: Subject, among: Seque
         held = deep.containing(db, namespace, fitting, subject.stems)
         fitting = [id_ for id_, said in zip(fitting, held, strict=True) if all(said)]
     return {id_: str(found[id_]["text"]) for id_ in fitting}
+
+
+def passes(fact: Mapping[str, Any], filters: Filters) -> bool:
+    """Return whether a fact in deep memory passes filters, except those on tier, pins and documents.
+
+    These depend on more than what it says, and are applied when it is unpacked.
+    """
+    given = filters.filters()
+    return all(_fits(fact, name, given[name]) for name in OF_WORDS if given[name] is not None)
 
 
 def _fits(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:

@@ -7,17 +7,18 @@ from datetime import datetime
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.recall import Filters
 
 from workers.context import Context
 from workers.coordination import signals
 from workers.core import ranking, relevance, signature
-from workers.core.arrays import Vectors
+from workers.core.arrays import Ints, Vectors
 from workers.core.passages import CUT
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.recall import arms, floor, pipeline, stems
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
-from workers.storage import deep, namespaces, replicas, words
+from workers.storage import deep, namespaces, replicas, subjects, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
 from workers.storage.packing import Columns
@@ -34,6 +35,12 @@ A Bloom filter says of one in seven words that a text contains it, though it doe
 CONSIDERED_BYTES = 400_000
 """Maximum size of these facts as they are packed; at least `PROMOTED` are read."""
 
+CONSIDERED_FOR_FILTERS = 10_000
+"""Maximum number of facts that are read, of any size, if a question has filters, which few of them may pass."""
+
+PROMOTED_OF_PROPERTY = 2_000
+"""Maximum number of facts that are unpacked to list what is known of an entity or of a property of it."""
+
 PROMOTED = 200
 """Maximum number of facts that are unpacked for a question.
 
@@ -43,7 +50,10 @@ same time, which is mostly spent on unpacking.
 """
 
 COUNTED = 20
-"""Maximum number of the most promising facts by words, and by vectors, whose relevance is computed for the hint."""
+"""Maximum number of the most promising facts by words, and by vectors, whose relevance is computed for the hint.
+
+Of a question with filters it is the most promising ones that pass them.
+"""
 
 
 def recall(context: Context, namespace: str, question: Question, now: datetime) -> Recalled:
@@ -119,19 +129,34 @@ def _count_tombstones(context: Context, namespace: str, question: Question, leas
     return sum(one.deep is not None and (one.relevance or 0.0) >= least for one in found.results)
 
 
-def promote_matching(context: Context, namespace: str, question: Question, now: datetime) -> None:
-    """Unpack promising facts if a question includes deep memory or is as of before `now`."""
+def promote_matching(
+    context: Context, namespace: str, question: Question, now: datetime, most: int | None = None
+) -> None:
+    """Unpack promising facts that pass the filters, if a question includes deep memory or is as of before `now`.
+
+    At most `most` are unpacked, by default `PROMOTED`.
+    """
     if not (question.deep or question.looks_before(now)):
         return
     replicas.use_primary()
-    with _searched(context, namespace, question, CONSIDERED) as (db, tenant, found):
-        if found.ids:
-            meaning = ranking.by_length(context.embedder.weights, found.mean_words)
-            deep.promote(db, tenant, _chosen(found, deep.said(db, tenant, found.affordable(meaning)), meaning))
+    considered = CONSIDERED_FOR_FILTERS if question.is_filtered else CONSIDERED
+    with _searched(context, namespace, question, considered) as (db, tenant, found):
+        if not found.ids:
+            return
+        meaning = ranking.by_length(context.embedder.weights, found.mean_words)
+        said = deep.said(db, tenant, found.ids if question.is_filtered else found.affordable(meaning))
+        if fitting := {id_: one for id_, one in said.items() if subjects.passes(one, question.filters)}:
+            deep.promote(db, tenant, _best(found, fitting, meaning)[: most or PROMOTED])
 
 
-def _chosen(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> list[UUID]:
-    """Return the facts to unpack, the best by what they say, by signature and by their neighbours in the conversation.
+def promote_property(context: Context, namespace: str, entity: str, key: str | None, now: datetime) -> None:
+    """Unpack what deep memory knows of an entity, or of one property of it."""
+    named = Question(f"{entity} {key or ''}", filters=Filters(entity=entity, key=key), deep=True)
+    promote_matching(context, namespace, named, now, PROMOTED_OF_PROPERTY)
+
+
+def _best(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> list[UUID]:
+    """Return facts in the order of what they say, of their signatures and their neighbours in the conversation.
 
     Recall ranks them by the same measures, exactly.
     """
@@ -148,12 +173,22 @@ def _chosen(found: "Promising", said: Mapping[UUID, Columns], meaning: float) ->
     sessions = np.where([one["session"] is None for one in said.values()], -1, sessions)
     turns = np.array([one["turn"] or 0 for one in said.values()], np.int64)
     promise = fit + ranking.contiguity(fit, sessions, turns)
-    return [ids[place] for place in np.argsort(-promise, kind="stable")[:PROMOTED]]
+    return [ids[place] for place in np.argsort(-promise, kind="stable")]
+
+
+def _passing(db: Connection, tenant: int, found: "Promising", question: Question) -> "Promising":
+    """Return the most promising facts that pass a question's filters."""
+    said = deep.said(db, tenant, found.ids) if found.ids else {}
+    order = found.by_promise(ranking.EVEN).tolist() if found.ids else []
+    passing = [place for place in order if subjects.passes(said[found.ids[place]], question.filters)]
+    return found.only(passing[:COUNTED])
 
 
 def _count_relevant(context: Context, namespace: str, question: Question, relevant: float) -> int:
     """Return how many of the most promising facts in deep memory reach the floor of relevance, and this one."""
-    with _searched(context, namespace, question, COUNTED) as (db, tenant, found):
+    considered = CONSIDERED if question.is_filtered else COUNTED
+    with _searched(context, namespace, question, considered) as (db, tenant, every):
+        found = _passing(db, tenant, every, question) if question.is_filtered else every
         if not found.ids:
             return 0
         holding = np.array(deep.containing(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
@@ -185,10 +220,23 @@ class Promising:
     facts: int = 0
     mean_words: float = 1.0
 
+    def only(self, places: Sequence[int]) -> "Promising":
+        """Return the facts at these indexes."""
+        return replace(
+            self,
+            ids=[self.ids[place] for place in places],
+            words=[self.words[place] for place in places],
+            similarities=[self.similarities[place] for place in places],
+            sizes=[self.sizes[place] for place in places],
+        )
+
+    def by_promise(self, meaning: float) -> Ints:
+        """Return the indexes of the facts, the best first at this weight of similarity."""
+        return np.argsort(-ranking.fuse(np.array(self.words), np.array(self.similarities), meaning), kind="stable")
+
     def affordable(self, meaning: float) -> list[UUID]:
         """Return the best facts, at this weight of similarity, whose texts are read."""
-        promise = ranking.fuse(np.array(self.words), np.array(self.similarities), meaning)
-        best = np.argsort(-promise, kind="stable")[:CONSIDERED]
+        best = self.by_promise(meaning)[:CONSIDERED]
         few = np.searchsorted(np.cumsum(np.array(self.sizes)[best]), CONSIDERED_BYTES, side="right")
         return [self.ids[place] for place in best[: max(int(few), PROMOTED)]]
 

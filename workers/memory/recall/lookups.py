@@ -16,7 +16,6 @@ from workers.core.arrays import Floats
 from workers.memory.lifetime import NEVER, Ending
 from workers.memory.recall import answer, deep, scoring
 from workers.memory.recall.answer import Result
-from workers.memory.recall.question import Question
 from workers.storage import candidates, entities, namespaces, words
 from workers.storage.candidates import Candidate, Description, Scope
 from workers.storage.connection import reading
@@ -48,8 +47,8 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     after = cursors.place(asked.cursor, Cursor)
     scope = Scope(now, Filters(tag=asked.tag), asked.as_of or asked.known_as_of, asked.known_as_of)
     began = after.at if after else now
-    named = Question(f"{asked.entity} {asked.key or ''}", as_of=asked.as_of, known_as_of=asked.known_as_of)
-    deep.promote_matching(context, asked.namespace, named, now)
+    if scope.looks_back:
+        deep.promote_property(context, asked.namespace, asked.entity, asked.key, now)
     with reading(context.read_url) as db:
         tenant = namespaces.find(db, asked.namespace)
         if tenant is None:
