@@ -442,6 +442,11 @@ def test_a_timeline_has_all_that_deep_memory_knows_of_a_property(
     assert len(history.timeline(memory.context, asked, day(5)).statements) == 6
 
 
+@pytest.mark.parametrize("text", ["Where is it, then?", "?!", "it " * 300])
+def test_a_question_without_informative_words_searches_deep_memory_too(memory: Memory, sunk: UUID, text: str) -> None:
+    assert memory.ids(text, at=20, deep=True, min_relevance=0) == [sunk]
+
+
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:
     embed.reset(memory.context)
     assert memory.ids("Where does Mira hide the spare key?", at=20, deep=True) == [sunk]

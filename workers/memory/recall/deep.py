@@ -27,9 +27,9 @@ CLEARLY_BETTER = 5.0
 """Factor of the best result's odds from which facts in deep memory fit clearly better."""
 
 CONSIDERED = 1_000
-"""Maximum number of facts whose texts are read to choose the most promising ones, the best by filters and signatures.
+"""Maximum number of facts whose texts are read to choose the most promising ones.
 
-A Bloom filter says of one in seven words that a text contains it, though it does not.
+They are the best by Bloom filters, which take one in seven words for present, and by signatures.
 """
 
 CONSIDERED_BYTES = 400_000
@@ -44,9 +44,9 @@ PROMOTED_OF_PROPERTY = 2_000
 PROMOTED = 200
 """Maximum number of facts that are unpacked for a question.
 
-Where a year sank conversations, the best 300 by filters and signatures lose 4.7 points of recall@10 with 2,200 facts
-(Memora) and 1.9 with 550 (LoCoMo 1-5); the best 200 by their texts, signatures and neighbours lose 1.1 and 1.5, in the
-same time, which is mostly spent on unpacking.
+Where a year sank conversations, the best 300 by Bloom filters and signatures lose 4.7 points of recall@10 with 2,200
+facts (Memora) and 1.9 with 550 (LoCoMo 1-5); the best 200 by their texts, signatures and neighbours lose 1.1 and 1.5.
+Most of the time of a question is spent on unpacking.
 """
 
 COUNTED = 20
@@ -178,10 +178,12 @@ def _best(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> l
 
 def _passing(db: Connection, tenant: int, found: "Promising", question: Question) -> "Promising":
     """Return the most promising facts that pass a question's filters."""
-    said = deep.said(db, tenant, found.ids) if found.ids else {}
-    order = found.by_promise(ranking.EVEN).tolist() if found.ids else []
-    passing = [place for place in order if subjects.passes(said[found.ids[place]], question.filters)]
-    return found.only(passing[:COUNTED])
+    if not found.ids:
+        return found
+    said = deep.said(db, tenant, found.ids)
+    passing = {id_ for id_, one in said.items() if subjects.passes(one, question.filters)}
+    order = [place for place in found.by_promise(ranking.EVEN).tolist() if found.ids[place] in passing]
+    return found.only(order[:COUNTED])
 
 
 def _count_relevant(context: Context, namespace: str, question: Question, relevant: float) -> int:
