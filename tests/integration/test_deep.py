@@ -363,6 +363,22 @@ def test_used_deep_facts_become_live_and_the_others_are_demoted_again(memory: Me
     assert restore.revive(memory.context, "default", [sunk], day(20.1)) == ([], [])
 
 
+def test_the_similarity_of_a_deep_fact_is_that_of_its_text(memory: Memory) -> None:
+    memory.store(
+        *({"text": f"{TEXT} {more}", "decay_class": "session"} for more in ("", "Not under it.", "She said so."))
+    )
+    question = "Where is the key to the house?"
+
+    def similarities(at: float, *, deep: bool) -> dict[UUID, float]:
+        found = memory.ask(question, at=at, deep=deep, explain=True, min_relevance=0).results
+        return {one.id: (one.explain or {})["similarity"] for one in found}
+
+    fresh = similarities(0, deep=False)
+    memory.decay(2)
+    assert memory.demote(at=4) == 3
+    assert similarities(5, deep=True) == pytest.approx(fresh, abs=1e-3)
+
+
 def test_a_question_as_of_before_the_end_finds_facts_demoted_since(memory: Memory, sunk: UUID) -> None:
     assert memory.ids("Where is the spare key?", at=20, as_of=day(20)) == []
     assert memory.ids("Where is the spare key?", at=20, as_of=day(0.5)) == [sunk]

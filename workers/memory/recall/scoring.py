@@ -223,6 +223,21 @@ class Scored:
     updates: Sequence[updates.Pair]
 
 
+def _with_exact(
+    context: Context, db: Connection, tenant: Namespace, seen: Candidates, query: Vectors, cosines: Floats
+) -> Floats:
+    """Return n cosines, where those of facts without their full vectors are computed from their texts.
+
+    Nearly all facts from deep memory have only a signature, which costs some points of recall@10: a year without use
+    loses 2.4 on Memora's other personas, by signatures 4.5.
+    """
+    faded = seen["id"][seen["fidelity"] != FULL].tolist()
+    if texts := candidates.texts_of(db, tenant.id, faded):
+        exact = dict(zip(texts, context.embedder.embed(list(texts.values())) @ query, strict=True))
+        cosines = np.array([exact.get(id_, cosine) for id_, cosine in zip(seen["id"], cosines, strict=True)])
+    return cosines
+
+
 def read_and_score(
     context: Context,
     db: Connection,
@@ -247,6 +262,8 @@ def read_and_score(
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, visible(read))
     cosines = similarities(seen, query)
+    if question.deep and query is not None and context.embedder.quick:
+        cosines = _with_exact(context, db, tenant, seen, query, cosines)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
     unlike = _unlike(context, seen, found, added, from_graph, cosines, question.min_similarity)
     if unlike.any():
