@@ -15,7 +15,7 @@ from workers.storage.connection import Connection, scalar
 
 IN_ANY_CASE = ("entity", "key")
 
-OF_WORDS = ("tag", "category", "kind", "role", "entity", "key", "session", "source")
+CONTENT_FILTERS = ("tag", "category", "kind", "role", "entity", "key", "session", "source")
 """The filters on what a fact says."""
 
 STEMS = "select tsvector_to_array(stems(%(query)s))"
@@ -82,13 +82,13 @@ def matching_deep(db: Connection, namespace: int, subject: Subject, among: Seque
     return {id_: str(found[id_]["text"]) for id_ in fitting}
 
 
-def passes(fact: Mapping[str, Any], filters: Filters) -> bool:
+def passes_filters(fact: Mapping[str, Any], filters: Filters) -> bool:
     """Return whether a fact in deep memory passes filters, except those on tier, pins and documents.
 
     These depend on more than what it says, and are applied when it is unpacked.
     """
     given = filters.filters()
-    return all(_fits(fact, name, given[name]) for name in OF_WORDS if given[name] is not None)
+    return all(_fits(fact, name, given[name]) for name in CONTENT_FILTERS if given[name] is not None)
 
 
 def _fits(fact: Mapping[str, Any], name: str, wanted: Any) -> bool:

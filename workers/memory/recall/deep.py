@@ -36,7 +36,7 @@ CONSIDERED_BYTES = 400_000
 """Maximum size of these facts as they are packed; at least `PROMOTED` are read."""
 
 CONSIDERED_FOR_FILTERS = 10_000
-"""Maximum number of facts that are read, of any size, if a question has filters, which few of them may pass."""
+"""The same if a question has filters, which few facts may pass: so many by words and by signatures, of any size."""
 
 PROMOTED_OF_PROPERTY = 2_000
 """Maximum number of facts that are unpacked to list what is known of an entity or of a property of it."""
@@ -53,7 +53,7 @@ Most of the time of a question is spent on unpacking.
 COUNTED = 20
 """Maximum number of the most promising facts by words, and by vectors, whose relevance is computed for the hint.
 
-Of a question with filters it is the most promising ones that pass them.
+With filters, only facts that pass them count.
 """
 
 
@@ -146,7 +146,7 @@ def promote_matching(
             return
         meaning = ranking.by_length(context.embedder.weights, found.mean_words)
         said = deep.said(db, tenant, found.ids if question.is_filtered else found.affordable(meaning))
-        if fitting := {id_: one for id_, one in said.items() if subjects.passes(one, question.filters)}:
+        if fitting := {id_: one for id_, one in said.items() if subjects.passes_filters(one, question.filters)}:
             deep.promote(db, tenant, _best(found, fitting, meaning)[: most or PROMOTED])
 
 
@@ -157,9 +157,9 @@ def promote_property(context: Context, namespace: str, entity: str, key: str | N
 
 
 def _best(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> list[UUID]:
-    """Return facts in the order of what they say, of their signatures and their neighbours in the conversation.
+    """Return the facts, most promising first: by their words, similarity and neighbours in the conversation.
 
-    Recall ranks them by the same measures, exactly.
+    Recall then ranks those that are unpacked by the same measures, computed exactly.
     """
     ids = list(said)
     texts = [deep.searched_text(one) for one in said.values()]
@@ -182,7 +182,7 @@ def _passing(db: Connection, tenant: int, found: "Promising", question: Question
     if not found.ids:
         return found
     said = deep.said(db, tenant, found.ids)
-    passing = {id_ for id_, one in said.items() if subjects.passes(one, question.filters)}
+    passing = {id_ for id_, one in said.items() if subjects.passes_filters(one, question.filters)}
     order = [place for place in found.by_promise(ranking.EVEN).tolist() if found.ids[place] in passing]
     return found.only(order[:COUNTED])
 
