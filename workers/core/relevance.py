@@ -211,7 +211,7 @@ class Question:
 
     @property
     def crowd(self) -> float:
-        """Return 0 up to `NOT_MANY` facts, 1 from `MANY` on, and in between a share by the logarithm of their number."""
+        """Return 0 up to `NOT_MANY` facts, 1 from `MANY` on; in between it follows the logarithm of their number."""
         return min(max(math.log(max(self.facts, 1) / NOT_MANY) / math.log(MANY / NOT_MANY), 0.0), 1.0)
 
     @cached_property
