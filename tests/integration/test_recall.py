@@ -196,8 +196,15 @@ def test_a_fact_no_longer_believed_is_hidden_from_its_instant_on_without_a_pass(
     }
 
 
+def test_a_high_limit_gives_as_many_facts(memory: Memory) -> None:
+    memory.store(*[f"Zebroid stripes, pattern {number}." for number in range(450)])
+    assert len(memory.ids("zebra", limit=420, min_relevance=0)) == 420
+    memory.store(*[{"text": f"Bread number {number}.", "tags": ["bakery"]} for number in range(150)])
+    assert len(memory.ids("bread", tag="bakery", limit=140, min_relevance=0)) == 140
+
+
 def test_contiguity_adds_the_facts_stated_just_before_and_after(memory: Memory) -> None:
-    memory.store(*[f"Zebroid stripes, pattern {number}." for number in range(250)])
+    memory.store(*[f"Zebroid stripes, pattern {number}." for number in range(350)])
     asked = memory.add("Did you see the zebra?", session="zoo", turn=7)
     answered = memory.add("12345 67890", session="zoo", turn=8)
     apart = memory.add("54321 09876", session="zoo", turn=20)

@@ -7,6 +7,7 @@ from memory import ON_CITUS, Memory, day, wait_for
 
 from workers.admin import search_indexes
 from workers.coordination import signals
+from workers.core.signature import encode
 from workers.storage import signatures
 from workers.storage.connection import connect
 
@@ -150,3 +151,12 @@ def test_facts_stored_after_the_index_was_built_are_found(small: Memory) -> None
     search_indexes.index_large_namespaces(small.context)
     id_ = small.add("Grandmother keeps the violoncello upstairs.")
     assert small.ids("grandmas cellos", min_relevance=0)[0] == id_
+
+
+def test_the_index_gives_as_many_facts_as_are_asked_for(small: Memory) -> None:
+    small.store(*[f"Guest number {number} prefers room {number * 7}." for number in range(450)])
+    (number,) = search_indexes.index_large_namespaces(small.context)
+    query = encode(small.context.embedder.embed_queries(["rooms of guests"]))[0]
+    with connect(small.context.database_url) as db:
+        db.execute("set enable_sort = off")  # the index alone gives them in order
+        assert len(signatures.nearest(db, number, query, 420)) == 420

@@ -11,7 +11,7 @@ from psycopg import sql
 from workers.core.arrays import Bytes, Floats, Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
-from workers.storage.connection import Connection, Cursor, number
+from workers.storage.connection import SEARCH_LIST, Connection, Cursor, number
 
 BIT_HEADER = 4
 
@@ -45,6 +45,9 @@ NEAREST_AMONG = f"""
         order by signature <~> %(query)s limit %(limit)s
     ) as near
 """
+
+# An index by HNSW gives no more results than its search list is long.
+LENGTHEN = "select set_config('hnsw.ef_search', %(limit)s::text, true)"
 
 # An exact count with an index-only scan.
 STANDING = """
@@ -145,6 +148,8 @@ def ask_nearest(
 ) -> Callable[[], tuple[list[Key], Floats]]:
     """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances."""
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
+    if limit > SEARCH_LIST:
+        db.execute(LENGTHEN, given)
     statement = NEAREST_EVER if scope is not None and scope.looks_back else NEAREST
     if scope is not None and scope.selects:
         statement, given = NEAREST_AMONG, given | scope.parameters

@@ -23,7 +23,7 @@ from workers.storage.namespaces import Namespace
 from workers.storage.words import Term
 
 TEXT_ARM_SIZE = 100
-"""Number of candidates from the text arm; long ones are scored by passage."""
+"""Number of candidates from the text arm, or the limit if it is higher; long ones are scored by passage."""
 
 MATCH_BUDGET = 500
 """Number of matching texts beyond which only the rarest words select candidates; common ones only score.
@@ -89,28 +89,36 @@ class _Found:
         return _Found([self.ids[place] for place in places], self.times[places], self.lengths[places])
 
 
-def search_text(db: Connection, namespace: Namespace, query: str, scope: Scope) -> TextArm:
+def search_text(db: Connection, namespace: Namespace, query: str, scope: Scope, limit: int = 0) -> TextArm:
     """Return the facts that contain any word of the query, scored by BM25.
 
     A query of stop words only matches nothing, or with a tag all facts that have it.
     """
-    return send_text(db, namespace, query, words.of_query(db, namespace.name, query), scope)()
+    return send_text(db, namespace, query, words.of_query(db, namespace.name, query), scope, limit)()
 
 
 def send_text(
-    db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope
+    db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope, limit: int = 0
 ) -> Callable[[], TextArm]:
     """Send the search of `search`; return a function that reads and scores its results."""
     terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
         return TextArm
-    chosen = affordable(terms, MATCH_BUDGET, ENOUGH_MATCHES)
+    chosen = affordable(terms, max(MATCH_BUDGET, limit), ENOUGH_MATCHES)
     matches = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
-    return lambda: _scored(db, namespace, query, terms, matches(), all_chosen=len(chosen) == len(terms))
+    size, all_chosen = max(TEXT_ARM_SIZE, limit), len(chosen) == len(terms)
+    return lambda: _scored(db, namespace, query, terms, matches(), size, all_chosen=all_chosen)
 
 
 def _scored(
-    db: Connection, namespace: Namespace, query: str, terms: Sequence[Term], matches: Matches, *, all_chosen: bool
+    db: Connection,
+    namespace: Namespace,
+    query: str,
+    terms: Sequence[Term],
+    matches: Matches,
+    size: int,
+    *,
+    all_chosen: bool,
 ) -> TextArm:
     names = capitalised(query, {term.lexeme for term in terms})
     found = _Found(matches.ids, occurrences(matches.ranks), np.rint(matches.lengths).astype(np.int64))
@@ -119,7 +127,7 @@ def _scored(
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
     weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
     scores = ranking.scores(found.times, found.lengths, weights, asked.mean_words)
-    best = np.argsort(-scores, kind="stable")[:TEXT_ARM_SIZE]
+    best = np.argsort(-scores, kind="stable")[:size]
     scores[best], begins, long = _by_passage(
         db, namespace, terms, found.only(best), scores[best], weights, asked.mean_words
     )
@@ -217,7 +225,11 @@ def _by_passage(
 
 
 ARM_SIZE = 200
-"""Number of candidates from the vector arm."""
+"""Number of candidates from the vector arm, or the limit if it is higher.
+
+With 100, recall@10 on five sets of conversations is the same within the noise, alone and all in one namespace, and a
+recall takes hardly less time.
+"""
 
 
 @dataclass(frozen=True)
@@ -256,12 +268,14 @@ class Found:
         return {ids[i]: score for i, score in zip(order.tolist(), fit[order].tolist(), strict=True)}
 
 
-def vector_arm(db: Connection, namespace: Namespace, query: Vectors, scope: Scope) -> Callable[[], dict[Key, float]]:
+def vector_arm(
+    db: Connection, namespace: Namespace, query: Vectors, scope: Scope, limit: int = 0
+) -> Callable[[], dict[Key, float]]:
     """Send the search for the nearest signatures to the (dims,) query; return its reader, which gives similarities."""
     own = signature.encode(query[None, :])[0]
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)
-    found = signatures.ask_nearest(db, namespace.id, own, ARM_SIZE, scope)
+    found = signatures.ask_nearest(db, namespace.id, own, max(ARM_SIZE, limit), scope)
     return lambda: _with_cosines(*found())
 
 

@@ -218,8 +218,8 @@ def _search(
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
     large = query is not None and tenant.counted_facts >= LARGE
     with second_reader(context.read_url) if large else nullcontext(db) as other:
-        near = dict if query is None else arms.vector_arm(other, tenant, query, scope)
-        text = arms.send_text(db, tenant, question.text, terms, scope)
+        near = dict if query is None else arms.vector_arm(other, tenant, query, scope, question.limit)
+        text = arms.send_text(db, tenant, question.text, terms, scope, question.limit)
         by_words = text()
     similar = near()  # from a second connection, the result arrived with its commit
     if query is None:
