@@ -62,6 +62,10 @@ def test_text_and_similarity_count_half_each() -> None:
     assert fuse(np.array([4.0, 2.0, 0.0]), np.array([0.0, 0.5, 0.25])).tolist() == [0.5, 0.75, 0.25]
 
 
+def test_of_texts_that_all_contain_the_words_none_is_taken_for_one_without() -> None:
+    assert fuse(np.array([4.0, 3.0]), np.zeros(2), meaning=0.0).tolist() == [0.5, 0.375]
+
+
 def test_similarity_has_the_share_set_by_the_embedder() -> None:
     found = fuse(np.array([4.0, 2.0, 0.0]), np.array([0.0, 0.5, 0.25]), meaning=0.2)
     assert found.tolist() == pytest.approx([0.8, 0.6, 0.1])
@@ -70,12 +74,12 @@ def test_similarity_has_the_share_set_by_the_embedder() -> None:
 @pytest.mark.parametrize("meaning", [0.0, 0.2, 1.0])
 def test_if_one_arm_found_nothing_the_other_counts_half_for_any_share_of_similarity(meaning: float) -> None:
     assert fuse(np.zeros(2), np.array([0.2, 0.6]), meaning).tolist() == [0.0, 0.5]
-    assert fuse(np.array([3.0, 1.0]), np.zeros(2), meaning).tolist() == [0.5, 0.0]
+    assert fuse(np.array([4.0, 1.0]), np.zeros(2), meaning).tolist() == [0.5, 0.125]
 
 
 def test_an_arm_that_found_nothing_adds_nothing() -> None:
     assert fuse(np.zeros(2), np.array([0.2, 0.6])).tolist() == [0.0, 0.5]
-    assert fuse(np.array([3.0, 1.0]), np.zeros(2)).tolist() == [0.5, 0.0]
+    assert fuse(np.array([4.0, 1.0]), np.zeros(2)).tolist() == [0.5, 0.125]
     assert fuse(np.zeros(2), np.zeros(2)).tolist() == [0.0, 0.0]
 
 

@@ -3,10 +3,10 @@
 Words are scored by Okapi BM25 with Lucene's inverse document frequency (Robertson and Zaragoza, "The Probabilistic
 Relevance Framework: BM25 and Beyond", 2009).
 
-By default BM25 and similarity are min-max scaled and fused, which measured better than either alone and than reciprocal
-rank fusion. Each has half of the weight, unless the embedder sets a lower share of similarity. Time and strength enter
-as one bounded term, since multiplying by age hides correct results. `documented_score` is the source's composite
-instead.
+By default BM25 as a share of the best, and scaled similarity, are fused, which measured better than either alone and
+than reciprocal rank fusion. Each has half of the weight, unless the embedder sets a lower share of similarity. Time and
+strength enter as one bounded term, since multiplying by age hides correct results. `documented_score` is the source's
+composite instead.
 """
 
 import math
@@ -132,14 +132,14 @@ def min_max(values: Floats) -> Floats:
 
 
 def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Floats:
-    """Return fused scores in [0, 1]: min-max text score and scaled similarity with the share `meaning`.
+    """Return fused scores in [0, 1]: text score as a share of the best, scaled similarity with the share `meaning`.
 
     An arm without results, all zeros, adds nothing instead of ones; the other then counts half. Similarities that are
     nearly equal are not spread: the error of a signature would decide.
     """
     by_words, by_meaning = bool(text_scores.any()), bool(similarities.any())
     share = meaning if by_words and by_meaning else EVEN
-    text = min_max(text_scores) if by_words else text_scores
+    text = text_scores / text_scores.max() if by_words else text_scores
     similar = similarities
     if by_meaning:
         high = float(similarities.max())
