@@ -39,11 +39,46 @@ def test_a_newer_figure_ranks_above_the_older_one(memory: Memory, library: tuple
     assert best.score > second.score
 
 
-@pytest.mark.parametrize("question", ["How many sources did my library have before?", "my library sources"])
+@pytest.mark.parametrize("question", ["How many sources did my library have before?", "Is my library full of sources?"])
 def test_the_older_one_stays_above_where_the_past_or_no_value_is_asked_for(
     memory: Memory, library: tuple[UUID, UUID], question: str
 ) -> None:
     assert ids(memory, question) == [*library]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("My door code is 1111", "The door code changed to 2222", "door code"),
+        ("My door code is 1111", "The door code changed to 2222", "What is my door code?"),
+        ("My weight is 82 kg", "My weight is 79 kg", "Please say my weight"),
+        ("The meeting is on Tuesday at 10", "The meeting was moved to Thursday at 14", "When is the meeting?"),
+        ("Anna works at Pegel", "Anna left Pegel and now works at Brevo", "Where does Anna work?"),
+    ],
+)
+@pytest.mark.parametrize("others", [0, 20])
+def test_the_newer_of_two_sentences_ranks_above(
+    memory: Memory, older: str, newer: str, question: str, others: int
+) -> None:
+    memory.store(*[f"Invoice {number} was paid." for number in range(others)])
+    first, second = memory.add(older, at=0), memory.add(newer, at=1)
+    assert ids(memory, question) == [second, first]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("Tim lives in Rome", "Anna lives in Oslo", "Where does Tim live?"),
+        ("The first draft is due Monday", "The second draft is due Friday", "When is the first draft due?"),
+        ("My dog is called Rex", "My cat is called Tom", "What is my dog called?"),
+        ("The deadline was March 3", "The deadline is March 10", "What was the deadline before?"),
+    ],
+)
+def test_a_newer_statement_about_something_else_does_not_rank_above(
+    memory: Memory, older: str, newer: str, question: str
+) -> None:
+    first, _ = memory.add(older, at=0), memory.add(newer, at=1)
+    assert ids(memory, question, first=1) == [first]
 
 
 def test_updates_are_left_alone_if_settings_say_so(memory: Memory, library: tuple[UUID, UUID]) -> None:

@@ -11,8 +11,12 @@ from workers.core import updates
 
 
 @pytest.mark.parametrize(
-    "question", ["How many sources are in my library?", "What is the deadline?", " When is the call?"]
-)
+    "question",
+    [
+        "How many sources are in my library?", "What is the deadline?", " When is the call?", "Tell me the door code.",
+        "door code", "current deadline of the audit", "Mira's employer",
+    ],
+)  # fmt: skip
 def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
     assert updates.asks_for_a_value(question)
     assert not updates.asks_for_the_past(question)
@@ -30,6 +34,44 @@ def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
 def test_a_question_for_the_past_or_for_both_asks_for_no_present_value(question: str) -> None:
     assert updates.asks_for_the_past(question)
     assert not updates.asks_for_a_value(question)
+
+
+@pytest.mark.parametrize("question", ["Does Mira sing?", "Who sings?", "Mira sings alto?", "Why does Mira sing alto?"])
+def test_other_questions_ask_for_no_value(question: str) -> None:
+    assert not updates.asks_for_a_value(question)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My weight is 82 kg", "My weight is 79 kg"), ("The deadline is March 3", "The deadline is March 10"),
+        ("My favourite colour is blue", "My favourite colour is green now"), ("Tim lives in Rome", "Tim lives in Oslo"),
+        ("The user prefers dark mode", "The user prefers light mode"), ("My boss is Karl", "My new boss is Petra"),
+        ("The code is 555-1234", "The code is 555-9876"),
+    ],
+)  # fmt: skip
+def test_a_statement_may_be_made_again_with_another_value(older: str, newer: str) -> None:
+    assert updates.has_another_value(newer, older)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My weight is 82 kg", "My weight is 82 kg!"), ("Anna likes tea", "Anna likes coffee"),
+        ("Anna likes tea", "Ben drinks coffee"), ("I visited Rome in May", "I visited Oslo in May"),
+        ("My code is blue", "My old code was red"), ("Tea is in the drawer", "The key is behind the clock"),
+        ("Mira sings alto in the choir", "Mira works as an analyst"),
+        ("The deadline is March 3", f"The deadline is March 10. {'And so on. ' * 20}"),
+    ],
+)  # fmt: skip
+def test_other_statements_are_no_other_values(older: str, newer: str) -> None:
+    assert not updates.has_another_value(newer, older)
+
+
+def test_a_short_text_that_reports_a_change_may_state_another_name() -> None:
+    assert updates.outdates("Anna left Pegel and now works at Brevo", "Anna works at Pegel")
+    assert not updates.outdates("Anna works at Brevo", "Anna works at Pegel")
+    assert not updates.outdates("Ben left the house and now walks to Brevo", "Anna works at Pegel")
 
 
 def test_other_figures_and_a_word_of_change_make_an_older_text_outdated() -> None:

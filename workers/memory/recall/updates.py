@@ -53,8 +53,8 @@ def outdated_pairs(
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
     found = [*_contradicting(db, tenant.id, rows, first), *_linked(rows, links)]
-    if updates.asks_for_a_value(question):
-        found += _by_words(db, tenant.id, known, rows, held, scores, first)
+    asks_for_a_value = updates.asks_for_a_value(question)
+    found += _by_words(db, tenant.id, known, rows, held, scores, first, asks_for_a_value=asks_for_a_value)
     return found
 
 
@@ -92,9 +92,20 @@ def _linked(rows: Candidates, links: Sequence[Update]) -> list[Pair]:
 
 
 def _by_words(
-    db: Connection, namespace: int, known: Question, rows: Candidates, held: Bools, scores: Floats, first: Ints
+    db: Connection,
+    namespace: int,
+    known: Question,
+    rows: Candidates,
+    held: Bools,
+    scores: Floats,
+    first: Ints,
+    *,
+    asks_for_a_value: bool,
 ) -> list[Pair]:
-    """Return newer statements that contain the same words of the question as the best candidate."""
+    """Return newer statements that contain the same words of the question as the best candidate.
+
+    If the question asks for no value, they are the same statement with different values.
+    """
     best = first[0]
     information = ranking.inverse_document_frequency(known.document_frequencies, max(known.facts, 1))
     information *= known.document_frequencies > 0
@@ -104,11 +115,19 @@ def _by_words(
     comparable = (there["role"] == rows["role"][best]) & np.isin(there["role"], ("", "user"))
     newer = first[
         (there["stated_at"] > rows["stated_at"][best]) & elsewhere & comparable
-        & (scores[first] >= updates.NEARLY_AS_GOOD * scores[best])
+        & (scores[first] >= updates.SHORT_NEARLY_AS_GOOD * scores[best])
         & (shared > 0) & (shared >= updates.SHARED * information.sum())
     ]  # fmt: skip
     if not len(newer):
         return []
     texts = _texts(db, namespace, rows, np.array([best, *newer]))
     older = texts[int(best)]
-    return [(place, int(best)) for place in newer.tolist() if updates.outdates(texts[place], older)]
+    holds_all = (held[newer] >= held[best]).all(axis=1)
+    as_good = scores[newer] >= updates.NEARLY_AS_GOOD * scores[best]
+    return [
+        (place, int(best))
+        for place, holds_all_words, is_as_good in zip(newer.tolist(), holds_all, as_good, strict=True)
+        for text in [texts[place]]
+        if (holds_all_words and updates.has_another_value(text, older))
+        or (asks_for_a_value and (is_as_good or updates.are_short(text, older)) and updates.outdates(text, older))
+    ]
