@@ -96,11 +96,13 @@ def test_the_default_floor_follows_the_length_of_facts_and_the_number_of_long_on
         assert between[-2] == between[-1]
 
 
-def test_the_default_floor_is_low_where_facts_are_few_and_not_of_some_sentences() -> None:
-    floors = [STATIC.floor(asked(facts=facts, mean_words=5.0)) for facts in (1, 5, 20, 200, 2_000, 10**6)]
-    assert floors[0] > floors[1] > floors[2]
-    assert floors[2:] == sorted(floors[2:])
-    assert floors[-1] == pytest.approx(0.15)
+def test_the_default_floor_is_high_where_there_are_some_sentences_and_low_where_there_are_some_long_texts() -> None:
+    floors = [HASHING.floor(asked(facts=facts, mean_words=5.0)) for facts in (1, 5, 20, 200, 2_000, 10**6)]
+    assert floors == sorted(floors, reverse=True)
+    assert floors[0] > floors[1] > floors[2] > floors[-1] == pytest.approx(0.1)
+    long = [HASHING.floor(asked(facts=facts, mean_words=200.0)) for facts in (2, 5, 20, 50, 250)]
+    assert long == sorted(long)
+    assert long[0] < floors[0]
 
 
 def test_what_counts_as_used_is_more_than_the_floor_where_facts_are_few() -> None:
