@@ -82,21 +82,29 @@ def _guarded(original: Any, own: str | None) -> Any:
         def get_handler_delegate(
             self, request: "HTTPServerRequest", target_class: Any, *given: Any, **named: Any
         ) -> Any:
-            return super().get_handler_delegate(request, _unframed(target_class), *given, **named)
+            return super().get_handler_delegate(request, _closed(target_class), *given, **named)
 
     return Guarded
 
 
 @cache
-def _unframed(handler: Any) -> Any:
-    """Return a handler whose pages no other page may show in a frame: a click there could stop workers."""
+def _closed(handler: Any) -> Any:
+    """Return a handler whose pages no other page may show in a frame: a click there could stop workers.
 
-    class Unframed(handler):  # type: ignore[misc]
+    Flower itself would show its metrics, with the names of workers and tasks, without authentication.
+    """
+    from flower.views.monitor import Metrics  # type: ignore[import-untyped]  # noqa: PLC0415 - workers do not need it
+    from tornado.web import authenticated  # noqa: PLC0415
+
+    class Closed(handler):  # type: ignore[misc]
+        if issubclass(handler, Metrics):
+            get = authenticated(handler.get)
+
         def set_default_headers(self) -> None:
             super().set_default_headers()
             self.set_header("X-Frame-Options", "DENY")
 
-    return Unframed
+    return Closed
 
 
 def _fault(request: "HTTPServerRequest", own: str | None) -> str | None:
