@@ -1,7 +1,10 @@
-"""A channel keeps its client; a closed connection raises Redis' error."""
+"""A channel keeps its client, a closed connection raises Redis' error, and messages are redelivered by Redis' clock."""
+
+import time
 
 import pytest
 from kombu import Connection
+from kombu.transport import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from workers.coordination import transport
@@ -25,3 +28,37 @@ def test_a_channel_makes_a_client_once_for_its_connections(redis_url: str) -> No
         with channel.conn_or_acquire() as third:
             assert third is not first
             assert third.ping()
+
+
+HOUR = 3_600.0
+
+
+@pytest.mark.parametrize(
+    ("at_delivery", "at_look", "patience", "redelivered"),
+    [(0, HOUR, 60.0, False), (-HOUR, 0, 60.0, False), (HOUR, 0, 0.0, True), (0, -HOUR, 0.0, True)],
+)
+def test_a_message_is_redelivered_by_the_clock_of_redis_whatever_those_of_workers_show(
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    at_delivery: float,
+    at_look: float,
+    patience: float,
+    redelivered: bool,
+) -> None:
+    real, options = time.time, {"visibility_timeout": patience}
+
+    def set_clock(ahead: float) -> None:
+        for module in (time, redis):
+            monkeypatch.setattr(module, "time", lambda: real() + ahead)
+
+    with Connection(redis_url, transport=transport.Transport, transport_options=options) as connection:
+        queue, channel = connection.SimpleQueue("otters"), connection.default_channel
+        queue.put("An otter.")
+        set_clock(at_delivery)
+        message = queue.get(timeout=10)
+        set_clock(at_look)
+        channel.qos.restore_visible(interval=1)
+        assert channel.client.hlen(channel.unacked_key) == (not redelivered)
+        message.ack()
+        queue.clear()
+        queue.close()

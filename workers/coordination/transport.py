@@ -4,6 +4,9 @@ When the server is away, kombu may close a channel twice; when a task ends after
 message on the old channel. Both access a connection that no longer exists, which raises an `AttributeError` and ends
 Celery. After a connection error, Celery reconnects instead.
 
+Times of delivery are by Redis' clock. By their own clocks a worker whose clock is minutes ahead would redeliver all
+messages that others are processing, each second, and one that is behind would redeliver those of dead workers late.
+
 A full Redis refuses kombu's record of a delivered message, which would end Celery as well, and the replies of workers
 that are asked whether they run.
 
@@ -19,6 +22,7 @@ import logging
 import math
 import time
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from celery.app import control
@@ -27,9 +31,12 @@ from celery.states import FAILURE, READY_STATES
 from kombu.exceptions import OperationalError
 from kombu.pidbox import Mailbox
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
+from kombu.utils.json import dumps
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
+from workers.clock import Clock
+from workers.coordination.redis import clock as server_clock
 from workers.coordination.redis import is_refusal
 
 log = logging.getLogger(__name__)
@@ -38,17 +45,38 @@ log = logging.getLogger(__name__)
 class _QoS(redis.QoS):
     """Kombu's records of delivered messages, from which they are redelivered if this worker dies."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+        self._clock = Clock(self._server_time)
+
+    def _server_time(self) -> datetime:
+        with self.channel.conn_or_acquire() as client:
+            return server_clock(client)
+
     def append(self, message: Any, delivery_tag: str) -> None:
         """Record a message; if Redis has no room for the record, deliver it anyway, since work frees memory.
 
         If the worker dies while processing it, a write is resent from the outbox; other callers get no answer.
         """
         try:
-            super().append(message, delivery_tag)  # type: ignore[no-untyped-call]
+            self._record(message, delivery_tag)
         except ResponseError as error:
             _check_refusal(error)
             log.warning("Redis refuses writes: a message is processed without a note of its delivery: %s", error)
-            virtual.QoS.append(self, message, delivery_tag)  # type: ignore[no-untyped-call]
+        virtual.QoS.append(self, message, delivery_tag)  # type: ignore[no-untyped-call]
+
+    def _record(self, message: Any, delivery_tag: str) -> None:
+        """Do what kombu's `append` does, by Redis' clock."""
+        sent = message.delivery_info
+        record = dumps([message._raw, sent["exchange"], sent["routing_key"]])  # type: ignore[no-untyped-call]  # noqa: SLF001
+        with self.pipe_or_acquire() as pipe:
+            pipe.zadd(self.unacked_index_key, {delivery_tag: self._clock.now().timestamp()})
+            pipe.hset(self.unacked_key, delivery_tag, record).execute()
+
+    @property
+    def visibility_timeout(self) -> float:
+        """Return how long ago by this machine's clock, which kombu reads, a message to redeliver was delivered."""
+        return float(self.channel.visibility_timeout) + time.time() - self._clock.now().timestamp()
 
     def restore_visible(self, *args: Any, **options: Any) -> None:
         """Redeliver messages of dead workers; if Redis is full, at the next call."""
