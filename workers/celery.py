@@ -148,8 +148,9 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
         return self.subclass_with_self("workers.programs:Worker")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Send a task with redacted argument texts for monitors, a deadline by Redis' clock, and the sender's shard."""
+        """Send a task with redacted argument texts for monitors, instants by Redis' clock, and the sender's shard."""
         options["headers"] = headers.of_trace() | routing.headers() | (options.get("headers") or {})
+        options |= clock.with_start(options, self.server_clock)
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -61,6 +62,37 @@ def has_passed(until: Any, clock: Clock) -> bool:
         return clock.now() > datetime.fromisoformat(until)
     except (RedisError, ValueError, TypeError):
         return False
+
+
+AFTER = "ebb_after"
+"""Header with the instant before which a message is not processed; ISO 8601."""
+
+
+def with_start(options: Mapping[str, Any], clock: Clock) -> dict[str, Any]:
+    """Return the options of a message with a `countdown` in seconds, plus a header with the instant of its end.
+
+    Celery reckons it by the clock of the sender; a worker with a later clock would wait for that as well.
+    """
+    headers = {name: value for name, value in (options.get("headers") or {}).items() if name != AFTER}
+    countdown = options.get("countdown")
+    if countdown is not None:
+        with suppress(RedisError):  # then sending fails too
+            headers[AFTER] = (clock.now() + timedelta(seconds=countdown)).isoformat()
+    return {"headers": headers}
+
+
+def wait(start: datetime, after: Any, clock: Clock) -> float | None:
+    """Return the seconds until a message is due: at the instant of its header, if it has one, else at `start`.
+
+    None if Redis does not answer.
+    """
+    due = start
+    with suppress(ValueError, TypeError):
+        due = datetime.fromisoformat(after)
+    try:
+        return (due - clock.now()).total_seconds()
+    except (RedisError, TypeError):
+        return None
 
 
 MOST_AHEAD = 60.0

@@ -10,6 +10,8 @@ from live_api import serving
 from live_system import LiveSystem, eventually
 
 from api.client import Client
+from workers.clock import AFTER
+from workers.coordination.redis import clock as redis_clock
 from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
@@ -157,3 +159,28 @@ def test_a_gap_between_passes_is_reported_by_stats_doctor_and_log_until_it_is_co
     client.decay(force=True, everywhere=True)
     (clock,) = (one for one in checks(real) if one["name"] == "clock")
     assert clock["ok"]
+
+
+def test_a_task_that_is_due_in_an_hour_is_refused_and_one_that_is_due_in_a_moment_waits(
+    real: LiveSystem, namespace: str
+) -> None:
+    fact = {"text": "Mira moved to Leipzig.", "namespace": namespace}
+    with pytest.raises(InvalidInputError, match=r"^eta: \S+ is 3\d{3} seconds ahead.*send it when it is due"):
+        real.control.send_task("memory.store", kwargs=fact, countdown=3_600).get()
+    assert real.facts(namespace) == []
+    assert real.control.send_task("memory.store", kwargs=fact, countdown=0.2).get()["action"] == "added"
+
+
+def test_another_try_begins_at_its_instant_by_redis_whatever_the_clocks_of_workers_show(
+    real: LiveSystem, namespace: str
+) -> None:
+    """The worker that sent it has a clock that is an hour ahead, or an hour behind."""
+    for hours in (1, -1):
+        fact, begin = {"text": f"Mira is {hours} late.", "namespace": namespace}, redis_clock(real.own_keys)
+        due = begin + timedelta(seconds=1)
+        eta = datetime.now(UTC) + timedelta(hours=hours)
+        other = real.control.send_task(
+            "memory.store", kwargs=fact, eta=eta, retries=1, headers={AFTER: due.isoformat()}
+        )
+        assert other.get()["action"] == "added"
+        assert due - timedelta(seconds=0.1) < redis_clock(real.own_keys) < due + timedelta(seconds=60)

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
 
-from workers.clock import KEPT_SECONDS, MOST_AHEAD, MOST_BEHIND, Clock, within_bounds
+from workers.clock import AFTER, KEPT_SECONDS, MOST_AHEAD, MOST_BEHIND, Clock, wait, with_start, within_bounds
 from workers.core.confidence import DAY
 
 CLOCK = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -44,3 +45,26 @@ def test_a_reading_is_carried_on_and_renewed_after_some_seconds_or_a_restart_of_
     counted[0] = 1.0
     assert clock.now() == CLOCK + timedelta(days=365)
     assert readings == [100.0, 105.1, 1.0]
+
+
+def test_another_try_is_sent_with_its_instant_by_the_servers_clock() -> None:
+    clock = Clock(lambda: CLOCK, lambda: 0.0)
+    sent = with_start({"countdown": 3, "headers": {AFTER: "of the try before", "ebb_until": "kept"}}, clock)
+    assert sent == {"headers": {AFTER: (CLOCK + timedelta(seconds=3)).isoformat(), "ebb_until": "kept"}}
+    assert with_start({"headers": {AFTER: "of the try before"}}, clock) == {"headers": {}}
+
+
+@pytest.mark.parametrize("eta", [CLOCK + timedelta(hours=1), CLOCK - timedelta(hours=1)])
+def test_a_message_waits_until_the_instant_in_its_header_not_until_that_of_the_senders_clock(eta: datetime) -> None:
+    clock = Clock(lambda: CLOCK, lambda: 0.0)
+    assert wait(eta, (CLOCK + timedelta(seconds=3)).isoformat(), clock) == 3.0
+    for unreadable in (None, "soon", 7):
+        assert wait(eta, unreadable, clock) == (eta - CLOCK).total_seconds()
+
+
+def test_without_redis_the_wait_is_unknown() -> None:
+    def away() -> datetime:
+        raise RedisConnectionError
+
+    assert wait(CLOCK, None, Clock(away)) is None
+    assert with_start({"countdown": 3}, Clock(away)) == {"headers": {}}

@@ -5,7 +5,11 @@ import subprocess
 import sys
 
 SEND_AGAIN = """
+from datetime import UTC, datetime, timedelta
+from celery import signals
 from kombu import Connection
+from workers.celery import app
+from workers.clock import AFTER
 from workers.coordination import outbox
 from workers.tasks.store import store
 
@@ -13,12 +17,18 @@ store.push_request(id="0", **{outbox.HEADER: "default"})
 again = store.signature_from_request()
 again.apply_async(connection=Connection("memory://"), ignore_result=True)
 print(again.kwargs)
+
+sent = {}
+app.server_clock.read = lambda: datetime.now(UTC) + timedelta(days=1)
+signals.before_task_publish.connect(lambda headers, **_: sent.update(headers), weak=False)
+store.signature_from_request(countdown=3).apply_async(connection=Connection("memory://"), ignore_result=True)
+print(datetime.fromisoformat(sent[AFTER]) > datetime.now(UTC) + timedelta(days=1))
 """
 
 
-def test_an_accepted_write_is_sent_again_without_its_arguments() -> None:
+def test_an_accepted_write_is_sent_again_without_its_arguments_and_due_by_the_clock_of_redis() -> None:
     environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}
     sent = subprocess.run(
         [sys.executable, "-c", SEND_AGAIN], env=environment, capture_output=True, text=True, check=False
     )
-    assert sent.stdout == "{}\n", sent.stderr
+    assert sent.stdout == "{}\nTrue\n", sent.stderr

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -23,7 +23,7 @@ from workers.coordination import outbox, signals, timings
 from workers.coordination.redis import RefusedError, explain
 from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.queues import LSN, SENT_AT
+from workers.queues import LSN, SENT_AT, VISIBILITY_SECONDS
 from workers.storage import replicas
 
 WORK_SECONDS = 30.0
@@ -36,19 +36,38 @@ context = Context(settings)
 
 STORES = ("memory.store", "memory.store_many")
 
+EARLY = "ebb_early"
+"""Name in a request of the seconds until it is due, if it must not wait for that long."""
+
 
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
     """A request that is dropped after its caller's deadline without revoking the task's id, and hides its text.
 
     Celery would revoke the id for hours, but a client sends a write again with the same id. Neither events nor the
-    worker's list of requests contain texts of facts.
+    worker's list of requests contain texts of facts. Deadlines and the instant at which it is due are by Redis' clock.
     """
 
     is_abandoned = False
+    _eta: datetime | None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._argsrepr, self._kwargsrepr = redaction.arguments(self._args, self._kwargs)
+        if self._eta is not None:
+            self._eta = self._due(self._eta)
+
+    def _due(self, eta: datetime) -> datetime | None:
+        """Return when it is due by this machine's clock, or None for now.
+
+        Redis would deliver it again and again while it waits for longer than the visibility timeout: its task does not
+        wait, but says so. Another try is never refused.
+        """
+        left = clock.wait(eta, self.request_dict.get(clock.AFTER), app.server_clock)
+        if left is None:
+            return eta
+        if left > VISIBILITY_SECONDS and not self.request_dict.get("retries"):
+            self.request_dict[EARLY] = left
+        return datetime.now(UTC) + timedelta(seconds=left) if 0 < left <= VISIBILITY_SECONDS else None
 
     def info(self, safe: bool = False) -> dict[str, Any]:  # noqa: ARG002 - as Celery calls it
         """Return the report of a request without its arguments."""
@@ -59,12 +78,11 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
         super().send_event(type, **redaction.event(fields))
 
     def maybe_expire(self) -> bool:
-        """Return whether the caller's deadline has passed, by Redis' clock if the caller used it."""
+        """Return whether the caller's deadline has passed."""
         until = self.request_dict.get(clock.UNTIL)
-        if until is not None:
-            self.is_abandoned = clock.has_passed(until, app.server_clock)
-        else:
-            self.is_abandoned = self.expires is not None and datetime.now(UTC) > self.expires.astimezone(UTC)
+        if until is None and self.expires is not None:
+            until = self.expires.isoformat()
+        self.is_abandoned = until is not None and clock.has_passed(until, app.server_clock)
         return self.is_abandoned
 
     @property
@@ -90,7 +108,16 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
     throws = (InvalidInputError,)
 
     def before_start(self, task_id: str, _args: Any, kwargs: Any) -> None:
-        """Read the arguments of an accepted write from the outbox."""
+        """Read the arguments of an accepted write from the outbox; refuse a message that was sent long before its time.
+
+        Raises:
+            InvalidInputError: it is not due for longer than Redis lets a worker hold it.
+        """
+        if (early := self.request.get(EARLY)) is not None:
+            raise InvalidInputError(
+                f"eta: {self.request.eta} is {early:.0f} seconds ahead, and at most {VISIBILITY_SECONDS} are allowed, "
+                "since Redis would deliver the task again each time these have passed; send it when it is due."
+            )
         namespace = self.request.get(outbox.HEADER)
         if namespace is not None:
             entry = self._accepted(str(namespace), task_id)
