@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kombu import Connection
 from redis import Redis
-from redis.exceptions import OutOfMemoryError, ResponseError
+from redis.exceptions import AuthenticationError, OutOfMemoryError, ResponseError
 from redis.sentinel import MasterNotFoundError
 
 from api.client import Client
@@ -158,6 +158,15 @@ def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     assert "make room on its disk" in explain(unsaved)
     assert not is_refusal(ResponseError("WRONGTYPE Operation against a key"))
     assert "does not answer" in explain(ConnectionError("Connection refused"))
+
+
+@pytest.mark.parametrize("login", ["", ":another@", "mira:another@"])
+def test_a_wrong_password_is_distinguished_from_a_server_that_is_away(server: servers.Redis, login: str) -> None:
+    before, _, host = server.url().rpartition("@")
+    url = f"{before.partition('//')[0]}//{login}{host}"
+    with own_keys(url) as keys, pytest.raises(AuthenticationError) as raised:
+        keys.ping()
+    assert explain(raised.value).startswith("Redis refuses the user or password of EBB_REDIS_URL: correct it")
 
 
 @pytest.mark.parametrize("transaction", [False, True])

@@ -10,7 +10,14 @@ from typing import Any
 from ebb.broker import RESULTS_AFTER, database_after, sentinels
 from redis import Redis
 from redis.client import Pipeline
-from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from workers.coordination.outbox import FULL_SHARE
@@ -78,6 +85,11 @@ def explain(error: BaseException) -> str:
     said = _said(error)
     if is_refusal(error):
         return _explain_refusal(error, said)
+    if isinstance(error, AuthenticationError):
+        return (
+            "Redis refuses the user or password of EBB_REDIS_URL: correct it, and restart Ebb's processes, which read "
+            "it when they start."
+        )
     if isinstance(error, MasterNotFoundError):  # redis-py appends the whole state of each connection
         said = f"{said.partition(' : ')[0]} by the Sentinels that answer"
     return f"Redis does not answer: {said}. See `ebb status`, or check EBB_REDIS_URL."
