@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 from live_system import LiveSystem, eventually
 from llm import answering, question
 from stand_in import StandIn, serving
 
 from api.client import Client
+from workers.coordination.redis import open_redis
+from workers.queues import length_of
 
 pytestmark = pytest.mark.acceptance
 
@@ -102,3 +105,20 @@ def test_on_capture_thousands_of_stores_send_one_janitor(idle: LiveSystem, chose
     assert snapshot["lastCulledFactIds"] == [rumour]
     assert idle.rows(RUNS) == [(1,)]
     assert idle.begun()["memory.janitor"] == 1
+
+
+def test_the_namespaces_of_a_consolidation_wait_in_the_queue_a_hundred_at_a_time(idle: LiveSystem) -> None:
+    idle.start("all")
+    names = [f"resident-{number}" for number in range(120)]
+    for name in names:
+        with idle.client(name) as client:
+            client.store("Mira moved to Leipzig.", wait=False)
+    idle.settle()
+    with psycopg.connect(idle.database_url) as db, open_redis(idle.redis_url) as queues:
+        db.execute("lock table activity in share mode")  # each waits before its first write
+        idle.send("memory.consolidate_all", {})
+        eventually(lambda: len(idle.active("memory.consolidate")) == 2, "all children wait")
+        assert length_of(queues, "maintenance") <= 100
+        db.rollback()
+    assert idle.settle()["memory.consolidate"] >= len(names) + 1, "and one for the rest; some are tried again"
+    assert idle.rows("select count(*) from activity where not compared") == [(0,)]

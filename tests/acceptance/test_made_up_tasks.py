@@ -160,6 +160,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
     "memory.consolidate": {
         "run": ONE,
         "asked_by": "a-caller",
+        "after": NAME,
         "so_far": {
             "compared": 1,
             "merged": 1,
@@ -171,7 +172,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
         "asked_by": "a-caller",
         "so_far": {"restored": 1, "pinned": 0, "unchanged": 0, "refused": 1, "errors": [{"id": ONE, "error": "a"}]},
     },
-    "memory.janitor": {"run": ONE, "asked_by": "a-caller"},
+    "memory.janitor": {"run": ONE, "asked_by": "a-caller", "after": NAME},
     "memory.branch": {"after": ONE, "pairs": True, "asked_by": "a-caller"},
     "memory.drop_branch": {"asked_by": "a-caller"},
     "memory.prune_by_llm": {"run": ONE, "after": ONE},

@@ -3,6 +3,7 @@
 import time
 from datetime import datetime
 from typing import Any
+from uuid import uuid5
 
 from celery import Task
 from ebb.contract import decay as contract
@@ -26,6 +27,9 @@ from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_i
 CONSOLIDATION_SECONDS = 3_600.0
 """Consolidations of all namespaces within this time count as one, in case two beats run."""
 
+AT_ONCE = 100
+"""Namespaces that are sent a task at once; the rest follow when these have begun, so that other work waits for few."""
+
 REVIEW_SECONDS = 20.0
 """Time after which a review starts no further request, which may take as long again."""
 
@@ -39,18 +43,26 @@ class Merged(Answer):
 
 
 class ConsolidatePart(contract.Consolidate):
-    """A consolidation, or the rest of one; a scheduled one is followed by the janitor if enabled."""
+    """A consolidation, or the rest of one; a scheduled one is followed by the janitor if enabled.
+
+    With `everywhere`, `after` is the last namespace that was sent one.
+    """
 
     scheduled: Flag = False
+    after: Name | None = None
     run: FactId | None = None
     so_far: Merged | None = None
     asked_by: Name | None = None
 
 
 class JanitorPart(contract.RunJanitor):
-    """A run of the janitor, or the rest of one; a scheduled one is followed by the review if enabled."""
+    """A run of the janitor, or the rest of one; a scheduled one is followed by the review if enabled.
+
+    With `everywhere`, `after` is the last namespace that was sent one.
+    """
 
     scheduled: Flag = False
+    after: Name | None = None
     run: FactId | None = None
     asked_by: Name | None = None
 
@@ -68,7 +80,9 @@ def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
     task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
     at = write_instant(self, asked.now)
     if asked.everywhere:
-        return _consolidate_all(at, {"apply": asked.apply, "force": asked.force, "limit": asked.limit})
+        given = {"apply": asked.apply, "force": asked.force, "limit": asked.limit}
+        given |= {"scheduled": True} if asked.scheduled else {}
+        return _consolidate_all(task_id, at, given, asked.after)
     run = asked.run or uuid_of(task_id)
     done = consolidating.consolidate(context, name, run, at, until, apply=asked.apply, force=asked.force)
     regenerate_soon(name, done.merged.faded)
@@ -87,16 +101,16 @@ def consolidate_all(self: Task, asked: Upkeep) -> None:
     """Send consolidations for all namespaces with due or uncompared facts."""
     if signals.first_of(context.redis, "consolidation", self.request.id or "", CONSOLIDATION_SECONDS):
         at = write_instant(self, asked.now)
-        _consolidate_all(at, {"apply": settings.consolidate_apply, "scheduled": True})
+        _consolidate_all(self.request.id or "", at, {"apply": settings.consolidate_apply, "scheduled": True})
 
 
 @task_of(contract.JANITOR, JanitorPart, base=OnceTask)
 def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
     """Process the due facts of a namespace; return what was culled or became stale since the previous run."""
-    at = write_instant(self, asked.now)
+    at, task_id = write_instant(self, asked.now), self.request.id or ""
     if asked.everywhere:
-        return _send(janitor, tidying.due(context, at), {"now": at.isoformat()})
-    task_id, name, until = self.request.id or "", asked.namespace, time.monotonic() + WORK_SECONDS
+        return _send(janitor, task_id, tidying.due(context, at), {"now": at.isoformat()}, asked.after)
+    name, until = asked.namespace, time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
         skipped = plain(tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
         return answered(asked.asked_by, skipped)
@@ -132,14 +146,24 @@ def prune_by_llm(self: Task, asked: ReviewPart) -> dict[str, Any]:
     return {"reviewed": done.reviewed, "forgotten": done.forgotten, "goes_on": done.rest is not None}
 
 
-def _consolidate_all(at: datetime, given: dict[str, Any]) -> dict[str, Any]:
-    return _send(consolidate, tidying.due(context, at, own=bool(given.get("scheduled")), uncompared=True), given)
+def _consolidate_all(task_id: str, at: datetime, given: dict[str, Any], after: str | None = None) -> dict[str, Any]:
+    names = tidying.due(context, at, own=bool(given.get("scheduled")), uncompared=True)
+    return _send(consolidate, task_id, names, given, after)
 
 
-def _send(task: Task, names: list[str], given: dict[str, Any]) -> dict[str, Any]:
-    """Send a task for each namespace; return how many, and the first ones."""
-    for name in names:
-        task.apply_async(kwargs=given | {"namespace": name})
+def _send(task: Task, task_id: str, names: list[str], given: dict[str, Any], after: str | None) -> dict[str, Any]:
+    """Send a task for each of the next namespaces, and a successor for the rest; return how many, and the first ones.
+
+    A redelivery sends the same ids, which run once.
+    """
+    left = [name for name in names if after is None or name > after]
+    for name in left[:AT_ONCE]:
+        own_id = uuid5(uuid_of(task_id), f"namespace {name}")
+        task.apply_async(kwargs=given | {"namespace": name}, task_id=str(own_id))
+    if len(left) > AT_ONCE:
+        last = left[AT_ONCE - 1]
+        own_id = uuid5(uuid_of(task_id), f"after {last}")
+        task.apply_async(kwargs=given | {"everywhere": True, "after": last}, task_id=str(own_id))
     return {"namespaces": names[:MOST_RESULTS], "total": len(names)}
 
 
