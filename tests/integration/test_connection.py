@@ -175,6 +175,16 @@ def test_the_error_for_no_free_connection_says_what_to_do(crowded: str, given: C
         pass
 
 
+def test_a_pool_connects_soon_after_an_outage_however_long_that_was(memory: Memory, crowded: str) -> None:
+    for _ in range(4):  # ten seconds, after which a pool by itself waits for five more
+        with pytest.raises(NoConnectionError), reading(crowded):
+            pass
+    memory.rows(f"alter role {conninfo_to_dict(crowded)['user']} connection limit -1")
+    with reading(crowded) as db:
+        assert db.execute("select 1").fetchone() == (1,)
+    close_pools()
+
+
 def test_a_pool_whose_connections_are_all_in_use_says_so(memory: Memory) -> None:
     url = memory.context.database_url
     with ExitStack() as held:

@@ -41,6 +41,13 @@ WAIT_SECONDS = 8.0
 READ_WAIT_SECONDS = 2.5
 """The timeout of readers: a user waits, and the whole task has eight seconds."""
 
+RECONNECT_SECONDS = 4.0
+"""Time after which a pool gives up a new connection, and tries again when one is asked for.
+
+It waits twice as long before each attempt, so that after an outage of minutes it would wait for minutes more. So it
+waits two seconds at most, less than a reader.
+"""
+
 TRANSACTION_SECONDS = 65.0
 """Tasks end after a minute, so a longer transaction belongs to a process or host that hangs."""
 
@@ -447,6 +454,7 @@ def _open_pool(url: str, configuration: Mapping[str, str]) -> Pool:
         url,
         min_size=0,
         max_size=POOL_SIZE,
+        reconnect_timeout=RECONNECT_SECONDS,
         open=True,
         connection_class=_Own,
         configure=partial(_configure_pooled, configuration=configuration),
