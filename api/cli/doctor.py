@@ -90,12 +90,13 @@ def _unforeseen(error: Exception) -> str:
 
 
 def _database(settings: "Settings", _: "Client") -> str:
-    from workers.storage import schema, shards  # noqa: PLC0415 - psycopg is slow to load
+    from workers.storage import schema, server, shards  # noqa: PLC0415 - psycopg is slow to load
     from workers.storage.connection import connect  # noqa: PLC0415
 
     with connect(settings.database_url) as db:
         schema.check(db)
         schema.check_writable(db)
+        server.try_write(db)
         shards.check(db, settings.shards)
         return schema.servers(db)
 

@@ -25,6 +25,7 @@ from workers.storage.connection import (
     POOL_SIZE,
     READ_WAIT_SECONDS,
     Connection,
+    _refused,
     close_pools,
     connect,
     lift_limits,
@@ -169,7 +170,7 @@ def crowded(memory: Memory) -> Iterator[str]:
     memory.rows(f"drop role {role}")
 
 
-@pytest.mark.parametrize("given", [partial(transaction, wait=0.2), reading])
+@pytest.mark.parametrize("given", [connect, partial(transaction, wait=0.2), reading])
 def test_the_error_for_no_free_connection_says_what_to_do(crowded: str, given: Callable[[str], Any]) -> None:
     with pytest.raises(NoConnectionError, match=r"too many connections.*max_connections"), given(crowded):
         pass
@@ -183,6 +184,21 @@ def test_a_pool_connects_soon_after_an_outage_however_long_that_was(memory: Memo
     with reading(crowded) as db:
         assert db.execute("select 1").fetchone() == (1,)
     close_pools()
+
+
+@pytest.mark.parametrize("act", [transaction, writing])
+def test_a_full_disk_is_named_and_what_to_do(
+    memory: Memory, act: Callable[[str], AbstractContextManager[Connection]]
+) -> None:
+    full = "do $$ begin raise 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$"
+    said = r"^PostgreSQL's disk is full: could not extend file: No space left on device\. Make room there"
+    with pytest.raises(UnavailableError, match=said), act(memory.context.database_url) as db:
+        db.execute(full.encode())
+
+
+def test_a_server_without_room_for_a_session_is_named_as_full() -> None:
+    refused = _refused("FATAL: could not write init file: No space left on device")
+    assert str(refused).startswith("PostgreSQL's disk is full: FATAL: could not write init file")
 
 
 def test_a_pool_whose_connections_are_all_in_use_says_so(memory: Memory) -> None:
@@ -262,6 +278,13 @@ def test_a_database_that_is_read_only_is_not_well(context: Context, database_url
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(sql.SQL("alter database {} set default_transaction_read_only = on").format(name))
     assert "takes no writes" in health(context)["database"]
+
+
+def test_a_disk_on_which_no_file_grows_is_not_well(context: Context, database_url: str) -> None:
+    name = sql.Identifier(str(conninfo_to_dict(database_url)["dbname"]))
+    with psycopg.connect(database_url, autocommit=True) as db:  # fails as a full disk does, which keeps room in its log
+        db.execute(sql.SQL("alter database {} set temp_file_limit = 0").format(name))
+    assert health(context)["database"].startswith("PostgreSQL takes no writes: temporary file size exceeds")
 
 
 def _write_read_only(begun: AbstractContextManager[Connection]) -> None:

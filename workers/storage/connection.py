@@ -114,6 +114,9 @@ GENERIC_PLANS = """
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")
 """PostgreSQL's messages for no free connection: libpq reports no SQLSTATE for errors while connecting."""
 
+NO_ROOM = re.compile(r"No space left on device|[Dd]isk quota exceeded")
+"""The system's messages for a full disk; without room PostgreSQL may not even start a session."""
+
 NODE_ENDED = re.compile(r"could not commit transaction .* active node|server closed the connection unexpectedly")
 """Citus' messages when a node ends, at a commit and at a statement."""
 
@@ -198,12 +201,14 @@ def _nodes_answer() -> Iterator[None]:
 
 @contextmanager
 def _takes_writes(db: Connection) -> Iterator[None]:
-    """Raise `UnavailableError` if the server became read-only, and connect again for the next use.
+    """Raise `UnavailableError` if the server's disk is full, or if it became read-only, and then connect again.
 
     A server that became a standby may keep its connections; among several hosts, a new one leads to the primary.
     """
     try:
         yield
+    except psycopg.errors.DiskFull as error:
+        raise disk_full(cause_of(error)) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         db.close()
         raise UnavailableError(
@@ -389,7 +394,7 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
     try:
         db = _Own.connect(url, autocommit=autocommit, **_options(url))
     except psycopg.OperationalError as error:
-        raise UnavailableError(f"PostgreSQL does not answer: {_cause(error)}. Is it running at that address?") from None
+        raise _refused(cause_of(error)) from None
     _configure(db, CONFIGURATION | SERVER_ALIVE)
     if db.pooled and autocommit:
         db.close()
@@ -558,12 +563,25 @@ def _explained(url: str, waited: float) -> UnavailableError:
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.OperationalError as error:
-        cause = _cause(error)
-        if not NONE_FREE.search(cause):
-            return UnavailableError(f"PostgreSQL does not answer: {cause}. Is it running at that address?")
-        return NoConnectionError(f"PostgreSQL has no connection free: {cause}. {MAKE_ROOM}")
+        return _refused(cause_of(error))
     return NoConnectionError(f"There was no connection to PostgreSQL free for {waited:g} s. {MAKE_ROOM}")
 
 
-def _cause(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".?")
+def _refused(cause: str) -> UnavailableError:
+    """Return the error for a connection that the server refused, or that does not reach it, by the cause."""
+    if NONE_FREE.search(cause):
+        return NoConnectionError(f"PostgreSQL has no connection free: {cause}. {MAKE_ROOM}")
+    if NO_ROOM.search(cause):
+        return disk_full(cause)
+    return UnavailableError(f"PostgreSQL does not answer: {cause}. Is it running at that address?")
+
+
+def disk_full(cause: str) -> UnavailableError:
+    """Return the error for a full disk of the server."""
+    return UnavailableError(f"PostgreSQL's disk is full: {cause}. Make room there; Ebb then goes on by itself.")
+
+
+def cause_of(error: psycopg.Error) -> str:
+    """Return what the server said on one line, without hints, which do not know of Ebb."""
+    said = error.diag.message_primary or str(error)
+    return " ".join(said.split()).rstrip(".?")

@@ -12,7 +12,16 @@ from psycopg import sql
 from psycopg_pool import PoolTimeout
 
 from workers.errors import UnavailableError
-from workers.storage.connection import READ_WAIT_SECONDS, Connection, fetch_all, number, scalar, transaction
+from workers.storage.connection import (
+    READ_WAIT_SECONDS,
+    Connection,
+    cause_of,
+    disk_full,
+    fetch_all,
+    number,
+    scalar,
+    transaction,
+)
 
 ENDED = ("08", "57P")
 """Beginnings of SQLSTATEs: no connection, and a server that ends or starts; libpq's own errors have none."""
@@ -48,6 +57,11 @@ def now(db: Connection) -> datetime:
 # The cheapest write: a record in the write-ahead log, flushed by the commit.
 PROBE = "select pg_logical_emit_message(true, 'ebb', 'probe')"
 
+# The log has room that was taken before. On a full disk no file grows, which this shows: its rows exceed the memory
+# that it may use, so that they go to a temporary file.
+GROWS = "select count(*) from generate_series(1, 10000)"
+LITTLE_MEMORY = "select set_config('work_mem', '64kB', true)"
+
 READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
 
 
@@ -60,8 +74,12 @@ def try_write(db: Connection) -> None:
     if scalar(db, READ_ONLY):
         raise UnavailableError("PostgreSQL takes no writes: it is read-only, or a replica that follows another.")
     try:
+        db.execute(LITTLE_MEMORY)
+        db.execute(GROWS)
         db.execute(PROBE)
         db.commit()
+    except psycopg.errors.DiskFull as error:
+        raise disk_full(cause_of(error)) from None
     except psycopg.Error as error:
         raise UnavailableError(f"PostgreSQL takes no writes: {str(error).strip()}.") from None
 
