@@ -2,11 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from live_system import LiveSystem, eventually
 
 from api.client import Client
+from workers.coordination import signals
+from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
 
@@ -70,6 +73,20 @@ def test_a_consolidation_hands_over_to_successors_and_answers_once(live: LiveSys
     answer = live.send("memory.consolidate", {"namespace": namespace, **going_on}).get()
     assert (answer["compared"], answer["merged"], len(answer["groups"])) == (22, 4, 1)
     assert live.control.AsyncResult("the-task-that-consolidates").get() == answer
+
+
+def test_the_failure_of_a_successor_reaches_the_caller_who_may_ask_again(live: LiveSystem, namespace: str) -> None:
+    asked, run, waits = {"namespace": namespace, "apply": True}, str(uuid4()), str(uuid4())
+    with live.client(namespace) as client:
+        client.store_many([{"text": text} for text in (MOVED, HAS_MOVED)])
+    live.send("decay.plan", {"namespace": namespace}, run).get()
+    signals.note_done(live.own_keys, waits, {"goes_on": True})  # as the first task does
+    live.send("memory.consolidate", asked | {"run": run, "asked_by": waits})
+    answer = live.control.AsyncResult(waits)
+    with pytest.raises(InvalidInputError, match="was begun for something else"):
+        answer.get(timeout=20)
+    answer.forget()
+    assert live.send("memory.consolidate", asked, waits).get(timeout=20)["merged"] == 1
 
 
 def test_a_second_delivery_merges_nothing_more(live: LiveSystem, namespace: str) -> None:

@@ -114,6 +114,11 @@ def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
     return idempotency.read_json(redis, f"{DONE}:{task_id}")
 
 
+def drop_done(redis: Redis, task_id: str) -> None:
+    """Delete what was recorded of a task, so that a redelivery, or a request with the same key, runs it again."""
+    redis.delete(f"{DONE}:{task_id}")
+
+
 def try_write(redis: Redis) -> None:
     """Write a key that nothing reads; raise `RefusedError` if Redis refuses writes."""
     redis.set(PROBE, 1, ex=PROBE_SECONDS)

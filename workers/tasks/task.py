@@ -150,6 +150,14 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         if namespace is not None and (status == SUCCESS or isinstance(retval, InvalidInputError)):
             outbox.remove(context.redis, str(namespace), task_id)
 
+    def on_failure(self, exc: Exception, _task_id: str, _args: Any, kwargs: Any, _einfo: Any) -> None:
+        """Answer the caller of a successor with its failure, after which the same request works again."""
+        waits = kwargs.get("asked_by")
+        if isinstance(waits, str) and waits:
+            with suppress(RedisError):
+                signals.drop_done(context.redis, waits)
+            app.backend.mark_as_failure(waits, exc)
+
     def _record_timings(self, *, done: bool) -> None:
         laps, sent_at = timings.take(), self.request.get(SENT_AT)
         if done and sent_at is not None and self.name in STORES:
