@@ -13,7 +13,7 @@ from workers import graph
 from workers.storage.relations import START, Place
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.operation import Facts, going_on, internal, plain, task_of, verb_of, walk
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, uuid_of, write_instant
+from workers.tasks.task import FOLLOW_UP, WORK_SECONDS, OnceTask, context, instant, uuid_of, write_instant
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ unrelate = verb_of(contract.UNRELATE, graph.unrelate, base=OnceTask)
 relations = verb_of(contract.RELATIONS, graph.relations, from_replica=True)
 
 
-@internal("memory.autolink", Facts, base=OnceTask, ignore_result=True)
+@internal("memory.autolink", Facts, base=OnceTask, ignore_result=True, **FOLLOW_UP)
 def autolink(self: Task, asked: Facts) -> dict[str, Any]:
     """Link new facts with similar ones; a successor continues after 30 seconds.
 

@@ -39,7 +39,7 @@ from workers.memory.recall import Preferences, Question, Recalled, Result
 from workers.tasks import answers
 from workers.tasks.bulk import SMALL, LaneTask, take_slot
 from workers.tasks.operation import Facts, internal, task_of, validated
-from workers.tasks.task import bounded, context, use_of, uuid_of, write_instant
+from workers.tasks.task import FOLLOW_UP, bounded, context, use_of, uuid_of, write_instant
 from workers.validation.facts import own_words
 
 log = logging.getLogger(__name__)
@@ -262,7 +262,7 @@ class InNamespace(Params):
     namespace: Namespace
 
 
-@internal("memory.touch", Touched, base=LaneTask, ignore_result=True)
+@internal("memory.touch", Touched, base=LaneTask, ignore_result=True, **FOLLOW_UP)
 def touch(self: Task, asked: Touched) -> None:
     """Touch recalled facts, once for each task id, and send the regeneration of faded ones."""
     if len(asked.ids) > SMALL:

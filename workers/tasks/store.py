@@ -34,7 +34,7 @@ from workers.tasks.graph import autolink
 from workers.tasks.maintenance import analyze_new
 from workers.tasks.operation import Facts, internal, plain, task_of
 from workers.tasks.recall import regenerate_used
-from workers.tasks.task import WORK_SECONDS, EbbTask, OnceTask, context, note, use_of, uuid_of, write_instant
+from workers.tasks.task import FOLLOW_UP, WORK_SECONDS, EbbTask, OnceTask, context, note, use_of, uuid_of, write_instant
 from workers.validation.archived import archived
 from workers.validation.facts import new_fact
 
@@ -134,7 +134,7 @@ def _extract(ids: Sequence[UUID], namespace: str, at: datetime, own_id: UUID) ->
         extract.apply_async(kwargs=given, task_id=str(uuid5(own_id, "extract")))
 
 
-@internal("memory.extract", Facts, base=OnceTask, ignore_result=True)
+@internal("memory.extract", Facts, base=OnceTask, ignore_result=True, **FOLLOW_UP)
 def extract(self: Task, asked: Facts) -> dict[str, Any]:
     """Extract facts from turns by an LLM; a successor continues after 30 seconds."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now, refuse=False)

@@ -32,6 +32,9 @@ WORK_SECONDS = 30.0
 HOURS: dict[str, Any] = {"soft_time_limit": 7_000, "time_limit": 7_200}
 """Time limits of tasks that may process a whole large database."""
 
+FOLLOW_UP: dict[str, Any] = {"max_retries": 20_000}
+"""Options of a task that only another task sends, once: it is tried again for about a day."""
+
 context = Context(settings)
 
 STORES = ("memory.store", "memory.store_many")
