@@ -152,6 +152,20 @@ def test_work_of_the_pool_is_limited_and_that_which_may_take_long_is_not(memory:
         assert db.execute(asked).fetchone() == ("0",)
 
 
+@pytest.mark.parametrize("limits", [{"transaction_timeout": "700ms"}, {"idle_session_timeout": "700ms"}])
+def test_limits_of_the_servers_administrator_end_neither_a_vacuum_nor_an_idle_session(
+    memory: Memory, limits: dict[str, str]
+) -> None:
+    ((name, value),) = limits.items()
+    url = make_conninfo(memory.context.database_url, options=f"-c{name}={value}")
+    with connect(url, autocommit=True) as db:
+        server.vacuum(db)
+        assert db.execute(f"show {name}".encode()).fetchone() == ("0",)
+    with transaction(url) as db:
+        assert db.execute(f"show {name}".encode()).fetchone() != (value,)
+    close_pools()
+
+
 def test_an_address_may_say_itself_when_a_connection_counts_as_dead(memory: Memory) -> None:
     url = memory.context.database_url
     with connect(url) as db:

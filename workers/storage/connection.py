@@ -80,10 +80,11 @@ SERVER_ALIVE = {
     "tcp_user_timeout": "60s",
 }
 
-LIMITS_TRANSACTIONS = 170_000
-"""The first version of PostgreSQL with `transaction_timeout`.
+LIMITS_TRANSACTIONS, LIMITS_SESSIONS = 170_000, 140_000
+"""The first versions of PostgreSQL with `transaction_timeout` and with `idle_session_timeout`.
 
-Only it ends the transaction of a client that stops within a pipeline: its session is not idle, and no statement runs.
+Only the first ends the transaction of a client that stops within a pipeline: its session is not idle, and no statement
+runs. Where the server's administrator has set one for all, it would end a vacuum, or sessions that wait in a pool.
 """
 
 SET = """
@@ -395,7 +396,7 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
         db = _Own.connect(url, autocommit=autocommit, **_options(url))
     except psycopg.OperationalError as error:
         raise _refused(cause_of(error)) from None
-    _configure(db, CONFIGURATION | SERVER_ALIVE)
+    _configure(db, CONFIGURATION | SERVER_ALIVE | _limits(db, 0.0))
     if db.pooled and autocommit:
         db.close()
         raise SettingsError(POOLED)
@@ -500,7 +501,7 @@ def _configure(db: _Own, settings: Mapping[str, str]) -> None:
 
 
 def _configure_pooled(db: _Own, configuration: Mapping[str, str]) -> None:
-    db.configuration = {**configuration, **_transaction_limit(db)}
+    db.configuration = {**configuration, **_limits(db, TRANSACTION_SECONDS)}
     _configure(db, {**db.configuration, **SERVER_ALIVE})
 
 
@@ -512,7 +513,7 @@ def _prepare(db: Connection, *, share: bool = True) -> None:
     if not isinstance(db, _Own):
         return
     if db.pooled:
-        _set(db, {**db.configuration, **_transaction_limit(db), **_search_path(db)}, local=True)
+        _set(db, {**db.configuration, **_limits(db, TRANSACTION_SECONDS), **_search_path(db)}, local=True)
     if db.routed is not True:
         db.routed = routing.begin(db, share=share and db.isolation_level is None)
 
@@ -542,9 +543,11 @@ def _search_path(db: Connection) -> dict[str, str]:
     return {"search_path": found[1].replace("\\", "")} if found else {}
 
 
-def _transaction_limit(db: Connection) -> dict[str, str]:
-    known = db.info.server_version >= LIMITS_TRANSACTIONS
-    return {"transaction_timeout": f"{int(TRANSACTION_SECONDS * 1000)}"} if known else {}
+def _limits(db: Connection, seconds: float) -> dict[str, str]:
+    """Return the settings by which a transaction may take so many seconds, or 0 for any, and a session may be idle."""
+    own = {"transaction_timeout": LIMITS_TRANSACTIONS, "idle_session_timeout": LIMITS_SESSIONS}
+    values = {"transaction_timeout": f"{int(seconds * 1000)}", "idle_session_timeout": "0"}
+    return {name: values[name] for name, since in own.items() if db.info.server_version >= since}
 
 
 def _set(db: Connection, settings: Mapping[str, str], *, local: bool) -> None:
