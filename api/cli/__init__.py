@@ -10,6 +10,8 @@ import sys
 gc.set_threshold(500_000)
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
+from collections.abc import Iterator  # noqa: E402
+from contextlib import contextmanager  # noqa: E402
 from functools import cache  # noqa: E402
 from importlib import import_module  # noqa: E402
 from io import TextIOWrapper  # noqa: E402
@@ -115,11 +117,26 @@ def _show_what_the_terminal_cannot() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+@contextmanager
+def _postgres_answers() -> Iterator[None]:
+    """Raise an `UnavailableError` where PostgreSQL breaks off what a command does itself, as when it ends."""
+    try:
+        yield
+    except Exception as error:
+        psycopg = sys.modules.get("psycopg")  # slow to load; without it no connection was made
+        if psycopg is None or not isinstance(error, psycopg.OperationalError):
+            raise
+        from workers.storage.connection import broken_off  # noqa: PLC0415
+
+        raise broken_off(error) from error
+
+
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     _show_what_the_terminal_cannot()
     try:
-        command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
+        with _postgres_answers():
+            command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
     except EbbError as error:
         from api.cli import output  # noqa: PLC0415 - only for errors
 

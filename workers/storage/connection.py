@@ -579,6 +579,13 @@ def _refused(cause: str) -> UnavailableError:
     return UnavailableError(f"PostgreSQL does not answer: {cause}. Is it running at that address?")
 
 
+def broken_off(error: psycopg.OperationalError) -> UnavailableError:
+    """Return the error for a command that can be repeated, and whose statement the server broke off."""
+    if isinstance(error, psycopg.errors.DiskFull):
+        return disk_full(cause_of(error))
+    return UnavailableError(f"PostgreSQL broke this off: {cause_of(error)}. Run the command again.")
+
+
 def disk_full(cause: str) -> UnavailableError:
     """Return the error for a full disk of the server."""
     return UnavailableError(f"PostgreSQL's disk is full: {cause}. Make room there; Ebb then goes on by itself.")
