@@ -190,3 +190,11 @@ def test_a_name_without_quotes_is_in_lower_case_as_in_postgresql(memory: Memory)
         schema.apply(url)
         verified(own)
         close_pools()
+
+
+@pytest.mark.parametrize(("value", "warns"), [("on", False), ("remote_apply", False), ("off", True)])
+def test_a_server_that_may_lose_acknowledged_writes_is_reported(memory: Memory, value: str, warns: bool) -> None:
+    url = make_conninfo(memory.context.database_url, options=f"-csynchronous_commit={value}")
+    with connect(url) as db:
+        said = schema.servers(db)
+    assert ("\nwarning: synchronous_commit is off, so a crash" in said) == warns

@@ -26,11 +26,16 @@ IDENTITY = """
 
 READ_ONLY = "select current_setting('transaction_read_only')::boolean"
 
-SERVERS = """
+SERVERS = r"""
     select 'PostgreSQL ' || current_setting('server_version') || ' with pgvector ' || extversion
         || case when current_setting('transaction_timeout', true) is null
             then '; it is older than 17, so a worker that hangs within a write keeps its locks until its host is gone'
             else '' end
+        || case when current_setting('synchronous_commit') = 'off'
+            then E'\nwarning: synchronous_commit is off, so a crash of the server loses the last acknowledged writes'
+            else '' end
+        || case when current_setting('fsync') = 'off'
+            then E'\nwarning: fsync is off, so a failure of power may damage the database' else '' end
     from pg_extension where extname = 'vector'
 """
 
@@ -205,7 +210,7 @@ def described(had: int) -> str:
 
 
 def servers(db: Connection) -> str:
-    """Return the versions of PostgreSQL and pgvector."""
+    """Return the versions of PostgreSQL and pgvector, and what a crash of the server may lose."""
     return scalar(db, SERVERS) or "PostgreSQL without pgvector"
 
 
