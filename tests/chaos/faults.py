@@ -246,6 +246,47 @@ def _node(system: System, rng: random.Random, mode: str) -> str:
     return "stopped the coordinator" if first else "stopped a node"
 
 
+CANCEL = """
+    select count(*) filter (where pg_cancel_backend(pid)) from pg_stat_activity
+    where datname = current_database() and application_name = 'ebb' and state = 'active'
+"""
+TERMINATE = """
+    select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity
+    where datname = current_database() and application_name = 'ebb'
+"""
+
+
+def cancel_statements(system: System, rng: random.Random) -> str:
+    """Cancel all running statements some times, as an administrator does, often in the middle of a transaction."""
+    return _sessions(system, rng, CANCEL, "cancelled statements")
+
+
+def end_sessions(system: System, rng: random.Random) -> str:
+    """End all sessions some times, as an administrator does, often in the middle of a transaction."""
+    return _sessions(system, rng, TERMINATE, "ended sessions")
+
+
+def _sessions(system: System, rng: random.Random, statement: str, did: str) -> str:
+    def act() -> None:
+        with suppress(psycopg.Error), psycopg.connect(system.database_url, autocommit=True) as db:
+            for _ in range(rng.randint(1, 30)):
+                db.execute(statement.encode())
+                time.sleep(rng.uniform(0, 0.05))
+
+    return f"{did} {_strike(system, rng.choice(list(STATEMENTS)), act)}"
+
+
+def refuse_writes(system: System, rng: random.Random) -> str:
+    """Make PostgreSQL read-only for a while, as during a failover."""
+    time.sleep(rng.uniform(0, MIDST_SECONDS))
+    for value in ("on", "off"):
+        with psycopg.connect(system.own_postgres.url("postgres"), autocommit=True) as db:
+            db.execute(f"alter system set default_transaction_read_only = {value}".encode())
+            db.execute("select pg_reload_conf()")
+        time.sleep(rng.uniform(0.5, 1.0 + AWAY_SECONDS) if value == "on" else 0)
+    return "refused writes"
+
+
 COORDINATOR = 0.3
 PLACED = "select citus_schema_move(quote_ident(current_schema())::regnamespace, nodename, nodeport, 'block_writes')"
 ELSEWHERE = """
