@@ -12,7 +12,7 @@ from memory import LOCK_WAITS, Memory, day, wait_for
 from workers.admin import search_indexes
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
-from workers.memory import embed
+from workers.memory import embed, restore
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within, outcome_of
 from workers.storage import activity
@@ -87,6 +87,15 @@ def test_a_repeated_deletion_request_does_not_undo_a_later_restore(memory: Memor
     (refused,) = memory.forget(id_, at=1)
     assert "was restored at" in str(refused)
     assert memory.ids("spare key", at=2) == [id_]
+
+
+def test_a_late_deletion_request_overrides_what_a_recall_restored_after_it(memory: Memory) -> None:
+    id_ = memory.add("The oven is slow.", decay_class="session")
+    memory.decay(2)
+    assert restore.revive(memory.context, "default", [id_], day(5))[0] == [id_]
+    (outcome,) = memory.forget(id_, at=4)
+    assert isinstance(outcome, Outcome)
+    assert outcome.action == "forgotten"
 
 
 def test_concurrent_deliveries_of_a_deletion_request_forget_each_fact_once(memory: Memory) -> None:

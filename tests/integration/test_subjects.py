@@ -8,8 +8,11 @@ from ebb.contract.retention import Forget, Forgot
 from memory import Memory, day
 from pydantic import ValidationError
 
+from workers.admin import purge
 from workers.errors import InvalidInputError
 from workers.memory import forget as forgetting
+from workers.memory import restore
+from workers.storage import subjects
 
 RUN = uuid4()
 
@@ -83,6 +86,48 @@ def test_what_ended_and_what_is_deep_goes_too(stocked: Memory) -> None:
 
     assert "Mira" not in " ".join(texts(stocked))
     assert not any("Mira" in str(line.get("text")) for line in stocked.archive(at=1_001))
+
+
+def test_what_is_demoted_while_its_subject_is_forgotten_goes_too(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.add("Mira has a cat", entity="Mira", decay_class="session")
+    memory.decay(2)
+    read = subjects.matching_deep
+
+    def then_demoted(*given: Any) -> Any:
+        found = read(*given)
+        assert purge.demote_batch(memory.context, day(4), None) == 1
+        return found
+
+    monkeypatch.setattr(subjects, "matching_deep", then_demoted)
+    assert forget(memory, at=4, entity="Mira").done == 1
+    assert memory.value("select forgotten_reason from facts") == "asked"
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("by", ["recall", "import"])
+def test_what_comes_back_along_the_way_while_its_subject_is_forgotten_goes_too(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, by: str, deep: bool
+) -> None:
+    id_ = memory.add("Mira has a cat", entity="Mira", decay_class="session")
+    lines = memory.archive()
+    memory.decay(2)
+    assert not deep or memory.demote(at=4) == 1
+    read = subjects.matching
+
+    def then_restored(*given: Any) -> Any:
+        found = read(*given)
+        if by == "recall":
+            assert restore.revive(memory.context, "default", [id_], day(5))[0] == [id_]
+        else:
+            assert "restored" in memory.import_records(lines, at=5)
+        return found
+
+    monkeypatch.setattr(subjects, "matching", then_restored)
+    done = forget(memory, at=4.9, entity="Mira")
+    assert [one.action for one in done.results] == ["forgotten"]
+    assert memory.ids("Who has a cat?", at=5, deep=True) == []
 
 
 def test_what_was_forgotten_before_is_erased_as_well(stocked: Memory) -> None:

@@ -30,7 +30,7 @@ from workers.storage import (
     vectors,
 )
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, reading, transaction
+from workers.storage.connection import Connection, reading
 from workers.storage.subjects import Subject
 from workers.storage.tombstones import Standing
 
@@ -244,7 +244,7 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     """Yield batches of matching facts as texts by id, each fact once.
 
     Those in deep memory come first, as others take what was merged into them along. Each batch is read from both
-    places, as a fact may have been moved meanwhile.
+    places in one snapshot, as a fact may be moved meanwhile in either direction.
     """
     fields = {name: one for name, one in asked.subject.items() if name != "query"}
     with context.namespace(asked.namespace) as (db, tenant):
@@ -257,7 +257,7 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     for ids in found:
         for begin in range(0, len(ids), BATCH):
             among = ids[begin : begin + BATCH]
-            with transaction(context.database_url) as db:
+            with reading(context.database_url) as db:
                 texts = subjects.matching_deep(db, tenant, subject, among)
                 texts |= subjects.matching(db, tenant, subject, among, now)
             if texts:

@@ -72,9 +72,11 @@ EDITED = """
     order by id
 """
 
+# Nobody asks for what a recall or an import restores along the way, so that this does not count.
 LATER = """
     select fact, max(at) from events
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = any(%(what)s) and at > %(now)s
+        and details ->> 'by' is null
     group by fact
 """
 
@@ -239,7 +241,7 @@ def edited(db: Connection, namespace: int, fact: UUID, fields: Sequence[str]) ->
 def later(
     db: Connection, namespace: int, facts: Sequence[UUID], what: Sequence[str], now: datetime
 ) -> dict[UUID, datetime]:
-    """Return the facts with an event of these kinds after `now`, and the time of the last one."""
+    """Return the facts with an event of these kinds after `now` that was asked for, and the time of the last one."""
     given = {"namespace": namespace, "facts": list(facts), "what": list(what), "now": now}
     return dict(db.execute(LATER, given).fetchall())
 
