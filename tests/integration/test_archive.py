@@ -10,7 +10,7 @@ from ebb.contract.retention import Forget
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.admin import import_archive
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.forget import forget_subject
 from workers.storage import activity, events, statements
 from workers.storage.connection import transaction
@@ -130,6 +130,39 @@ def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     assert set(second[:7]) == {"unchanged"}
     assert first[7:] == second[7:]
     assert twin.archive(42) == before
+
+
+def test_what_is_forgotten_while_an_import_computes_vectors_stays_forgotten(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = memory.add("Tea at four.")
+    lines = [line | {"id": str(uuid4())} for line in memory.archive() if "text" in line]
+    memory.decay(900, force=True)
+    embedded = import_archive.vectors_of
+
+    def then_forgotten(*given: Any) -> Any:
+        memory.forget(id_, at=901)
+        return embedded(*given)
+
+    monkeypatch.setattr(import_archive, "vectors_of", then_forgotten)
+    with pytest.raises(UnavailableError, match="forgotten at this very moment"):
+        memory.import_records(lines, at=902)
+    assert memory.import_records(lines, at=902) == ["forgotten"]
+    assert memory.stats(at=902).facts == 0
+
+
+@pytest.mark.parametrize("ended", ["faded", "superseded"])
+def test_an_older_archive_does_not_bring_back_what_was_erased_on_request(memory: Memory, ended: str) -> None:
+    id_ = memory.add("Tea at four.", entity="Tea", key="time", value="four")
+    if ended == "faded":
+        memory.decay(900, force=True)
+    else:
+        memory.store({"text": "Tea at five.", "supersedes": str(id_), "entity": "Tea", "key": "time", "value": "five"})
+    lines = [line for line in memory.archive(901) if line.get("id") == str(id_)]
+    memory.forget(id_, at=902, purge=True)
+    assert memory.import_records(lines, at=903) == ["forgotten"]
+    assert memory.value("select count(*) from facts where id = %s", id_) == 0
+    assert memory.value("select count(*) from deep") == 0
 
 
 def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(

@@ -19,7 +19,7 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.core.text import same_record
 from workers.core.tiers import Tier
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import estimate
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors, vectors_of
@@ -62,11 +62,12 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
 
     A fact with a known id is left unchanged, but restored if decay has forgotten it since the archive was written. A
-    live fact that equals another or must stay forgotten is not written. Vectors are computed from the texts, and
-    reduced by the next pass.
+    live fact that equals another or must stay forgotten is not written, nor is one that was erased on request, whatever
+    it was in the archive. Vectors are computed from the texts, and reduced by the next pass.
 
     Raises:
-        UnavailableError: the database does not answer; nothing was written.
+        UnavailableError: the database does not answer, or an equal fact was forgotten concurrently; nothing was
+            written.
     """
     outcomes: dict[int, Imported] = {}
     by_kind: dict[type[Record], dict[int, Any]] = defaultdict(dict)
@@ -154,6 +155,9 @@ def _added(
     having = {one.id: vector for (one, _), vector in embedded if vector is not None}
     with writing(context.database_url) as db:
         added = imports.add_facts(db, tenant, _estimated(db, tenant, [_row(*one) for one in new]))
+        stated = [hash_ for one, hash_ in new if one.id in added and not one.past.ended]
+        if statements.forgotten_among(db, tenant, stated):
+            raise UnavailableError("Something of this was forgotten at this very moment: import it again.")
         with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
         others = facts.known_by_id(db, tenant, [one.id for one, _ in new if one.id not in added])
     return [
@@ -206,6 +210,7 @@ def _refused(
     known = facts.known_by_id(db, tenant, [one.id for one in given])
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
+    erased = statements.forgotten_of(db, tenant, [one.id for one in given if one.past.forgotten_reason not in REQUESTED])
     refused: dict[int, Stored | InvalidInputError] = {}
     ids = set(known)
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
@@ -219,6 +224,8 @@ def _refused(
             refused[place] = Stored(said[stated], action, embedded=True)
         elif stated in deleted:
             refused[place] = Stored(deleted[stated], "forgotten", embedded=False)
+        elif one.id in erased:
+            refused[place] = Stored(one.id, "forgotten", embedded=False)
         else:
             ids.add(one.id)
             if stated is not None:
