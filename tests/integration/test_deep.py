@@ -466,3 +466,28 @@ def test_a_question_without_informative_words_searches_deep_memory_too(memory: M
 def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID) -> None:
     embed.reset(memory.context)
     assert memory.ids("Where does Mira hide the spare key?", at=20, deep=True) == [sunk]
+
+
+@pytest.mark.parametrize("superseded", [False, True])
+def test_a_fact_that_is_restored_while_a_purge_chooses_it_stays(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, superseded: bool
+) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    if superseded:
+        memory.store({"text": "Mira has the spare key.", "supersedes": str(id_)}, at=0.1)
+        memory.forget(id_, at=0.2)
+    memory.decay(2)
+    statement = "CLAIM_OLD" if superseded else "CLAIM_DECAYED"
+    waiting = getattr(tombstones, statement).replace(
+        "where", "where (select pg_advisory_xact_lock(7) is not null) and", 1
+    )
+    monkeypatch.setattr(tombstones, statement, waiting)
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        db.execute("select pg_advisory_xact_lock(7)")
+        purging = pool.submit(memory.purge, at=40)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        memory.restore(id_, at=40)
+        db.commit()
+        assert purging.result() == 0
+    assert memory.value("select forgotten_at is null from facts where id = %s", id_) is True
+    assert memory.examine(40) == {}

@@ -78,7 +78,8 @@ DECAYED = f"{PAST} and forgotten_reason <> all(%(requested)s) and superseded_at 
 # Superseded or retracted, and not forgotten.
 SUPERSEDED = "superseded_at < %(before)s and forgotten_at is null"
 
-# Of one namespace or all. Activity is locked first, as by every transaction, and locked rows are skipped.
+# Of one namespace or all. Locked rows are skipped. Both rows of a fact are locked, so that those of one that was restored
+# since the statement began are read again.
 CLAIMED = """
     select activity.namespace, activity.fact
     from facts
@@ -88,7 +89,7 @@ CLAIMED = """
             select from namespaces where namespaces.id = facts.namespace and gap_until is not null
         ))
 """
-NEXT = "limit %(limit)s for no key update of activity skip locked"
+NEXT = "limit %(limit)s for no key update skip locked"
 
 CLAIM_OLD = f"{CLAIMED} and {OLD} order by forgotten_at {NEXT}"
 CLAIM_DECAYED = f"{CLAIMED} and {DECAYED} order by forgotten_at {NEXT}"
