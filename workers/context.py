@@ -1,5 +1,7 @@
 """The context of all verbs: settings, embedder with its pauses and remembered queries, and servers; one per process."""
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from workers.settings import Settings, split_addresses
 from workers.storage import namespaces, replicas, routing, server, vectors
 from workers.storage.connection import Connection, close_pools, transaction
 from workers.storage.replicas import Replicas
+from workers.threads import within
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -163,6 +166,15 @@ class Context:
                 del self.__dict__[name]
 
 
+PROBE = "Can this embedder embed?"
+"""A text that no embedder refuses."""
+
+PROBE_SECONDS = 3.0
+"""Time for the probe after a failure, for which the text may be the reason."""
+
+AT_ONCE_SECONDS = 1.0
+"""Time within which a query must have failed for a probe: its caller waits."""
+
 QUERY_SECONDS = 5.0
 """Time for a query that tries the embedder again after a pause."""
 
@@ -171,7 +183,11 @@ BATCH_SECONDS = 60.0
 
 
 class PausingEmbedder:
-    """Wraps an embedder that is paused when it does not answer; requests then fail at once."""
+    """Wraps an embedder that is paused when it does not answer; requests then fail at once.
+
+    If the failure may be the text's, a probe decides: an embedder that takes that one is not paused, so that one text
+    delays no other.
+    """
 
     def __init__(self, embedder: "Embedder", pause: EmbedderPause) -> None:
         self._embedder = embedder
@@ -192,11 +208,15 @@ class PausingEmbedder:
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:
         """Return (n, dims) vectors of length 1, or raise `EmbedderPausedError`."""
-        return self._asked(BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry))
+        return self._asked(
+            BATCH_SECONDS, lambda: self._embedder.embed(texts, retry=retry), probes=list(texts) != [PROBE]
+        )
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the (n, dims) vectors of queries, or raise `EmbedderPausedError`."""
-        return self._asked(QUERY_SECONDS, lambda: self._embedder.embed_queries(texts))
+        return self._asked(
+            QUERY_SECONDS, lambda: self._embedder.embed_queries(texts), probes=True, within_seconds=AT_ONCE_SECONDS
+        )
 
     def close(self) -> None:
         """Close the connections of the wrapped embedder."""
@@ -204,13 +224,20 @@ class PausingEmbedder:
         if close is not None:
             close()
 
-    def _asked(self, seconds: float, ask: Callable[[], Vectors]) -> Vectors:
-        trying = self._pause.enter(seconds)
+    def _asked(
+        self, seconds: float, ask: Callable[[], Vectors], *, probes: bool, within_seconds: float = math.inf
+    ) -> Vectors:
+        trying, started = self._pause.enter(seconds), time.monotonic()
         try:
             vectors = ask()
         except EmbedderAwayError as error:
-            self._pause.failed(error)
-            raise
+            probes &= error.doubtful and time.monotonic() - started < within_seconds
+            if not probes or not self._takes_probe():
+                self._pause.failed(error)
+                raise
+            if trying:
+                self._pause.answered()
+            raise EmbeddingError(f"{error} It takes other texts.") from None
         except EmbeddingError:
             if trying:  # it refused this text, and so it answers
                 self._pause.answered()
@@ -218,6 +245,13 @@ class PausingEmbedder:
         if trying:
             self._pause.answered()
         return vectors
+
+    def _takes_probe(self) -> bool:
+        try:
+            within(PROBE_SECONDS, lambda: self._embedder.embed([PROBE], retry=False))
+        except (EmbeddingError, TimeoutError):
+            return False
+        return True
 
 
 REMEMBERED = 256

@@ -34,6 +34,9 @@ REFUSES_ALL = {
 }  # fmt: skip
 """Status codes that concern every request, not the text that was sent."""
 
+UNCONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Failures before the request was sent."""
+
 ADVICE: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Check {settings}_KEY, or OPENAI_API_KEY where that is not set.",
     HTTPStatus.FORBIDDEN: "Check {settings}_KEY and what it may use.",
@@ -51,8 +54,8 @@ class Service:
     """A service of a server: its path, the prefix of its settings, and its error classes.
 
     `when_slow` is the advice on timeouts, `advice` that on status codes of its own. `away` makes the error of a server
-    that would fail every request, from the message and the seconds that the server asked to wait; by default it is
-    `failure`.
+    that would fail every request, from the message, the seconds that the server asked to wait, and whether it may be
+    only this request, named `doubtful`; by default it is `failure`.
     """
 
     path: str
@@ -60,11 +63,11 @@ class Service:
     failure: type[EbbError]
     when_slow: str
     advice: Mapping[int, str]
-    away: Callable[[str, float | None], EbbError] | None = None
+    away: Callable[..., EbbError] | None = None
 
-    def unavailable(self, message: str, retry_after: float | None = None) -> EbbError:
-        """Return the error of a server that would fail every other request too."""
-        return self.failure(message) if self.away is None else self.away(message, retry_after)
+    def unavailable(self, message: str, retry_after: float | None = None, *, doubtful: bool = False) -> EbbError:
+        """Return the error of a server that would fail every other request too, which may be `doubtful`."""
+        return self.failure(message) if self.away is None else self.away(message, retry_after, doubtful=doubtful)
 
     def advise(self, status: int) -> str:
         """Return the advice on an answer with that status."""
@@ -75,11 +78,15 @@ class Service:
 
 
 class TransientError(EbbError):
-    """A failure that a retry may solve, with the seconds that the server asked to wait."""
+    """A failure that a retry may solve, with the seconds that the server asked to wait.
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    `doubtful` if the server took the request and failed then, for which the request itself may be the reason.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None, *, doubtful: bool) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.doubtful = doubtful
 
 
 class Endpoint:
@@ -122,7 +129,8 @@ class Endpoint:
             return retrying(self._attempt, payload, deadline)
         except TransientError as error:
             made = retrying.statistics["attempt_number"]
-            raise self._service.unavailable(f"{error} Attempts: {made}.", error.retry_after) from None
+            message = f"{error} Attempts: {made}."
+            raise self._service.unavailable(message, error.retry_after, doubtful=error.doubtful) from None
 
     def excerpt(self, text: str) -> str:
         """Return the start of a server's answer on one line, without the key."""
@@ -145,14 +153,16 @@ class Endpoint:
         seconds = max(min(self._timeout, deadline - time.monotonic()), 0.001)
         try:
             return self._exchange(payload, seconds)
-        except httpx2.TimeoutException:
+        except httpx2.TimeoutException as error:
             raise TransientError(
-                f"{self} did not answer within {seconds:.3g} s. Check that it is up; {self._service.when_slow}."
+                f"{self} did not answer within {seconds:.3g} s. Check that it is up; {self._service.when_slow}.",
+                doubtful=not isinstance(error, UNCONNECTED),
             ) from None
         except httpx2.RequestError as error:
             raise TransientError(
                 f"No answer from {self}: {self.excerpt(str(error) or type(error).__name__)}. "
-                f"Check {self._service.settings}_URL, and that the server is up."
+                f"Check {self._service.settings}_URL, and that the server is up.",
+                doubtful=not isinstance(error, UNCONNECTED),
             ) from None
 
     def _exchange(self, payload: Mapping[str, Any], seconds: float) -> bytes:
@@ -175,7 +185,8 @@ class Endpoint:
         said = "" if about_key else f": {self.excerpt(_error_message(body))}"
         message = f"{self} answered {status} {response.reason_phrase}{said}. {self._service.advise(status)}"
         if _may_heal(status, body):
-            return TransientError(message, _retry_after(response.headers.get("retry-after", "")))
+            after = _retry_after(response.headers.get("retry-after", ""))
+            return TransientError(message, after, doubtful=_may_be_the_request(status))
         if status in REFUSES_ALL:
             return self._service.unavailable(message)
         return self._service.failure(message)
@@ -184,6 +195,11 @@ class Endpoint:
 def _may_heal(status: int, body: str) -> bool:
     """Return whether a retry may help; an account without credit answers 429 permanently."""
     return (status in RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR) and "insufficient_quota" not in body
+
+
+def _may_be_the_request(status: int) -> bool:
+    """Return whether the request itself may be the reason of an error that a retry may solve."""
+    return status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _pause(state: RetryCallState) -> float:

@@ -71,12 +71,14 @@ class EmbeddingError(EbbError):
 class EmbedderAwayError(EmbeddingError):
     """The embedder does not answer or refuses every request, so other texts would fail as well.
 
-    `retry_after` is the number of seconds that the server asked to wait, if any.
+    `retry_after` is the number of seconds that the server asked to wait, if any; `doubtful` if the text may be the
+    cause, as the server took the request.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, retry_after: float | None = None, *, doubtful: bool = False) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.doubtful = doubtful
 
 
 class EmbedderPausedError(EmbeddingError):

@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 from memory import Memory, day
-from stand_in import Handler, Reply, StandIn, drip, failure, serving, silence
+from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, serving, silence
 
+from workers import endpoint
 from workers.admin.stats import health
 from workers.context import Context
 from workers.coordination import embedder_pause
@@ -63,6 +64,8 @@ def later(memory: Memory) -> None:
 
 FAULTS: dict[str, Reply] = {
     "500": failure(500),
+    "502": failure(502),
+    "a broken connection": broken_off,
     "503": failure(503),
     "429": failure(429),
     "429 that asks to wait": failure(429, retry_after="30"),
@@ -74,13 +77,17 @@ FAULTS: dict[str, Reply] = {
 }
 
 
+PROBED = ("500", "502", "a broken connection")
+"""Faults that one text may cause, so that another one is tried."""
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_embedder_that_fails_is_asked_once_and_words_decide(away: Memory, server: StandIn, fault: str) -> None:
     server.always = FAULTS[fault]
     found = [away.ask(f"dentist {number}") for number in range(3)]
     assert [[one.text for one in one.results] for one in found] == [["The dentist is in Mill Lane."]] * 3
     assert not any(one.by_meaning for one in found)
-    assert len(server.requests) == 1
+    assert len(server.requests) == (2 if fault in PROBED else 1)
 
 
 def test_a_port_that_refuses_begins_the_pause_too(away: Memory) -> None:
@@ -172,21 +179,75 @@ def test_a_text_that_the_server_refuses_causes_no_pause(away: Memory, server: St
     assert away.ask("dentist").by_meaning
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_one_text_that_the_server_refuses_leaves_no_other_without_vector(
-    away: Memory, server: StandIn, status: int
-) -> None:
-    def picky(handler: Handler) -> None:
-        refused = any("poison" in text for text in handler.request_json["input"])
-        (failure(status) if refused else answering)(handler)
+POISONED: dict[str, Reply] = {str(status): failure(status) for status in (400, 413, 422, 500, 502, 504)} | {
+    "a broken connection": broken_off,
+    "silence": silence,
+}
 
+
+def picky(fault: Reply) -> Reply:
+    """Return a server that has a fault for some texts alone."""
+
+    def reply(handler: Handler) -> None:
+        refused = any("poison" in text for text in handler.request_json["input"])
+        (fault if refused else answering)(handler)
+
+    return reply
+
+
+@pytest.mark.parametrize("fault", POISONED)
+def test_one_text_that_the_server_cannot_take_leaves_no_other_without_vector(
+    away: Memory, server: StandIn, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(endpoint, "_backoff", lambda _: 0.0)
     server.always = failure(400)
+    quick = away.having(embedding_timeout=0.2)
     poison = away.add("This is poison.", namespace="default")
     others = [away.add(f"Guest {number} takes tea.", namespace="theirs") for number in range(3)]
-    server.always = picky
-    assert embed.embed_pending(away.context, embed.START, day(1)) is not None
+    server.always = picky(POISONED[fault])
+    with closing(quick.context):
+        place, steps = embed.embed_pending(quick.context, embed.START, day(1)), 1
+        while place is not None:
+            place, steps = embed.embed_pending(quick.context, place, day(1)), steps + 1
     assert [away.row(id_)["dims"] for id_ in (poison, *others)] == [0, DIMS, DIMS, DIMS]
-    assert embed.embed_pending(away.context, embed.START, day(1)) is not None
+    assert away.context.redis.exists(PAUSED, FAILURES, TRYING) == 0
+
+
+@pytest.mark.parametrize("fault", ["500", "a broken connection", "silence"])
+def test_storing_a_text_that_the_server_cannot_take_delays_no_other(away: Memory, server: StandIn, fault: str) -> None:
+    server.always = picky(POISONED[fault])
+    quick = away.having(embedding_timeout=0.2)
+    with closing(quick.context):
+        for namespace in ("ours", "theirs"):
+            (poison,) = quick.store("This is poison.", namespace=namespace)
+            (other,) = quick.store("Guests take tea.", namespace=namespace)
+            assert isinstance(poison, Stored)
+            assert isinstance(other, Stored)
+            assert (poison.embedded, other.embedded) == (False, True)
+
+
+def test_a_question_that_the_server_cannot_take_is_answered_by_words_and_the_next_by_meaning(
+    away: Memory, server: StandIn
+) -> None:
+    server.always = picky(failure(500))
+    assert [away.ask(query).by_meaning for query in ("poison", "dentist", "more poison", "tea")] == [False, True] * 2
+
+
+def test_of_many_batches_that_are_stored_the_one_with_a_text_that_is_refused_waits_alone(
+    away: Memory, server: StandIn
+) -> None:
+    server.always = picky(failure(500))
+    few = away.having(embedding_batch=2)
+    with closing(few.context):
+        stored = few.store("Tea.", "This is poison.", "Cake.", "Milk.", "Rye.")
+    assert [one.embedded for one in stored if isinstance(one, Stored)] == [False, False, True, True, True]
+
+
+def test_a_faded_fact_whose_text_is_refused_leaves_no_other_faded(away: Memory, server: StandIn) -> None:
+    poison, other = away.add("This is poison."), away.add("Guests take tea.")
+    away.decay(100)
+    server.always = picky(failure(500))
+    assert away.regenerate(poison, other, at=100) == [other]
     assert away.context.redis.exists(PAUSED, FAILURES, TRYING) == 0
 
 

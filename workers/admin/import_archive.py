@@ -210,7 +210,9 @@ def _refused(
     known = facts.known_by_id(db, tenant, [one.id for one in given])
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
-    erased = statements.forgotten_of(db, tenant, [one.id for one in given if one.past.forgotten_reason not in REQUESTED])
+    erased = statements.forgotten_of(
+        db, tenant, [one.id for one in given if one.past.forgotten_reason not in REQUESTED]
+    )
     refused: dict[int, Stored | InvalidInputError] = {}
     ids = set(known)
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 import psycopg
 
-from workers.context import Context
+from workers.context import PROBE, Context
 from workers.coordination.embedder_pause import EmbedderPause
 from workers.core.arrays import Bytes, Vectors
 from workers.core.fading import Faded, as_written
@@ -29,6 +29,12 @@ log = logging.getLogger(__name__)
 EMBEDDING_SECONDS = 15.0
 """Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""
 
+TRYING_SECONDS = 30.0
+"""The same for a batch of pending facts, which are embedded one by one if that fails."""
+
+AWAY = (EmbedderAwayError, EmbedderPausedError)
+"""Failures that other texts would meet, too."""
+
 RESETS = 10
 """Attempts to replace the embedder, as writers that lock facts in another order can cause a deadlock."""
 
@@ -37,24 +43,41 @@ def vectors_of(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     """Return the (dims,) vector of each text, None where the embedder fails or time runs out.
 
     Facts without a vector are found by their words and embedded in the background. There are no retries here, and no
-    attempts while the embedder is paused.
+    attempts while the embedder is paused. A batch that it refuses stops no other.
     """
     until = time.monotonic() + EMBEDDING_SECONDS
     found: list[Vectors | None] = []
     try:
         size = context.embedder.batch
         while len(found) < len(texts) and time.monotonic() < until:
-            found += list(context.embedder.embed(texts[len(found) : len(found) + size], retry=False))
+            found += _unless_refused(context, texts[len(found) : len(found) + size])
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
     return found + [None] * (len(texts) - len(found))
 
 
+def _unless_refused(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
+    """Return the (dims,) vectors of a batch, or None for each text if the embedder refuses one.
+
+    Raises:
+        EmbeddingError: the embedder does not answer.
+    """
+    try:
+        return list(context.embedder.embed(texts, retry=False))
+    except AWAY:
+        raise
+    except EmbeddingError as error:
+        log.warning("%d facts are stored without vector and embedded later: %s", len(texts), error)
+        return [None] * len(texts)
+
+
 def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[UUID]:
     """Embed facts again that have less than their full vector; return the facts that changed. Idempotent.
 
+    A text that the embedder refuses stops no other.
+
     Raises:
-        EmbeddingError: the embedder fails; nothing was changed.
+        EmbeddingError: the embedder fails for every text; nothing was changed.
     """
     if not context.settings.regeneration_enabled:
         return []
@@ -63,12 +86,44 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
         texts = facts.texts(db, tenant, rows.only(rows.anchors.fidelity != FULL).ids)
     if not texts or not _is_current(context):
         return []
-    embedded = context.embedder.embed(list(texts.values()), retry=False)
+    if not (embedded := _embedded(context, texts)):
+        return []
     with transaction(context.database_url) as db:
-        restored = restore_vectors(context, db, tenant, list(texts), embedded, now)
+        restored = restore_vectors(context, db, tenant, list(embedded), np.stack([*embedded.values()]), now)
     for id_ in restored:
         log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
     return restored
+
+
+def _embedded(context: Context, texts: Mapping[UUID, str]) -> dict[UUID, Vectors]:
+    """Return the (dims,) vectors of texts, without those that the embedder refuses; raise if these are all."""
+    try:
+        return dict(zip(texts, context.embedder.embed(list(texts.values()), retry=False), strict=True))
+    except AWAY:
+        raise
+    except EmbeddingError:
+        if len(texts) == 1:
+            raise
+        context.embedder.embed([PROBE])
+        each = _each(context, list(texts.values()), time.monotonic() + EMBEDDING_SECONDS)
+        return {id_: vector for id_, vector in zip(texts, each, strict=False) if vector is not None}
+
+
+def _each(context: Context, texts: Sequence[str], until: float) -> Iterator[Vectors | None]:
+    """Yield the (dims,) vector of one text after another, None if the embedder refuses it.
+
+    It ends at `until` on the monotonic clock, or when the embedder does not answer any more.
+    """
+    for text in texts:
+        try:
+            yield context.embedder.embed([text], retry=False)[0]
+        except AWAY as error:
+            log.warning("the other texts wait: %s", error)
+            return
+        except EmbeddingError:
+            yield None
+        if time.monotonic() >= until:
+            return
 
 
 def restore_vectors(
@@ -111,9 +166,6 @@ def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) ->
     anchors = replace(rows.anchors, fidelity=np.full(len(rows), FULL, dtype=np.int64))
     return as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
 
-
-PROBE = "Can this embedder embed?"
-"""A text that no embedder refuses."""
 
 Pending = tuple[int, UUID, str]
 """A fact without a vector: namespace, fact and text."""
@@ -196,43 +248,33 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
     Raises:
         EmbeddingError: the embedder fails for any text; nothing of the batch was changed.
     """
+    until = time.monotonic() + TRYING_SECONDS
     with transaction(context.database_url) as db:
         waiting = vectors.pending(db, after, context.settings.embedding_batch)
     if not waiting or not _is_current(context):
         return None
     try:
         _restore_each(context, waiting, context.embedder.embed([text for _, _, text in waiting]), now)
-    except (EmbedderAwayError, EmbedderPausedError):
+    except AWAY:
         raise
     except EmbeddingError:
         context.embedder.embed([PROBE])
-        waiting = _embed_singly(context, waiting, now)
-    return waiting[-1][0], waiting[-1][1]
+        waiting = _embed_singly(context, waiting, now, until)
+    return (waiting[-1][0], waiting[-1][1]) if waiting else None
 
 
-def _embed_singly(context: Context, waiting: Sequence[Pending], now: datetime) -> list[Pending]:
-    """Embed facts one by one, for `EMBEDDING_SECONDS`; return those that were tried. One refused text stops no other.
-
-    Raises:
-        EmbeddingError: the embedder does not answer any more; nothing was changed.
-    """
-    until, found, refused = time.monotonic() + EMBEDDING_SECONDS, list[tuple[Pending, Vectors]](), list[Pending]()
-    for one in waiting:
-        try:
-            found.append((one, context.embedder.embed([one[2]], retry=False)))
-        except (EmbedderAwayError, EmbedderPausedError):
-            raise
-        except EmbeddingError:
-            refused.append(one)
-        if time.monotonic() >= until:
-            break
+def _embed_singly(context: Context, waiting: Sequence[Pending], now: datetime, until: float) -> list[Pending]:
+    """Embed facts one by one; return those that were tried. One refused text stops no other."""
+    each = list(_each(context, [text for _, _, text in waiting], until))
+    tried = list(waiting[: len(each)])
+    found = {one: vector for one, vector in zip(tried, each, strict=True) if vector is not None}
     if found:
-        _restore_each(context, [one for one, _ in found], np.concatenate([vector for _, vector in found]), now)
-    if refused:
+        _restore_each(context, list(found), np.stack([*found.values()]), now)
+    if refused := [one for one in tried if one not in found]:
         tenant, fact, _ = refused[0]
         said = "the embedder refuses %d texts, which stay without vector; the first is fact %s of namespace %d"
         log.warning(said, len(refused), fact, tenant)
-    return list(waiting[: len(found) + len(refused)])
+    return tried
 
 
 def _restore_each(context: Context, waiting: Sequence[Pending], embedded: Vectors, now: datetime) -> None:

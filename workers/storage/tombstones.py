@@ -78,8 +78,8 @@ DECAYED = f"{PAST} and forgotten_reason <> all(%(requested)s) and superseded_at 
 # Superseded or retracted, and not forgotten.
 SUPERSEDED = "superseded_at < %(before)s and forgotten_at is null"
 
-# Of one namespace or all. Locked rows are skipped. Both rows of a fact are locked, so that those of one that was restored
-# since the statement began are read again.
+# Of one namespace or all. Locked rows are skipped. Both rows of a fact are locked, so that they are read again if
+# it was restored since the statement began.
 CLAIMED = """
     select activity.namespace, activity.fact
     from facts
