@@ -216,7 +216,7 @@ def restore(call: Call) -> None:
     """Restore facts: by ids, including superseded ones, or those forgotten in a time, for a reason or by a run.
 
     Without ids it counts the matching facts and asks; without a terminal it requires --yes. Facts forgotten on request
-    match only with --reason asked or retracted. A fact that ended without request and is restored again is pinned.
+    match only with --reason asked. A fact that ended without request and is restored again is pinned.
     After an interruption, run it again to continue.
     """
     ids, selection = call.own["ids"], {name: call.given[name] for name in SELECTION if call.given.get(name)}

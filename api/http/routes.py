@@ -227,7 +227,7 @@ _add(retention.HISTORY, own={"limit": field(Limit, MOST_RESULTS, description="ho
 _add(
     retention.FORGOTTEN, forgotten,
     description="Return forgotten facts that can be restored, newest first.\n\n"
-    "What was forgotten on request (`asked`, `retracted`) is shown to keys with the scope write, which may restore it.",
+    "What was forgotten on request (`asked`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
 _add(retention.RESTORE, restore)
 _add(documents.ITEMS, _items)

@@ -101,7 +101,7 @@ class Selection(Scoped):
     until: Instant | None = Field(default=None, description="forgotten before this instant")
     reason: Reason | None = Field(
         default=None,
-        description="forgotten for this reason; asked and retracted are requests, the others ended it without one",
+        description="forgotten for this reason; asked is a request, the others ended it without one",
     )
     run: UUID | None = Field(default=None, description="forgotten by this run, whose id `forgotten` shows")
 

@@ -40,7 +40,7 @@ Durability = Literal["persistent", "permanent"]
 Role = Literal["user", "assistant", "system", "tool"]
 Tier = Literal["hot", "warm", "cold"]
 Reason = Literal["expired", "faded", "culled", "aged", "crowded", "asked", "retracted", "merged", "pruned"]
-"""Why a fact was forgotten."""
+"""Why a fact was forgotten. Nothing writes `retracted`, but an archive may say so; what is retracted is superseded."""
 
 REQUESTED: tuple[Reason, ...] = ("asked", "retracted")
 """Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
