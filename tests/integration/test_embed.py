@@ -92,6 +92,32 @@ def test_texts_are_found_by_their_words_while_vectors_are_computed_again(memory:
     assert found.results[0].fidelity == "pending"
 
 
+def test_what_was_superseded_or_has_ended_is_found_by_meaning_after_a_reembedding_too(
+    memory: Memory, other: Memory
+) -> None:
+    old, ended = (
+        memory.add("The engine of my Honda broke down."),
+        memory.add("A cat is a small feline.", decay_class="session"),
+    )
+    memory.store({"text": "It was repaired.", "supersedes": str(old)}, at=10)
+    asked = memory.add("Tea is served at four.", at=10)
+    memory.forget(asked, at=11)
+    memory.decay(20)
+    embed.reset(other.context)
+    embed_all(other)
+    assert other.ids("car trouble", at=20, as_of=day(5), known_as_of=day(5)) == [old]
+    assert other.ids("Have I got a kitten, a small pet?", at=20, deep=True) == [ended]
+    assert other.demote(at=22) == 1
+    assert other.ids("Have I got a kitten, a small pet?", at=22, deep=True) == [ended]
+    assert set(other.rows("select fact from signatures where not live")) == {(old,), (ended,)}
+    assert other.rows("select id from facts join activity on id = fact where fidelity = 0") == [(asked,)]
+    assert other.examine(22) == {}
+    assert embed.embed_pending(other.context, embed.START, day(22)) is None
+    other.restore(asked, old, at=23)
+    embed_all(other)
+    assert {other.row(id_)["dims"] for id_ in (asked, old)} == {128}
+
+
 def test_reembedded_facts_shrink_by_the_new_embedders_rules(memory: Memory, other: Memory) -> None:
     id_ = memory.add("Tea at four.")
     other.decay(1)

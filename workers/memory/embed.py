@@ -242,8 +242,8 @@ def waiting_among(context: Context, namespace: str, ids: Sequence[UUID]) -> set[
 def embed_pending(context: Context, after: Position, now: datetime) -> Position | None:
     """Embed the next batch of facts without a vector; return the position to continue from, or None at the end.
 
-    Texts that the embedder refuses are left without one. There is nothing to do for another embedder than the
-    database's: its vectors, which may cost time and money, would not be stored.
+    Facts that have ended get a signature. Texts that the embedder refuses are left without one. There is nothing to do
+    for another embedder than the database's: its vectors, which may cost time and money, would not be stored.
 
     Raises:
         EmbeddingError: the embedder fails for any text; nothing of the batch was changed.
@@ -278,12 +278,23 @@ def _embed_singly(context: Context, waiting: Sequence[Pending], now: datetime, u
 
 
 def _restore_each(context: Context, waiting: Sequence[Pending], embedded: Vectors, now: datetime) -> None:
-    """Write (n, dims) vectors of n facts of any namespaces, in the order of these."""
+    """Write (n, dims) vectors of n facts of any namespaces, in the order of these; of ended ones their signatures."""
     with transaction(context.database_url) as db:
         for tenant, group in groupby(enumerate(waiting), key=lambda numbered: numbered[1][0]):
             places = [place for place, _ in group]
             ids = [waiting[place][1] for place in places]
-            restore_vectors(context, db, tenant, ids, embedded[places], now)
+            live = {*restore_vectors(context, db, tenant, ids, embedded[places], now)}
+            ended = [place for place in places if waiting[place][1] not in live]
+            _sign_ended(context, db, tenant, {waiting[place][1]: embedded[place] for place in ended})
+
+
+def _sign_ended(context: Context, db: Connection, tenant: int, embedded: Mapping[UUID, Vectors]) -> None:
+    """Write the signatures of locked facts that have ended, from their (dims,) vectors."""
+    if not embedded or not _is_embedder(context, db):
+        return
+    if signed := sorted(vectors.mark_signed(db, tenant, list(embedded))):
+        signatures.add(db, tenant, signed, encode(np.stack([embedded[id_] for id_ in signed])))
+        signatures.retire(db, [tenant] * len(signed), signed)
 
 
 def _mismatch(stored: StoredEmbedder, own: StoredEmbedder) -> str:

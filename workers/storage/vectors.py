@@ -94,12 +94,13 @@ def drop(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID]) 
     db.execute(DROP, {"namespaces": columns.ints(namespaces), "ids": columns.uuids(ids)})
 
 
-# As to `coalesce`, see `server.OUTDATED`.
+# Those that have ended are found as of an instant, or by a deep recall, unless they were forgotten on request. As to
+# `coalesce`, see `server.OUTDATED`.
 PENDING = """
     select activity.namespace, activity.fact, text
     from activity
     join facts on facts.namespace = activity.namespace and facts.id = activity.fact
-    where fidelity = 0 and coalesce(forgotten_at, superseded_at) is null
+    where fidelity = 0 and coalesce(forgotten_reason, '') not in ('asked', 'retracted')
         and (activity.namespace, activity.fact) > (%(after)s, %(fact)s)
     order by activity.namespace, activity.fact
     limit %(limit)s
@@ -115,11 +116,18 @@ PENDING_AMONG = """
     select fact from activity where namespace = %(namespace)s and fact = any(%(ids)b) and fidelity = 0
 """
 
+# Those of ended facts, locked until the commit.
+MARK_SIGNED = """
+    update activity set fidelity = 32767
+    where namespace = %(namespace)s and fact = any(%(ids)b) and fidelity = 0 and retired
+    returning fact
+"""
+
 MARK_ALL_PENDING = "update activity set fidelity = 0, compared = false where fidelity <> 0"
 
 
 def pending(db: Connection, after: tuple[int, UUID], limit: int) -> list[tuple[int, UUID, str]]:
-    """Return (namespace, fact, text) of the next facts without a vector, after a key."""
+    """Return (namespace, fact, text) of the next facts after a key without a vector, or signature if ended."""
     return db.execute(PENDING, {"after": after[0], "fact": after[1], "limit": limit}).fetchall()
 
 
@@ -131,6 +139,11 @@ def count_pending(db: Connection) -> int:
 def pending_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
     """Return the facts that have no vector yet."""
     return {fact for (fact,) in db.execute(PENDING_AMONG, {"namespace": namespace, "ids": list(ids)})}
+
+
+def mark_signed(db: Connection, namespace: int, ids: Sequence[UUID]) -> set[UUID]:
+    """Mark the ended ones among locked facts as having a signature alone; return those that had none."""
+    return {fact for (fact,) in db.execute(MARK_SIGNED, {"namespace": namespace, "ids": list(ids)})}
 
 
 def mark_all_pending(db: Connection) -> int:
