@@ -187,9 +187,9 @@ class Fact(Answer):
     durability: str | None = Field(description="of an episode, persistent or permanent")
     occurred: int | None = Field(description="of an episode, the number of turns of the namespace when it was stored")
     normalized_hash: str
-    recall_count: int
-    last_accessed: float | None = Field(description="when it was last recalled, in epoch seconds")
-    last_accessed_at: datetime | None = Field(description="when it was last recalled")
+    recall_count: int = Field(description="how often it was recalled or stated again")
+    last_accessed: float | None = Field(description="when it was last recalled or stated again, in epoch seconds")
+    last_accessed_at: datetime | None = Field(description="when it was last recalled or stated again")
     valid_from: datetime | None = Field(description="since when it is true")
     valid_until: datetime | None = Field(description="when it stops being true")
     superseded_at: datetime | None
