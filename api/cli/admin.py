@@ -67,6 +67,8 @@ def purge(call: Call) -> None:
         f"{what} before {at}" for what in ("forgotten", "superseded", "ended") if (at := done.get(f"{what}_before"))
     ]
     output.console().print(f"{output.counted(count, 'fact')} {would}erased that were {', or '.join(before)}")
+    if not count and not done["sunk"]:
+        call.say_if_unknown()
     if done["sunk"]:
         output.console().print(f"moved to deep memory: {output.counted(done['sunk'], 'fact')} that decay ended")
     for one in left:

@@ -40,6 +40,8 @@ def decay(call: Call) -> None:
         output.print_json(done)
         return
     output.print_table(["", "pass"], [[name.replace("_", " "), value] for name, value in done.items()])
+    if not done["processed"]:
+        call.say_if_unknown()
     if held:
         output.warn_held(held, dry_run=call.given["dry_run"] and bool(done["held"]))
 
@@ -58,6 +60,8 @@ def prune(call: Call) -> None:
     if done["deleted"]:
         faded = output.counted(done["deleted"], "fact")
         output.console().print(f"{faded} that had faded {'would be' if dry_run else 'are'} forgotten")
+    if not any(done[name] for name in ("expired", "decayed", "deleted")):
+        call.say_if_unknown()
     if done["held"]:
         output.warn_held(done["held"], dry_run=dry_run)
 
@@ -76,6 +80,8 @@ def backfill_decay(call: Call) -> None:
     output.print_table(["from", "to", "facts"], [[one["from"], one["to"], one["facts"]] for one in done["changes"]])
     unchanged = ", nothing changed" if call.given["dry_run"] else ""
     output.console().print(f"{output.counted(done['examined'], 'fact')} examined{unchanged}")
+    if not done["examined"]:
+        call.say_if_unknown()
     if done["overdue"]:
         ended = "are over by that; the next pass forgets them"
         kept = "would be over by that and stay: see --prune"
@@ -134,6 +140,8 @@ def held(call: Call) -> None:
         output.console().print(f"[green]{done}[/green] {decided}; still held: {answer['left']}")
     else:
         _show_held(answer, call.memory.namespace)
+        if not answer["held"]:
+            call.say_if_unknown()
 
 
 def _decision(*, ids: list[str] | None, let_go: bool, keep: bool, everything: bool) -> Any:
@@ -201,6 +209,8 @@ def consolidate(call: Call) -> None:
         for group in done["groups"]:
             _show(group, merged=call.given["apply"])
         _conclude(done, call.memory.namespace)
+        if not done["facts"]:
+            call.say_if_unknown()
 
 
 def _show(group: dict[str, Any], *, merged: bool) -> None:
@@ -244,6 +254,7 @@ def janitor(call: Call) -> None:
         output.console().print(f"{done['skipped']}; see: ebb settings")
     elif not done["totalRuns"]:
         output.console().print(f"The janitor has not run in {done['namespace']!r} yet.")
+        call.say_if_unknown()
     else:
         output.print_table(["", done["namespace"]], [[label, done[name]] for name, label in LABELS.items()])
 
@@ -253,7 +264,7 @@ def _say_sent(done: dict[str, Any]) -> None:
     output.console().print(f"sent to {output.counted(done['total'], 'namespace')}: {names}")
 
 
-@command(CONTRADICTIONS, left_out=("cursor",))
+@command(CONTRADICTIONS, listed="contradictions", left_out=("cursor",))
 def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
     """Show facts that have different values for the same key of the same entity."""
     rows = [

@@ -146,6 +146,8 @@ def _forget_subject(call: Call) -> None:
     if not call.as_json:
         output.print_table(["id", "text"], [[one["id"], one["text"]] for one in found["results"]])
         output.console().print(f"facts that fit: {found['matching']}{_kept(found)}")
+        if not found["matching"]:
+            call.say_if_unknown()
     if call.given["dry_run"] or not found["matching"]:
         if call.as_json:
             output.print_json(found)
@@ -197,7 +199,7 @@ def pin(done: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     output.console().print(f"[green]{done['action']}[/green] {done['id']}{how_long}")
 
 
-@command(FORGOTTEN, left_out=("asked",))
+@command(FORGOTTEN, listed="facts", left_out=("asked",))
 def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """List forgotten facts that can be restored, newest first, with the reason and the run that forgot them."""
     if not page["facts"]:
@@ -303,7 +305,7 @@ def _until(instant: str | None) -> str:
 STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 
 
-@command(TIMELINE, arguments=("entity", "key"), left_out=("cursor",))
+@command(TIMELINE, listed="statements", arguments=("entity", "key"), left_out=("cursor",))
 def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Show what a property of an entity was, from when to when, and who said so, the earliest first."""
     if not found["statements"]:
@@ -323,7 +325,7 @@ def _stated(one: dict[str, Any]) -> list[Any]:
     return [*days[:2], one["value"], ", ".join(filter(None, said_by)), days[2], one["state"], one["text"]]
 
 
-@command(STATS)
+@command(STATS, listed="facts")
 def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
     """Show what a namespace holds, and how far it has faded."""
     rows = [

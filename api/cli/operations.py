@@ -88,6 +88,14 @@ class Call:
         """Perform the operation with these additional parameters; return its answer."""
         return self.memory.perform(self.operation, self.given | more)
 
+    def say_if_unknown(self) -> None:
+        """Print that the namespace does not exist, such as a misspelt one, as a reason why there was nothing to do."""
+        name = self.memory.namespace
+        if not self.given.get("everywhere") and name not in self.memory.namespaces(name, 1)["namespaces"]:
+            output.console(stderr=True).print(
+                f"There is no namespace {name!r} yet; -n names another one.", style="yellow", markup=False
+            )
+
 
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
 """Prints an answer as text: the answer, the given parameters, and the namespace."""
@@ -121,8 +129,8 @@ def command(
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
     `act` performs the operation if the command needs more than that; `how` is as for `command_of`. If `fails` is true
-    of an answer, the command exits with 1. If the answer's list `listed` is empty because there is no such namespace,
-    the command says so. Defaults are not sent: they change nothing of a known fact. The command's
+    of an answer, the command exits with 1. If the answer's list or number `listed` is empty because there is no such
+    namespace, the command says so. Defaults are not sent: they change nothing of a known fact. The command's
     own options, without a default, are sent as given.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
@@ -138,7 +146,7 @@ def command(
             else:
                 show(answer, given, call.memory.namespace)
                 if listed and not answer.get(listed) and "namespaces" not in given:
-                    _say_if_unknown(call.memory)
+                    call.say_if_unknown()
             if fails is not None and fails(answer):
                 raise typer.Exit(1)
 
@@ -146,15 +154,6 @@ def command(
         return command_of(operation, **how)(run)
 
     return decorate
-
-
-def _say_if_unknown(memory: "Client") -> None:
-    """Print that a namespace does not exist, such as a misspelt one."""
-    name = memory.namespace
-    if name not in memory.namespaces(name, 1)["namespaces"]:
-        output.console(stderr=True).print(
-            f"There is no namespace {name!r} yet; -n names another one.", style="yellow", markup=False
-        )
 
 
 def command_of(

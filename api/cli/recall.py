@@ -115,7 +115,9 @@ def _row(one: dict[str, Any]) -> list[Any]:
     return [one["key"], one["value"], f"{one['confidence']:.2f}", output.ending(one), tags, one["text"]]
 
 
-@command(CONTEXT, arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS)
+@command(
+    CONTEXT, listed="facts", arguments=("query",), reads="query", left_out=("summary_threshold", "kind"), flags=FLAGS
+)
 def context(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Print the text to put before an agent's prompt: the facts that fit a prompt, within a budget of tokens."""
     if answer["context"]:
