@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from memory import Memory, day
@@ -231,6 +231,34 @@ def test_a_question_that_the_server_cannot_take_is_answered_by_words_and_the_nex
 ) -> None:
     server.always = picky(failure(500))
     assert [away.ask(query).by_meaning for query in ("poison", "dentist", "more poison", "tea")] == [False, True] * 2
+
+
+def test_a_text_that_ends_the_server_is_soon_left_out_and_holds_up_no_other(
+    away: Memory, server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "_backoff", lambda _: 0.0)
+
+    def ending(handler: Handler) -> None:
+        if "poison" in str(handler.request_json["input"]):
+            server.replies.append(failure(500))  # while it starts again
+            failure(500)(handler)
+        else:
+            answering(handler)
+
+    server.always = failure(400)
+    poison, *others = [away.add(text) for text in ("This is poison.", "Guests take tea.", "Rye bread.")]
+    server.always = ending
+    for _ in range(3):
+        with suppress(EmbeddingError):
+            place: embed.Position | None = embed.START
+            while place is not None:
+                place = embed.embed_pending(away.context, place, day(1))
+        later(away)
+    assert [away.row(id_)["dims"] for id_ in (poison, *others)] == [0, DIMS, DIMS]
+    asked = len(server.requests)
+    assert embed.embed_pending(away.context, embed.START, day(1)) is not None
+    assert away.regenerate(poison) == []
+    assert len(server.requests) == asked
 
 
 def test_of_many_batches_that_are_stored_the_one_with_a_text_that_is_refused_waits_alone(

@@ -2,11 +2,13 @@
 
 While `ebb:embedder:paused` exists, the embedder is not called. After it expires, `ebb:embedder:failures` remains: one
 request at a time, the holder of `ebb:embedder:trying`, may try. If it succeeds, the pause ends; if it fails, the next
-pause is twice as long.
+pause is twice as long. `ebb:embedder:suspects` has the facts whose texts may have been the reason, and until when each
+is left out.
 """
 
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,11 +20,15 @@ from workers.errors import EmbedderAwayError, EmbedderPausedError
 PAUSED = "ebb:embedder:paused"
 FAILURES = "ebb:embedder:failures"
 TRYING = "ebb:embedder:trying"
+SUSPECTS = "ebb:embedder:suspects"
 
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
 REMEMBERED_SECONDS = 600
 """Time after a pause during which another failure still lengthens the next one."""
+
+SUSPECTED_SECONDS = 3_600
+"""Time after the last one was noted for which suspects are remembered."""
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +88,22 @@ def state(redis: Redis) -> State:
         failures, paused, left = pipeline.execute()
     error = str(json.loads(paused)["error"]) if isinstance(paused, bytes) else ""
     return State(int(failures or 0), max(left, 0) / 1000, error)
+
+
+def suspect(redis: Redis, members: Sequence[str], until: float) -> None:
+    """Note suspects, and until when they are left out, in epoch seconds."""
+    with suppress(RedisError), redis.pipeline() as pipeline:
+        pipeline.zadd(SUSPECTS, dict.fromkeys(members, until))
+        pipeline.expire(SUSPECTS, SUSPECTED_SECONDS)
+        pipeline.execute()
+
+
+def suspects(redis: Redis, members: Sequence[str]) -> list[float | None]:
+    """Return until when each is left out, in epoch seconds; None of one that is no suspect."""
+    try:
+        return list(redis.zmscore(SUSPECTS, list(members)))
+    except RedisError:
+        return [None] * len(members)
 
 
 def describe(found: State) -> str:

@@ -2,10 +2,12 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -17,7 +19,8 @@ from workers.core.arrays import Bytes, Vectors
 from workers.core.fading import Faded, as_written
 from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
-from workers.errors import EmbedderAwayError, EmbedderMismatchError, EmbedderPausedError, EmbeddingError
+from workers.errors import EmbedderMismatchError, EmbeddingError
+from workers.memory.embed_each import AWAY, Key, embed_each
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, facts, namespaces, signatures, vectors
 from workers.storage.activity import Activity
@@ -31,9 +34,6 @@ EMBEDDING_SECONDS = 15.0
 
 TRYING_SECONDS = 30.0
 """The same for a batch of pending facts, which are embedded one by one if that fails."""
-
-AWAY = (EmbedderAwayError, EmbedderPausedError)
-"""Failures that other texts would meet, too."""
 
 RESETS = 10
 """Attempts to replace the embedder, as writers that lock facts in another order can cause a deadlock."""
@@ -77,7 +77,7 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     A text that the embedder refuses stops no other.
 
     Raises:
-        EmbeddingError: the embedder fails for every text; nothing was changed.
+        EmbeddingError: the embedder fails for any text; nothing was changed.
     """
     if not context.settings.regeneration_enabled:
         return []
@@ -86,44 +86,16 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
         texts = facts.texts(db, tenant, rows.only(rows.anchors.fidelity != FULL).ids)
     if not texts or not _is_current(context):
         return []
-    if not (embedded := _embedded(context, texts)):
+    until = time.monotonic() + EMBEDDING_SECONDS
+    found = embed_each(context, {(tenant, id_): text for id_, text in texts.items()}, until, retry=False).vectors
+    if not found:
         return []
     with transaction(context.database_url) as db:
-        restored = restore_vectors(context, db, tenant, list(embedded), np.stack([*embedded.values()]), now)
+        ids, embedded = [id_ for _, id_ in found], np.stack([*found.values()])
+        restored = restore_vectors(context, db, tenant, ids, embedded, now)
     for id_ in restored:
         log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
     return restored
-
-
-def _embedded(context: Context, texts: Mapping[UUID, str]) -> dict[UUID, Vectors]:
-    """Return the (dims,) vectors of texts, without those that the embedder refuses; raise if these are all."""
-    try:
-        return dict(zip(texts, context.embedder.embed(list(texts.values()), retry=False), strict=True))
-    except AWAY:
-        raise
-    except EmbeddingError:
-        if len(texts) == 1:
-            raise
-        context.embedder.embed([PROBE])
-        each = _each(context, list(texts.values()), time.monotonic() + EMBEDDING_SECONDS)
-        return {id_: vector for id_, vector in zip(texts, each, strict=False) if vector is not None}
-
-
-def _each(context: Context, texts: Sequence[str], until: float) -> Iterator[Vectors | None]:
-    """Yield the (dims,) vector of one text after another, None if the embedder refuses it.
-
-    It ends at `until` on the monotonic clock, or when the embedder does not answer any more.
-    """
-    for text in texts:
-        try:
-            yield context.embedder.embed([text], retry=False)[0]
-        except AWAY as error:
-            log.warning("the other texts wait: %s", error)
-            return
-        except EmbeddingError:
-            yield None
-        if time.monotonic() >= until:
-            return
 
 
 def restore_vectors(
@@ -167,11 +139,8 @@ def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) ->
     return as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
 
 
-Pending = tuple[int, UUID, str]
-"""A fact without a vector: namespace, fact and text."""
-
-Position = tuple[int, UUID]
-"""The position of an iteration over all facts: namespace and fact."""
+Position: TypeAlias = Key
+"""The position of an iteration over all facts."""
 
 START: Position = (0, UUID(int=0))
 
@@ -253,39 +222,22 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
         waiting = vectors.pending(db, after, context.settings.embedding_batch)
     if not waiting or not _is_current(context):
         return None
-    try:
-        _restore_each(context, waiting, context.embedder.embed([text for _, _, text in waiting]), now)
-    except AWAY:
-        raise
-    except EmbeddingError:
-        context.embedder.embed([PROBE])
-        waiting = _embed_singly(context, waiting, now, until)
-    return (waiting[-1][0], waiting[-1][1]) if waiting else None
-
-
-def _embed_singly(context: Context, waiting: Sequence[Pending], now: datetime, until: float) -> list[Pending]:
-    """Embed facts one by one; return those that were tried. One refused text stops no other."""
-    each = list(_each(context, [text for _, _, text in waiting], until))
-    tried = list(waiting[: len(each)])
-    found = {one: vector for one, vector in zip(tried, each, strict=True) if vector is not None}
-    if found:
-        _restore_each(context, list(found), np.stack([*found.values()]), now)
-    if refused := [one for one in tried if one not in found]:
-        tenant, fact, _ = refused[0]
+    done = embed_each(context, {(tenant, id_): text for tenant, id_, text in waiting}, until, retry=True)
+    _restore_each(context, done.vectors, now)
+    if refused := done.refused:
+        tenant, fact = refused[0]
         said = "the embedder refuses %d texts, which stay without vector; the first is fact %s of namespace %d"
         log.warning(said, len(refused), fact, tenant)
-    return tried
+    return done.keys[-1] if done.keys else None
 
 
-def _restore_each(context: Context, waiting: Sequence[Pending], embedded: Vectors, now: datetime) -> None:
-    """Write (n, dims) vectors of n facts of any namespaces, in the order of these; of ended ones their signatures."""
+def _restore_each(context: Context, embedded: Mapping[Key, Vectors], now: datetime) -> None:
+    """Write the (dims,) vectors of facts in order; of those that have ended, their signatures."""
     with transaction(context.database_url) as db:
-        for tenant, group in groupby(enumerate(waiting), key=lambda numbered: numbered[1][0]):
-            places = [place for place, _ in group]
-            ids = [waiting[place][1] for place in places]
-            live = {*restore_vectors(context, db, tenant, ids, embedded[places], now)}
-            ended = [place for place in places if waiting[place][1] not in live]
-            _sign_ended(context, db, tenant, {waiting[place][1]: embedded[place] for place in ended})
+        for tenant, group in groupby(embedded, key=itemgetter(0)):
+            found = {id_: embedded[tenant, id_] for _, id_ in group}
+            live = restore_vectors(context, db, tenant, list(found), np.stack([*found.values()]), now)
+            _sign_ended(context, db, tenant, {id_: found[id_] for id_ in found if id_ not in live})
 
 
 def _sign_ended(context: Context, db: Connection, tenant: int, embedded: Mapping[UUID, Vectors]) -> None:
