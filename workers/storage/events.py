@@ -72,7 +72,7 @@ EDITED = """
     order by id
 """
 
-# Nobody asks for what a recall or an import restores along the way, so that this does not count.
+# What a recall or an import restores along the way was not asked for, and does not count.
 LATER = """
     select fact, max(at) from events
     where namespace = %(namespace)s and fact = any(%(facts)s) and what = any(%(what)s) and at > %(now)s
