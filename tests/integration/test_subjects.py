@@ -176,6 +176,21 @@ def test_a_session_that_is_forgotten_keeps_what_another_one_said_too(memory: Mem
     assert memory.value("select count(*) from occurrences") == 0
 
 
+def test_what_is_said_elsewhere_while_its_session_is_forgotten_stays(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = memory.add("Tea at four.", session="a")
+    acting = forgetting.forget
+
+    def once_said_again(*given: Any, **options: Any) -> Any:
+        memory.store({"text": "Tea at four.", "session": "b"}, at=1)
+        return acting(*given, **options)
+
+    monkeypatch.setattr(forgetting, "forget", once_said_again)
+    assert forget(memory, at=1, session="a").kept == 1
+    assert memory.rows("select id, session, forgotten_at from facts") == [(id_, "b", None)]
+
+
 def test_a_deep_fact_leaves_a_session_and_goes_with_the_last(memory: Memory) -> None:
     for session in ("a", "b", "c"):
         memory.store({"text": "Tea at four.", "session": session, "decay_class": "session"}, at=0)

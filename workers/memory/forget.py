@@ -49,15 +49,30 @@ def forget(
 
     Facts that decay has forgotten become forgotten on request. Facts extracted only from a given turn are forgotten
     with it, and near-duplicates with the fact that they were merged into; if a `session` is forgotten, only those that
-    were said in no other place. `purge` erases them at once. Facts restored after `now` are refused, so that a late
-    redelivery cannot undo a restore.
+    were said in no other place, and the others leave it. `purge` erases them at once. Facts restored after `now` are
+    refused, so that a late redelivery cannot undo a restore.
     """
     with context.namespace(namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
-        going = _with_merged(db, tenant, [*ids, *turns.drawn_from(db, tenant, ids)], now, session)
+        staying = set() if session is None else _leave(db, tenant, ids, session, purge=purge)
+        asked = [id_ for id_ in ids if id_ not in staying]
+        going = _with_merged(db, tenant, [*asked, *turns.drawn_from(db, tenant, asked)], now, session)
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
-    contexts.drop(context.redis, namespace, {str(id_) for id_ in going})
-    return [outcomes[id_] for id_ in ids]
+    contexts.drop(context.redis, namespace, {str(id_) for id_ in (*going, *staying)})
+    return [Outcome(id=id_, action="kept") if id_ in staying else outcomes[id_] for id_ in ids]
+
+
+def _leave(db: Connection, tenant: int, ids: Sequence[UUID], session: str | int, *, purge: bool) -> set[UUID]:
+    """Take those among facts that were also said elsewhere out of a session to forget; return them.
+
+    The lock decides which of two sessions that are forgotten at once is the last, and whether a fact is said again in
+    time.
+    """
+    activity.lock(db, tenant, ids)
+    staying = occurrences.staying(db, tenant, ids, session)
+    if staying:
+        occurrences.leave(db, tenant, list(staying), session, purge=purge)
+    return staying
 
 
 def _with_merged(
@@ -210,34 +225,21 @@ def _forget_batch(
     context: Context, asked: Forget, found: Mapping[UUID, str], now: datetime, run: UUID
 ) -> list[Outcome]:
     """Forget facts unless in a dry run; return the outcomes, with the start of each text that is not erased."""
-    staying = _leave_session(context, asked, list(found))
     texts = {id_: {"text": text[:LONGEST]} for id_, text in found.items()}
-    going = [id_ for id_ in found if id_ not in staying]
     if asked.dry_run:
-        ended = {id_: Outcome(id=id_, action="matching", **texts[id_]) for id_ in going}
-    else:
-        outcomes = forget(context, asked.namespace, going, now, purge=asked.purge, run=run, session=asked.session)
-        shown = {} if asked.purge else texts
-        ended = {id_: _brief(id_, one, shown.get(id_, {})) for id_, one in zip(going, outcomes, strict=True)}
-    return [ended.get(id_) or Outcome(id=id_, action="kept", **texts[id_]) for id_ in found]
+        staying = _staying(context, asked, list(found))
+        return [Outcome(id=id_, action="kept" if id_ in staying else "matching", **texts[id_]) for id_ in found]
+    outcomes = forget(context, asked.namespace, list(found), now, purge=asked.purge, run=run, session=asked.session)
+    return [_brief(id_, one, texts[id_], purge=asked.purge) for id_, one in zip(found, outcomes, strict=True)]
 
 
-def _leave_session(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[UUID]:
-    """Return the facts that were also said outside the session to forget, after they have left it unless in a dry run.
-
-    The lock decides which of two sessions that are forgotten at once is the last.
-    """
+def _staying(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[UUID]:
+    """Return the facts that were also said outside the session to forget, if there is one."""
     if asked.session is None:
         return set()
     with context.namespace(asked.namespace) as (db, tenant):
         deep.promote(db, tenant, ids)
-        activity.lock(db, tenant, ids)
-        staying = occurrences.staying(db, tenant, ids, asked.session)
-        if staying and not asked.dry_run:
-            occurrences.leave(db, tenant, list(staying), asked.session, purge=asked.purge)
-    if staying and not asked.dry_run:
-        contexts.drop(context.redis, asked.namespace, {str(id_) for id_ in staying})
-    return staying
+        return occurrences.staying(db, tenant, ids, asked.session)
 
 
 def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UUID, str]]:
@@ -264,6 +266,6 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
                 yield texts
 
 
-def _brief(id_: UUID, outcome: Outcome | InvalidInputError, text: Mapping[str, str]) -> Outcome:
+def _brief(id_: UUID, outcome: Outcome | InvalidInputError, text: Mapping[str, str], *, purge: bool) -> Outcome:
     done = refused(id_, outcome) if isinstance(outcome, InvalidInputError) else Outcome(id=id_, action=outcome.action)
-    return done.model_copy(update=text)
+    return done.model_copy(update={} if purge and done.action != "kept" else text)
