@@ -12,7 +12,7 @@ from memory import LOCK_WAITS, Memory, day, wait_for
 from workers.admin import search_indexes
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError, UnavailableError
-from workers.memory import embed, restore
+from workers.memory import embed, restore, store
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within, outcome_of
 from workers.storage import activity
@@ -197,6 +197,24 @@ def test_a_store_at_the_moment_of_a_deletion_request_does_not_slip_through(memor
     assert isinstance(acting.exception(), UnavailableError)
     assert said(memory, TEXT, at=1) == [("forgotten", id_)]
     assert memory.value("select count(*) from facts") == 1
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_store_of_a_known_statement_that_is_just_being_forgotten_says_so(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, purge: bool
+) -> None:
+    id_, touched = memory.add(TEXT), store._touched
+
+    def once_forgotten(*given: Any) -> Any:
+        monkeypatch.undo()
+        memory.forget(id_, at=1, purge=purge)
+        return touched(*given)
+
+    monkeypatch.setattr(store, "_touched", once_forgotten)
+    with pytest.raises(UnavailableError, match="forgotten at this very moment"):
+        memory.store({"text": TEXT, "session": "s"}, at=1)
+    assert said(memory, {"text": TEXT, "session": "s"}, at=1) == [("forgotten", id_)]
+    assert memory.value("select count(*) from occurrences") == 0
 
 
 def test_what_is_forgotten_stays_so_after_every_background_job(memory: Memory) -> None:

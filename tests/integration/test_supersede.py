@@ -336,14 +336,17 @@ def test_reembedding_makes_no_superseded_fact_live(memory: Memory) -> None:
     assert other.row(old)["due"] == float("inf")
 
 
-def test_a_fact_superseded_before_it_had_a_vector_never_gets_live(memory: Memory) -> None:
+def test_a_fact_superseded_before_it_had_a_vector_gets_a_signature_and_never_gets_live(memory: Memory) -> None:
     old = memory.add(PORTO)
     memory.rows("delete from signatures where fact = %s", old)
     memory.rows("update activity set fidelity = 0 where fact = %s", old)
     replaced(memory, LISBON, old)
     assert memory.stats(10).pending_embeddings == 0
     assert embed.waiting(memory.context) == 0
+    assert embed.embed_pending(memory.context, embed.START, day(11)) is not None
     assert embed.embed_pending(memory.context, embed.START, day(11)) is None
+    assert memory.rows("select live from signatures where fact = %s", old) == [(False,)]
+    assert memory.row(old)["dims"] == 0
 
 
 def crash_after(statement: str) -> Callable[..., None]:

@@ -28,7 +28,7 @@ from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within, link_outdated_within
 from workers.memory.touch import Shown, touch_within
-from workers.storage import activity, edits, facts, namespaces, occurrences, statements, vectors
+from workers.storage import activity, edits, facts, namespaces, occurrences, statements, tombstones, vectors
 from workers.storage.connection import Connection, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
@@ -286,13 +286,15 @@ def _edited(
     """Apply the given fields to known facts, adding tags to existing ones; return the answers with the changes.
 
     Raises:
-        UnavailableError: a known fact was edited concurrently and does not say the same any more.
+        UnavailableError: a known fact was forgotten or edited concurrently and does not say the same any more.
     """
     again = _known_again(batch.rows, answers)
     if not again:
         return list(answers)
     # Locked before the tags are read, as a concurrent consolidation may be adding to them.
     known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
+    gone = [one.id for one in again.values() if one.action == "duplicate" and one.id not in known]
+    _check_not_forgotten(db, tenant, gone, now)
     stated = {
         place: (batch.said[place], batch.rows[place], known[one.id]) for place, one in again.items() if one.id in known
     }
@@ -308,6 +310,13 @@ def _edited(
         action = "updated" if done else again[place].action
         edited[place] = replace(again[place], action=action, changed=done, ignored=ignored(fact, before))
     return edited
+
+
+def _check_not_forgotten(db: Connection, tenant: int, gone: Sequence[UUID], now: datetime) -> None:
+    """Raise if facts that were live a moment ago were forgotten; the batch itself may have superseded them."""
+    there = tombstones.standings(db, tenant, gone, now) if gone else {}
+    if any(id_ not in there or there[id_].forgotten_at is not None for id_ in gone):
+        raise UnavailableError("Something of this was forgotten at this very moment: try again.")
 
 
 def _known_again(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> dict[int, Stored]:
