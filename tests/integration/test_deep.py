@@ -112,6 +112,29 @@ def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(
         assert [*facts.known_by_id(db, namespace, [id_])] == [id_]
 
 
+@pytest.mark.parametrize("moment", ["before", "during"])
+def test_the_id_of_a_fact_is_known_while_a_recall_promotes_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, sunk: UUID, moment: str
+) -> None:
+    namespace, asked = memory.value("select id from namespaces"), facts._known_by_id
+    with connect(memory.context.database_url) as reading, ThreadPoolExecutor(1) as pool:
+
+        def then_promoted(*given: Any) -> Any:
+            found = asked(*given)
+            monkeypatch.undo()
+            assert deep.promote(reading, namespace, [sunk]) == 1
+            if moment == "before":
+                reading.commit()
+            return found
+
+        monkeypatch.setattr(facts, "_known_by_id", then_promoted)
+        with connect(memory.context.database_url) as db:
+            known = pool.submit(facts.known_by_id, db, namespace, [sunk])
+            wait_for(lambda: known.done() or bool(memory.value(LOCK_WAITS)))
+            reading.commit()
+            assert [*known.result()] == [sunk]
+
+
 def test_a_fact_that_is_demoted_while_others_leave_deep_memory_is_known_by_its_id(memory: Memory, sunk: UUID) -> None:
     other = memory.add("The oven is slow.", at=3.6, decay_class="session")
     memory.decay(6)

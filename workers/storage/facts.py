@@ -85,9 +85,14 @@ ADD = """
 """
 
 
+# In one snapshot, as facts move between the two. The hash of a fact in deep memory is packed: it has an empty one here.
 KNOWN_BY_ID = """
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
     where namespace = %(namespace)s and id = any(%(ids)b)
+    union all
+    select id, '', false from deep
+    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
 """
 
 
@@ -213,13 +218,15 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 
 def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], dict[UUID, Known]]:
     """Send the query of `known_by_id`; return its reader."""
-    # In this order, since a purge may commit between the two: what it moves into deep memory is in one of them. Later
-    # a purge may take more, so that what was read first is known even if it is not read again.
+    # In this order, since a purge may commit between the two: what it moves into deep memory was read before. What was
+    # read in deep memory is read again, also if another transaction has promoted it meanwhile.
     rows, promoted = _known_by_id(db, namespace, ids), deep.ask_promote(db, namespace, ids)
 
     def read() -> dict[UUID, Known]:
-        known = {one.id: one for one in rows}
-        return known | {one.id: one for one in _known_by_id(db, namespace, ids)} if promoted() else known
+        found = list(rows)
+        if promoted() or not all(one.hash for one in found):
+            found += _known_by_id(db, namespace, ids)
+        return {one.id: one for one in found if one.hash}
 
     return read
 
