@@ -80,7 +80,7 @@ def test_the_doctor_says_which_workers_have_another_embedder_than_the_database_h
     diagnosis = idle.ebb("doctor")
     assert diagnosis.returncode == 1
     said = " ".join(diagnosis.stdout.split())
-    assert "but all@tests has static:minilm-pieces:256. Such workers store facts without vectors" in said
+    assert "but all@tests has static:minilm-distilled:256. Such workers store facts without vectors" in said
 
 
 def test_the_doctor_says_that_beat_sends_nothing(idle: LiveSystem) -> None:

@@ -34,8 +34,8 @@ def test_another_embedder_is_refused_with_what_to_do(memory: Memory, other: Memo
     with pytest.raises(EmbedderMismatchError) as refusal:
         check_embedder(other.context)
     said = str(refusal.value)
-    assert "holds vectors of static:minilm-pieces:256 (256 dims)" in said
-    assert "configured is static:minilm-pieces:128 (128 dims)" in said
+    assert "holds vectors of static:minilm-distilled:256 (256 dims)" in said
+    assert "configured is static:minilm-distilled:128 (128 dims)" in said
     assert "`ebb reembed`" in said
     check_embedder(memory.context)
 
@@ -49,7 +49,7 @@ def test_a_database_with_the_default_of_earlier_versions_keeps_it_until_it_is_re
         check_embedder(moving.context)
     embed.reset(moving.context)
     check_embedder(memory.having().context)
-    assert memory.having().context.embedder.name == "static:minilm-pieces:256"
+    assert memory.having().context.embedder.name == "static:minilm-distilled:256"
 
 
 def test_facts_are_found_by_meaning_without_a_common_word(memory: Memory) -> None:

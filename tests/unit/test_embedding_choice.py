@@ -30,7 +30,7 @@ def test_choosing_among_embedders_loads_no_numpy() -> None:
 
 @pytest.mark.parametrize(
     ("stored", "provider"),
-    [(None, "static"), ("hashing:char3-5-log-centred:256", "hashing"), ("static:minilm-pieces:256", "static")],
+    [(None, "static"), ("hashing:char3-5-log-centred:256", "hashing"), ("static:minilm-distilled:256", "static")],
 )
 def test_a_database_keeps_the_default_that_it_began_with(stored: str | None, provider: str) -> None:
     assert make_embedder(Settings(), stored).name.startswith(f"{provider}:")
@@ -39,7 +39,7 @@ def test_a_database_keeps_the_default_that_it_began_with(stored: str | None, pro
 def test_what_the_operator_chose_comes_before_what_the_database_has() -> None:
     chosen = Settings(embedder="static")
 
-    assert make_embedder(chosen, "hashing:char3-5-log-centred:256").name == "static:minilm-pieces:256"
+    assert make_embedder(chosen, "hashing:char3-5-log-centred:256").name == "static:minilm-distilled:256"
 
 
 @pytest.mark.parametrize("provider", get_args(get_args(Settings.model_fields["embedder"].annotation)[0]))

@@ -24,14 +24,14 @@ def embedder() -> StaticEmbedder:
 def test_it_is_the_default_and_its_name_says_what_it_is() -> None:
     embedder = make_embedder(Settings())
 
-    assert (embedder.name, embedder.dims) == ("static:minilm-pieces:256", 256)
+    assert (embedder.name, embedder.dims) == ("static:minilm-distilled:256", 256)
 
 
 @pytest.mark.parametrize("dims", [2, 3, 100, 256])
 def test_fewer_dimensions_are_another_embedder(dims: int) -> None:
     embedder = StaticEmbedder(Settings(max_vector_dim=dims, min_vector_dim=1))
 
-    assert (embedder.name, embedder.dims) == (f"static:minilm-pieces:{dims}", dims)
+    assert (embedder.name, embedder.dims) == (f"static:minilm-distilled:{dims}", dims)
     assert embedder.embed(["a fact"]).shape == (1, dims)
 
 

@@ -19,7 +19,7 @@ from workers.embedding.wordpiece import encode
 from workers.settings import Settings
 
 PIECES = Path(__file__).parent / "weights" / "pieces.npy"
-"""Vectors of the vocabulary's pieces, in 8 bits; made by `tests/benchmarks/pieces.py`."""
+"""Vectors of the vocabulary's pieces, in 8 bits; made by `tests/benchmarks/pieces.py` and `distil.py`."""
 
 DIMS = 256
 """Half for meaning, half for parts of words."""
@@ -39,7 +39,7 @@ class StaticEmbedder:
         self.batch = hashing.BATCH
         self.weights = WEIGHTS
         self.quick = True
-        self.name = f"static:minilm-pieces:{self.dims}"
+        self.name = f"static:minilm-distilled:{self.dims}"
         self._parts = hashing.HashingEmbedder(settings, self.dims - self.dims // 2)
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
