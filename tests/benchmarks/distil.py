@@ -76,7 +76,7 @@ BATCH = 32
 
 
 def main() -> None:
-    """Write `pieces.npy` anew."""
+    """Write `pieces.npy` again."""
     wordnet, chats, meetings, questions = map(Path, sys.argv[1:])
     found = chain(pieces.sentences(wordnet), _chats(chats), _meetings(meetings), _questions(questions), _made(wordnet))
     np.save(PIECES, trained(distinct(found)))
