@@ -333,7 +333,7 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
 
 def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_deep(memory: Memory) -> None:
     gone = memory.add(TEXT, decay_class="session", category="home")
-    live = memory.add("Mira has a flower shop.")
+    live = memory.add("Mira sings in a choir.")
     memory.decay(2)
     for at in (2, 4):  # a tombstone, then packed
         found = memory.ask("Where does Mira hide the spare key?", at=at)
@@ -342,7 +342,7 @@ def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_
     assert memory.ask("Where does Mira hide the spare key?", at=5, category="home").deep == 1
     assert memory.ask("Where does Mira hide the spare key?", at=5, category="work").deep == 0
     assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 3}
-    assert memory.ask("Which shop has Mira?", at=5).deep is None
+    assert memory.ask("Where does Mira sing?", at=5).deep is None
     assert memory.ids("Where does Mira hide the spare key?", at=5, deep=True)[0] == gone
 
 

@@ -114,11 +114,22 @@ def test_a_word_that_none_of_two_facts_has_finds_nothing(memory: Memory) -> None
 
 
 def test_of_a_few_facts_what_may_answer_is_found_without_a_word_in_common(memory: Memory) -> None:
-    memory.store("I moved to Leipzig.")
-    assert texts(memory, "Where does she live?") == ["I moved to Leipzig."]
+    memory.store("The boiler is repaired by Mr Brandt.")
+    assert texts(memory, "Who fixes the heating?") == ["The boiler is repaired by Mr Brandt."]
     memory.store("The cat is called Minka.", "My sister works at the bank.")
-    assert texts(memory, "Where does she live?")[0] == "I moved to Leipzig."
+    assert texts(memory, "Who fixes the heating?") == ["The boiler is repaired by Mr Brandt."]
+    assert texts(memory, "What is my sister's profession?")[0] == "My sister works at the bank."
     assert texts(memory, "oboe") == []
+
+
+def test_of_a_few_facts_a_long_prompt_finds_what_one_of_its_sentences_asks_for(memory: Memory) -> None:
+    memory.store("My door code is 1111", "I have two cats", "My sister is called Anna", "I work as a nurse")
+    prompt = (
+        "Hello there, I am writing because the weather has been quite strange lately and the garden looks terrible "
+        "after the storm of last weekend, with branches everywhere and a broken fence that the neighbours want me to repair "
+        "before the end of the month, which I doubt will be possible given how busy things are at the moment. "
+    )
+    assert texts(memory, f"{prompt * 2} What is the door code?")[0] == "My door code is 1111"
 
 
 def test_of_a_few_facts_what_only_the_lower_floor_lets_through_is_uncertain(memory: Memory) -> None:
@@ -153,7 +164,7 @@ def test_of_five_facts_paraphrases_are_answered_and_most_unrelated_questions_are
         memory.store(*map(PARAPHRASED.__getitem__, few), namespace=name)
         assert all(PARAPHRASED[query] in texts(memory, query, namespace=name) for query in few)
         answered += [query for query in unrelated if texts(memory, query, namespace=name)]
-    assert len(answered) <= len(unrelated) * 2 / 3
+    assert len(answered) <= len(unrelated) / 2
 
 
 def test_what_is_known_of_one_person_is_less_relevant_to_a_question_about_a_stranger(memory: Memory) -> None:
@@ -184,7 +195,7 @@ def test_a_floor_that_is_asked_for_cuts_every_result(memory: Memory) -> None:
 def test_the_setting_is_the_floor_where_none_is_asked_for(memory: Memory) -> None:
     memory.store(*KNOWN.values(), *OTHERS)
     assert texts(memory.having(min_relevance=1), "What does Anna prefer?") == []
-    assert len(texts(memory.having(min_relevance=0), "oboe")) == 10
+    assert len(texts(memory.having(min_relevance=0), "oboe")) > 5
 
 
 def test_neighbours_come_with_what_is_relevant_and_with_nothing_else(memory: Memory) -> None:

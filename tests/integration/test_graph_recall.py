@@ -22,7 +22,7 @@ bounded = examples(25)
 QUESTION = "Why is the cellar flooded?"
 CELLAR = "The cellar is flooded."
 ASIDE = "Aunt Olga sent a postcard from Riga."
-OTHERS = [f"Why is the cabin number {number} heated?" for number in range(350)]
+OTHERS = [f"The cabin number {number} is heated." for number in range(350)]
 """Facts so similar to the questions that the arms find no others."""
 
 
@@ -40,7 +40,7 @@ def relate(
 
 def shown(memory: Memory, query: str = QUESTION, **question: Any) -> dict[UUID, Result]:
     """Return all scored facts, whatever their relevance."""
-    question = {"limit": 400, "explain": True, "min_relevance": 0} | question
+    question = {"limit": 300, "explain": True, "min_relevance": 0} | question
     return {one.id: one for one in memory.ask(query, **question).results}
 
 
@@ -197,15 +197,18 @@ def test_facts_of_related_entities_are_recalled_as_long_as_the_relation_is_in_us
     memory.store(*OTHERS)
     about = memory.add("The launch slipped to May.", entity="ProjectAlpha")
     query = "Why is the cabin of Alex heated?"
-    assert about not in shown(memory, query)
+
+    def gain(at: float) -> float:
+        return graph_part(shown(memory, query, at=at, limit=400)[about])
+
+    assert gain(0) == 0
     relate(memory, "Alex", "projectalpha")
-    found = shown(memory, query, at=90)
-    assert (found[about].found_by, graph_part(found[about])) == ("entity", pytest.approx(NAMED / 2, abs=1e-4))
-    assert about not in shown(memory, query, at=400)
+    assert gain(90) == pytest.approx(NAMED / 2, abs=1e-4)
+    assert gain(400) == 0
     relate(memory, "Alex", "ProjectAlpha", at=400)
-    assert about in shown(memory, query, at=400)
+    assert gain(400) > 0
     relate(memory, "Alex", "ProjectAlpha", at=400, weight=0.05, pinned=True)
-    assert about not in shown(memory, query, at=400)
+    assert gain(400) == 0
 
 
 def test_an_entity_with_many_facts_adds_its_newest(memory: Memory) -> None:

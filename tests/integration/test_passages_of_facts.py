@@ -118,7 +118,7 @@ def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(mem
     memory.store(*map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))
     fact = memory.add(f"{MINUTES * 200}The hidden treasure lies below the third oak. {MINUTES * 200}", at=1)
     search_indexes.count_lexemes(memory.context, "default", day(1))
-    best = memory.ask("Where is the hidden treasure?", at=2, explain=True).results[0]
+    best = memory.ask("Does the hidden treasure lie below the third oak?", at=2, explain=True).results[0]
     assert best.id == fact
     assert best.passage is not None
     assert "treasure" in best.passage.text

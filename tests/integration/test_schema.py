@@ -161,7 +161,7 @@ def test_a_second_system_works_in_a_schema_of_its_own(memory: Memory, prefix: st
         verified(url)
         own = memory.having(database_url=url)
         check_embedder(own.context)
-        first, _ = own.add("Tea at four."), own.add("Coffee at nine.", decay_class="checkpoint")
+        first, _ = own.add("Tea at four."), own.add("Invoice paid.", decay_class="checkpoint")
         assert own.ids("tea") == [first]
         assert own.decay(400).counters.forgotten == 1
         own.forget(first, at=400)

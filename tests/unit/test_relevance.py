@@ -89,7 +89,7 @@ def test_weights_belong_to_an_embedder() -> None:
 
 def test_the_default_floor_follows_the_length_of_facts_and_the_number_of_long_ones() -> None:
     short, long, many = asked(mean_words=20.0), asked(facts=250, mean_words=300.0), asked(facts=1_000, mean_words=300.0)
-    for model, floors in ((STATIC, [0.15, 0.26, 0.4]), (HASHING, [0.1, 0.2, 0.4]), (ONNX, [0.12, 0.15, 0.28])):
+    for model, floors in ((STATIC, [0.13, 0.24, 0.4]), (HASHING, [0.1, 0.2, 0.4]), (ONNX, [0.12, 0.15, 0.28])):
         assert [model.floor(one) for one in (short, long, many)] == pytest.approx(floors)
         between = [model.floor(asked(facts=facts, mean_words=300.0)) for facts in (250, 400, 600, 1_000, 10**6)]
         assert between == sorted(between)
@@ -107,8 +107,8 @@ def test_the_default_floor_is_high_where_there_are_some_sentences_and_low_where_
 
 def test_what_counts_as_used_is_more_than_the_floor_where_facts_are_few() -> None:
     bounds = [STATIC.certain(asked(facts=facts)) for facts in (1, 20, 50, 100, 500, 10**6)]
-    assert min(bounds) >= 0.15
-    assert bounds[0] > 0.19
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] > 0.29
     assert bounds[-1] == STATIC.floor(asked())
 
 
