@@ -126,8 +126,8 @@ def test_of_a_few_facts_a_long_prompt_finds_what_one_of_its_sentences_asks_for(m
     memory.store("My door code is 1111", "I have two cats", "My sister is called Anna", "I work as a nurse")
     prompt = (
         "Hello there, I am writing because the weather has been quite strange lately and the garden looks terrible "
-        "after the storm of last weekend, with branches everywhere and a broken fence that the neighbours want me to repair "
-        "before the end of the month, which I doubt will be possible given how busy things are at the moment. "
+        "after the storm of last weekend, with branches everywhere and a broken fence that the neighbours want me to "
+        "repair before the end of the month, which I doubt will be possible given how busy things are at the moment. "
     )
     assert texts(memory, f"{prompt * 2} What is the door code?")[0] == "My door code is 1111"
 
