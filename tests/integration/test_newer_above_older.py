@@ -54,6 +54,7 @@ def test_the_older_one_stays_above_where_the_past_or_no_value_is_asked_for(
         ("My weight is 82 kg", "My weight is 79 kg", "Please say my weight"),
         ("The meeting is on Tuesday at 10", "The meeting was moved to Thursday at 14", "When is the meeting?"),
         ("Anna works at Pegel", "Anna left Pegel and now works at Brevo", "Where does Anna work?"),
+        ("I live in Paris", "I moved to Berlin last month", "Where do I live?"),
     ],
 )
 @pytest.mark.parametrize("others", [0, 20])

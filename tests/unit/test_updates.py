@@ -74,6 +74,23 @@ def test_a_short_text_that_reports_a_change_may_state_another_name() -> None:
     assert not updates.outdates("Ben left the house and now walks to Brevo", "Anna works at Pegel")
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "is_move"),
+    [
+        ("I live in Paris", "I moved to Berlin last month", True),
+        ("The user lives in Paris", "The user relocated to Berlin", True),
+        ("Anna works at Pegel", "Anna joined Brevo in May", True),
+        ("Tim lives in Rome", "Anna moved to Oslo", False),
+        ("I live in Paris", "We moved the sofa to the attic", False),
+        ("I live in Paris", "I moved to Paris", False),
+        ("I live in Paris", "In my former life I moved to Berlin", False),
+        ("I heard a concert in Paris", "I moved to Berlin", False),
+    ],
+)
+def test_a_move_outdates_where_someone_lived_or_worked(older: str, newer: str, *, is_move: bool) -> None:
+    assert updates.says_a_move(newer, older) is is_move
+
+
 def test_other_figures_and_a_word_of_change_make_an_older_text_outdated() -> None:
     assert updates.outdates("The library now has 52 sources.", "The library has 45 sources.")
     assert not updates.outdates("The library has 52 sources.", "The library has 45 sources.")

@@ -105,6 +105,20 @@ BOTH_MAY_HOLD = re.compile(
 )
 """Verbs of which several objects are true at once: who likes tea may like coffee too."""
 
+MOVES = (
+    (
+        re.compile(r"\b(?:(?:live|lives|lived|living|based|resid\w+) in|home (?:is|town|city))\b", re.IGNORECASE),
+        re.compile(r"\b(?:moved|relocated|moving) (?:\w+ ){0,3}?to\b", re.IGNORECASE),
+    ),
+    (
+        re.compile(r"\b(?:work(?:s|ed|ing)? (?:at|for|as)|employ\w+|job is)\b", re.IGNORECASE),
+        re.compile(r"\b(?:joined|hired|new job|started (?:\w+ ){0,3}?(?:at|as))\b", re.IGNORECASE),
+    ),
+)
+"""Statements of where someone lives or works, and those of a change of it, which share no other word."""
+
+SPEAKER = re.compile(r"\b(?:I|my|we|our|user)\b", re.IGNORECASE)
+
 MAX_SENTENCE, MAX_SUBJECTS = 500, 3
 """Characters of a sentence, and names in a text, in which something withdrawn is looked for: each costs two queries."""
 
@@ -181,6 +195,15 @@ def has_another_value(newer: str, older: str) -> bool:
     return 2 * common >= len(every_before) and all(
         0 < len(one) - common <= MOST_OF_A_VALUE for one in (every, every_before)
     )
+
+
+def says_a_move(newer: str, older: str) -> bool:
+    """Return whether a short text says that someone moved, or changed jobs, and an older one where they were."""
+    if not are_short(newer, older) or not any(before.search(older) and move.search(newer) for before, move in MOVES):
+        return False
+    names, names_before = wording(newer).names, wording(older).names
+    of_one = bool(names & names_before) or all(map(SPEAKER.search, (newer, older)))
+    return of_one and not names <= names_before and not SAYS_THE_PAST.search(newer)
 
 
 def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -113,21 +113,44 @@ def _by_words(
     there = rows[first]
     elsewhere = (there["session"] != rows["session"][best]) | (there["turn"] < 0)
     comparable = (there["role"] == rows["role"][best]) & np.isin(there["role"], ("", "user"))
-    newer = first[
-        (there["stated_at"] > rows["stated_at"][best]) & elsewhere & comparable
-        & (scores[first] >= updates.SHORT_NEARLY_AS_GOOD * scores[best])
-        & (shared > 0) & (shared >= updates.SHARED * information.sum())
-    ]  # fmt: skip
-    if not len(newer):
+    later = (there["stated_at"] > rows["stated_at"][best]) & elsewhere & comparable
+    alike = (
+        (scores[first] >= updates.SHORT_NEARLY_AS_GOOD * scores[best])
+        & (shared > 0)
+        & (shared >= updates.SHARED * information.sum())
+    )
+    was_read = np.array([text is not None for text in there["text"]], np.bool_)
+    compared = np.flatnonzero(later & (alike | (was_read & asks_for_a_value)))
+    if not len(compared):
         return []
+    newer = first[compared]
     texts = _texts(db, namespace, rows, np.array([best, *newer]))
-    older = texts[int(best)]
     holds_all = (held[newer] >= held[best]).all(axis=1)
     as_good = scores[newer] >= updates.NEARLY_AS_GOOD * scores[best]
     return [
         (place, int(best))
-        for place, holds_all_words, is_as_good in zip(newer.tolist(), holds_all, as_good, strict=True)
-        for text in [texts[place]]
-        if (holds_all_words and updates.has_another_value(text, older))
-        or (asks_for_a_value and (is_as_good or updates.are_short(text, older)) and updates.outdates(text, older))
+        for place, *found in zip(newer.tolist(), alike[compared], holds_all, as_good, strict=True)
+        if _outdates(texts[place], texts[int(best)], *found, asks_for_a_value=asks_for_a_value)
     ]
+
+
+def _outdates(
+    newer: str, older: str, is_alike: bool, holds_all: bool, is_as_good: bool, *, asks_for_a_value: bool
+) -> bool:
+    """Return whether a text makes the best one outdated.
+
+    Args:
+        newer: its text.
+        older: the best one.
+        is_alike: whether it holds enough of the question's words that the best one holds, and has enough of its score.
+        holds_all: whether it holds all of these words.
+        is_as_good: whether it has so much of the best one's score that it need not be short.
+        asks_for_a_value: whether the question does.
+    """
+    if is_alike and holds_all and updates.has_another_value(newer, older):
+        return True
+    if not asks_for_a_value:
+        return False
+    if updates.says_a_move(newer, older):
+        return True
+    return is_alike and (is_as_good or updates.are_short(newer, older)) and updates.outdates(newer, older)
