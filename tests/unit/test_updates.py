@@ -62,6 +62,7 @@ def test_a_statement_may_be_made_again_with_another_value(older: str, newer: str
         ("My code is blue", "My old code was red"), ("Tea is in the drawer", "The key is behind the clock"),
         ("Mira sings alto in the choir", "Mira works as an analyst"),
         ("The deadline is March 3", f"The deadline is March 10. {'And so on. ' * 20}"),
+        ("My weight is 79 kg", "Ben's weight is 82 kg"), ("My phone number is 1", "My sister's phone number is 2"),
     ],
 )  # fmt: skip
 def test_other_statements_are_no_other_values(older: str, newer: str) -> None:
@@ -85,6 +86,17 @@ def test_a_short_text_that_reports_a_change_may_state_another_name() -> None:
         ("I live in Paris", "I moved to Paris", False),
         ("I live in Paris", "In my former life I moved to Berlin", False),
         ("I heard a concert in Paris", "I moved to Berlin", False),
+        ("I live in Paris", "I moved my savings to Commerzbank", False),
+        ("I live in Paris", "I have not moved to Berlin", False),
+        ("I live in Paris", "My sister moved to Berlin", False),
+        ("My sister lives in Paris", "My sister moved to Berlin", True),
+        ("My sister lives in Paris", "My brother moved to Berlin", False),
+        ("My friend Tom lives in Rome", "Tom moved to Oslo", True),
+        ("I live in Paris", "My wife and I moved to Berlin", True),
+        ("I live in Paris", "Last week I moved to Paris", False),
+        ("I work at Siemens", "I hired Tom as a plumber", False),
+        ("I work at Siemens", "I joined a gym near Alexanderplatz", False),
+        ("I work at Siemens", "I was hired by Bosch", True),
     ],
 )
 def test_a_move_outdates_where_someone_lived_or_worked(older: str, newer: str, *, is_move: bool) -> None:

@@ -108,16 +108,30 @@ BOTH_MAY_HOLD = re.compile(
 MOVES = (
     (
         re.compile(r"\b(?:(?:live|lives|lived|living|based|resid\w+) in|home (?:is|town|city))\b", re.IGNORECASE),
-        re.compile(r"\b(?:moved|relocated|moving) (?:\w+ ){0,3}?to\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:moved|relocated|moving) (?!(?:my|our|his|her|their|the|an?|it|this|that|these|those|some|all)\b)"
+            r"(?:\w+ ){0,3}?to\b",
+            re.IGNORECASE,
+        ),
     ),
     (
         re.compile(r"\b(?:work(?:s|ed|ing)? (?:at|for|as)|employ\w+|job is)\b", re.IGNORECASE),
-        re.compile(r"\b(?:joined|hired|new job|started (?:\w+ ){0,3}?(?:at|as))\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:joined(?! (?:an?|my|our) )|(?<!\bi )(?<!\bwe )hired|new job|started (?:\w+ ){0,3}?(?:at|as))\b",
+            re.IGNORECASE,
+        ),
     ),
 )
 """Statements of where someone lives or works, and those of a change of it, which share no other word."""
 
 SPEAKER = re.compile(r"\b(?:I|my|we|our|user)\b", re.IGNORECASE)
+SPEAKS_OF_THEMSELVES = re.compile(r"\b(?:I|we)\b", re.IGNORECASE)
+RELATIVE = re.compile(
+    r"\b(?:sister|brother|mother|mom|mum|father|dad|parent|son|daughter|wife|husband|partner|boyfriend|girlfriend"
+    r"|friend|cousin|aunt|uncle|niece|nephew|grand\w+|boss|colleague|coworker|neighbou?r|roommate)",
+    re.IGNORECASE,
+)
+"""Relatives and acquaintances: "my sister moved" does not say that the speaker did."""
 
 MAX_SENTENCE, MAX_SUBJECTS = 500, 3
 """Characters of a sentence, and names in a text, in which something withdrawn is looked for: each costs two queries."""
@@ -199,11 +213,33 @@ def has_another_value(newer: str, older: str) -> bool:
 
 def says_a_move(newer: str, older: str) -> bool:
     """Return whether a short text says that someone moved, or changed jobs, and an older one where they were."""
-    if not are_short(newer, older) or not any(before.search(older) and move.search(newer) for before, move in MOVES):
+    if not are_short(newer, older) or SAYS_THE_PAST.search(newer):
         return False
-    names, names_before = wording(newer).names, wording(older).names
-    of_one = bool(names & names_before) or all(map(SPEAKER.search, (newer, older)))
-    return of_one and not names <= names_before and not SAYS_THE_PAST.search(newer)
+    names, names_before = _names(newer), _names(older)
+    if names <= names_before:
+        return False
+    found = [(before.search(older), move.search(newer)) for before, move in MOVES]
+    return any(
+        (bool(names & names_before) or _are_of_one_speaker(newer[: moved.start()], older[: was.start()], newer, older))
+        and not WITHDRAWS_NOTHING.search(newer, 0, moved.start())
+        for was, moved in found
+        if was and moved
+    )
+
+
+def _are_of_one_speaker(before_move: str, before_place: str, newer: str, older: str) -> bool:
+    """Return whether two texts speak of the speaker, or of the same relative, judged by what precedes their verbs."""
+    return all(map(SPEAKER.search, (newer, older))) and _relatives(before_move) == _relatives(before_place)
+
+
+def _relatives(before_verb: str) -> set[str]:
+    """Return the relatives that a sentence is about; none if the speaker is among them."""
+    return set() if SPEAKS_OF_THEMSELVES.search(before_verb) else set(RELATIVE.findall(before_verb.lower()))
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the names in a text, in lower case: "I" has a capital too."""
+    return wording(text).names - {"i"}
 
 
 def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
