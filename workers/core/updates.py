@@ -80,7 +80,7 @@ BEGINNING = re.compile(r"\b\w{3,4}")
 """The first letters of a word, which its forms have in common; shorter words say little."""
 
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
-FIGURE = re.compile(r"\d[\d,.:]*")
+FIGURE = re.compile(r"\d(?:[\d,.:]*\d)?")
 
 SHARED = 0.3
 """Least share of the question's information that both statements must hold to be about the same subject."""
