@@ -62,6 +62,7 @@ def test_a_statement_may_be_made_again_with_another_value(older: str, newer: str
         ("My code is blue", "My old code was red"), ("Tea is in the drawer", "The key is behind the clock"),
         ("Mira sings alto in the choir", "Mira works as an analyst"),
         ("The deadline is March 3", f"The deadline is March 10. {'And so on. ' * 20}"),
+        ("I am allergic to shellfish", "I am allergic to peanuts"),
         ("My weight is 79 kg", "Ben's weight is 82 kg"), ("My phone number is 1", "My sister's phone number is 2"),
     ],
 )  # fmt: skip

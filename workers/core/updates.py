@@ -100,10 +100,10 @@ MOST_OF_A_VALUE = 2
 
 BOTH_MAY_HOLD = re.compile(
     r"\b(?:like|love|enjoy|hate|dislike|want|need|know|speak|play|visit|buy|bought|read|watch|saw|seen|eat|ate|met|meet"
-    r"|own|tried|learn|stud(?:y|ied))(?:s|d|ed|ing)?\b",
+    r"|own|tried|learn|stud(?:y|ied)|allergic)(?:s|d|ed|ing)?\b",
     re.IGNORECASE,
 )
-"""Verbs of which several objects are true at once: who likes tea may like coffee too."""
+"""Words of which several objects are true at once: who likes tea may like coffee too."""
 
 MOVES = (
     (
