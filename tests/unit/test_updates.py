@@ -104,6 +104,13 @@ def test_a_move_outdates_where_someone_lived_or_worked(older: str, newer: str, *
     assert updates.says_a_move(newer, older) is is_move
 
 
+def test_only_a_question_about_home_or_work_may_be_answered_by_a_move() -> None:
+    assert all(map(updates.asks_for_a_place, ("Where do I live?", "home city", "What is Anna's job?")))
+    assert not any(
+        map(updates.asks_for_a_place, ("When is the concert?", "Do I live in Paris?", "Where did I live before?"))
+    )
+
+
 def test_other_figures_and_a_word_of_change_make_an_older_text_outdated() -> None:
     assert updates.outdates("The library now has 52 sources.", "The library has 45 sources.")
     assert not updates.outdates("The library has 52 sources.", "The library has 45 sources.")

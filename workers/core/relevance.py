@@ -63,16 +63,16 @@ class Model:
         return little + trust * (much - little)
 
     def floor(self, question: "Question") -> float:
-        """Return the default floor: by the length and number of facts, of few facts by the length of the question.
+        """Return the default floor: by the length and number of facts; where they are few, by the question's length.
 
         The more facts there are, the more relevant is the best irrelevant one; of some sentences, one is always a
-        little similar to any question. Of a long question, no fact holds much.
+        little similar to any question. A single fact answers only a small part of a long prompt.
         """
         short, long, many = self.floors
         full = ranking.by_length((short, long + question.crowd * (many - long)), question.mean_words)
         brief = min(BRIEF / max(len(question.document_frequencies), 1), 1.0)
-        sentences = FEW_SENTENCES + TINY_MORE * max(1 - question.text / TINY, 0.0)
-        few = ranking.by_length((FEW + brief * (sentences - FEW), FEW), question.mean_words)
+        sentences = FLOOR_OF_SENTENCES + TINY_MORE * max(1 - question.text / TINY, 0.0)
+        few = ranking.by_length((FLOOR_OF_FEW + brief * (sentences - FLOOR_OF_FEW), FLOOR_OF_FEW), question.mean_words)
         return full + question.few * (few - full)
 
     def certain(self, question: "Question") -> float:
@@ -87,7 +87,7 @@ They are those of the chats that were measured, of about 250 and 1,100 messages 
 latter, the floor of the former leaves 31 % of the questions of other chats without answer, and this one 47 %.
 """
 
-FEW, FEW_SENTENCES = 0.1, 0.17
+FLOOR_OF_FEW, FLOOR_OF_SENTENCES = 0.1, 0.17
 """Default floor where facts are few, in general, and for a question of up to `BRIEF` stems where they are short.
 
 Where a namespace has 2, 4 or 8 turns of a conversation, among them the answer, 0.16 rejects 43, 74 and 90 % of the

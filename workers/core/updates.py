@@ -105,6 +105,11 @@ BOTH_MAY_HOLD = re.compile(
 )
 """Words of which several objects are true at once: who likes tea may like coffee too."""
 
+ASKS_FOR_A_PLACE = re.compile(
+    r"\b(?:liv(?:e|es|ed|ing)|resid\w+|home|house|flat|city|town|country|address|work\w*|job|employ\w*|company"
+    r"|profession|occupation)\b",
+    re.IGNORECASE,
+)
 MOVES = (
     (
         re.compile(r"\b(?:(?:live|lives|lived|living|based|resid\w+) in|home (?:is|town|city))\b", re.IGNORECASE),
@@ -169,6 +174,11 @@ def asks_for_a_value(question: str) -> bool:
 
 def _is_keywords(question: str) -> bool:
     return len(question.split()) <= MOST_KEYWORDS and BEGINS_NO_KEYWORDS.match(question) is None
+
+
+def asks_for_a_place(question: str) -> bool:
+    """Return whether a question asks for a single current value and may mean where someone lives or works."""
+    return asks_for_a_value(question) and ASKS_FOR_A_PLACE.search(question) is not None
 
 
 def are_short(*texts: str) -> bool:

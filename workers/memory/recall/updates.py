@@ -53,8 +53,7 @@ def outdated_pairs(
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
     found = [*_contradicting(db, tenant.id, rows, first), *_linked(rows, links)]
-    asks_for_a_value = updates.asks_for_a_value(question)
-    found += _by_words(db, tenant.id, known, rows, held, scores, first, asks_for_a_value=asks_for_a_value)
+    found += _by_words(db, tenant.id, question, known, rows, held, scores, first)
     return found
 
 
@@ -94,17 +93,16 @@ def _linked(rows: Candidates, links: Sequence[Update]) -> list[Pair]:
 def _by_words(
     db: Connection,
     namespace: int,
+    question: str,
     known: Question,
     rows: Candidates,
     held: Bools,
     scores: Floats,
     first: Ints,
-    *,
-    asks_for_a_value: bool,
 ) -> list[Pair]:
-    """Return newer statements that contain the same words of the question as the best candidate.
+    """Return the pairs of a newer statement and the best candidate, if that is outdated by it.
 
-    If the question asks for no value, they are the same statement with different values.
+    Both contain the same words of the question, unless the newer one says that someone moved.
     """
     best = first[0]
     information = ranking.inverse_document_frequency(known.document_frequencies, max(known.facts, 1))
@@ -120,7 +118,7 @@ def _by_words(
         & (shared >= updates.SHARED * information.sum())
     )
     was_read = np.array([text is not None for text in there["text"]], np.bool_)
-    compared = np.flatnonzero(later & (alike | (was_read & asks_for_a_value)))
+    compared = np.flatnonzero(later & (alike | (was_read & updates.asks_for_a_place(question))))
     if not len(compared):
         return []
     newer = first[compared]
@@ -130,27 +128,28 @@ def _by_words(
     return [
         (place, int(best))
         for place, *found in zip(newer.tolist(), alike[compared], holds_all, as_good, strict=True)
-        if _outdates(texts[place], texts[int(best)], *found, asks_for_a_value=asks_for_a_value)
+        if _outdates(question, texts[place], texts[int(best)], *found)
     ]
 
 
-def _outdates(
-    newer: str, older: str, is_alike: bool, holds_all: bool, is_as_good: bool, *, asks_for_a_value: bool
-) -> bool:
+def _outdates(question: str, newer: str, older: str, is_alike: bool, holds_all: bool, is_as_good: bool) -> bool:
     """Return whether a text makes the best one outdated.
 
     Args:
-        newer: its text.
+        question: the text of the question.
+        newer: the text.
         older: the best one.
         is_alike: whether it holds enough of the question's words that the best one holds, and has enough of its score.
         holds_all: whether it holds all of these words.
         is_as_good: whether it has so much of the best one's score that it need not be short.
-        asks_for_a_value: whether the question does.
     """
     if is_alike and holds_all and updates.has_another_value(newer, older):
         return True
-    if not asks_for_a_value:
-        return False
-    if updates.says_a_move(newer, older):
+    if updates.asks_for_a_place(question) and updates.says_a_move(newer, older):
         return True
-    return is_alike and (is_as_good or updates.are_short(newer, older)) and updates.outdates(newer, older)
+    return (
+        updates.asks_for_a_value(question)
+        and is_alike
+        and (is_as_good or updates.are_short(newer, older))
+        and updates.outdates(newer, older)
+    )
