@@ -40,6 +40,7 @@ from workers.embedding.wordpiece import encode, vocabulary
 from workers.settings import Settings
 
 FEWEST_WORDS, MOST_WORDS, MOST_PIECES = 2, 70, 96
+FEWEST_LETTERS = 3
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 QUESTIONS = (
@@ -76,7 +77,7 @@ BATCH = 32
 
 
 def main() -> None:
-    """Write `pieces.npy` again."""
+    """Train the vectors of `pieces.npy`, and write them there."""
     wordnet, chats, meetings, questions = map(Path, sys.argv[1:])
     found = chain(pieces.sentences(wordnet), _chats(chats), _meetings(meetings), _questions(questions), _made(wordnet))
     np.save(PIECES, trained(distinct(found)))
@@ -118,7 +119,7 @@ def _questions(folder: Path) -> Iterator[str]:
 
 def _made(wordnet: Path) -> Iterator[str]:
     """Yield questions and statements about each common noun, verb and adjective of the vocabulary."""
-    words = [word for word in list(vocabulary())[pieces.FIRST_WORD :] if word.isalpha() and len(word) > FEWEST_WORDS]
+    words = [word for word in list(vocabulary())[pieces.FIRST_WORD :] if word.isalpha() and len(word) >= FEWEST_LETTERS]
     yield from (f"the {word}" for word in words)
     with tarfile.open(wordnet) as archive:
         kinds = {kind: _listed(archive, kind) for kind in ("noun", "verb", "adj")}
@@ -194,6 +195,7 @@ def _teach(encoded: Sequence[Sequence[int]]) -> Vectors:
 
 
 def _train(began: Floats, encoded: Sequence[Sequence[int]], parts: Vectors, taught: NDArray[np.float16]) -> Floats:
+    """Return the trained vectors of pieces, from the first ones, and each text's pieces, n-grams and taught vector."""
     torch: Any = import_module("torch")
     torch.manual_seed(0)
     teacher, hashed = torch.tensor(taught, device="cuda"), torch.tensor(parts, device="cuda")

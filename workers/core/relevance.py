@@ -88,7 +88,7 @@ latter, the floor of the former leaves 31 % of the questions of other chats with
 """
 
 FLOOR_OF_FEW, FLOOR_OF_SENTENCES = 0.1, 0.17
-"""Default floor where facts are few, in general, and for a question of up to `BRIEF` stems where they are short.
+"""Default floor where facts are few; the higher one is for questions of up to `BRIEF` stems where facts are short.
 
 Where a namespace has 2, 4 or 8 turns of a conversation, among them the answer, 0.16 rejects 43, 74 and 90 % of the
 questions about other conversations on LoCoMo 1-5 (19, 49 and 82 with 0.1), and loses the answers to 0, 0 and 1 % (none
@@ -99,7 +99,7 @@ BRIEF = 10
 """Number of stems above which a question is long: what answers a prompt of 65 stems has a relevance of 0.17 to 0.23."""
 
 TINY, TINY_MORE = 100, 0.03
-"""Words of some sentences, and what is added to the floor where there are none."""
+"""Number of words below which the floor of sentences rises, and by how much it is higher in an empty namespace."""
 
 CERTAIN = 0.3
 """Relevance from which an answer counts as used in a namespace of a few facts."""

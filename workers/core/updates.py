@@ -86,24 +86,24 @@ SHARED = 0.3
 """Least share of the question's information that both statements must hold to be about the same subject."""
 
 MOST_KEYWORDS = 5
-"""Most words of a query that is no sentence: it asks for what is current."""
+"""Maximum number of words of a query that is read as keywords, which ask for what is current."""
 
 LONGEST_STATEMENT = 200
-"""Characters of a text that makes one statement."""
+"""Maximum number of characters of a text that is taken for a single statement."""
 
 SAYS_THE_PAST = re.compile(
     r"\b(?:old|former\w*|previous\w*|original\w*|used to|earlier|at first|back then)\b", re.IGNORECASE
 )
 
 MOST_OF_A_VALUE = 2
-"""Most words that two statements of different values have each for itself."""
+"""Maximum number of words by which a statement differs from one with another value."""
 
 BOTH_MAY_HOLD = re.compile(
     r"\b(?:like|love|enjoy|hate|dislike|want|need|know|speak|play|visit|buy|bought|read|watch|saw|seen|eat|ate|met|meet"
     r"|own|tried|learn|stud(?:y|ied)|allergic)(?:s|d|ed|ing)?\b",
     re.IGNORECASE,
 )
-"""Words of which several objects are true at once: who likes tea may like coffee too."""
+"""Words that may be said of several things at once: who likes tea may like coffee too."""
 
 ASKS_FOR_A_PLACE = re.compile(
     r"\b(?:liv(?:e|es|ed|ing)|resid\w+|home|house|flat|city|town|country|address|work\w*|job|employ\w*|company"
@@ -127,7 +127,7 @@ MOVES = (
         ),
     ),
 )
-"""Statements of where someone lives or works, and those of a change of it, which share no other word."""
+"""What says where someone lives or works, and what says that this changed: such statements often share no word."""
 
 SPEAKER = re.compile(r"\b(?:I|my|we|our|user)\b", re.IGNORECASE)
 SPEAKS_OF_THEMSELVES = re.compile(r"\b(?:I|we)\b", re.IGNORECASE)
@@ -155,7 +155,7 @@ On BEAM-100K 1-10, 0.7 finds 0.61 of the updates, 0.6 finds 0.72 and 0.5 0.78; m
 """
 
 SHORT_NEARLY_AS_GOOD = 0.5
-"""The same if both are short."""
+"""Least score of the newer statement, as a share of the older one's, if both are short."""
 
 ABOVE = 2e-6
 """Distance by which the newer statement is ranked above the older one."""
@@ -189,7 +189,7 @@ def are_short(*texts: str) -> bool:
 def outdates(newer: str, older: str) -> bool:
     """Return whether a text reports a change and states other figures than an older one.
 
-    Of short texts it may be a name too, if most of the older one's words are in both.
+    If both are short, it may be another name instead, where the newer text has most of the older one's words.
     """
     if SAYS_A_CHANGE.search(newer) is None:
         return False
@@ -206,8 +206,8 @@ def outdates(newer: str, older: str) -> bool:
 def has_another_value(newer: str, older: str) -> bool:
     """Return whether two short texts make the same statement with different values.
 
-    At least half of the older one's words are in both, and each has one or two that the other lacks; or the texts have
-    the same words, and different figures or names. Words of a change, and common ones, do not count.
+    Either the newer one has at least half of the older one's words, and each has one or two words that the other lacks;
+    or they have the same words, but different figures or names. Stop words and words that report a change are ignored.
     """
     if not are_short(newer, older) or BOTH_MAY_HOLD.search(newer) or SAYS_THE_PAST.search(newer):
         return False
@@ -222,7 +222,7 @@ def has_another_value(newer: str, older: str) -> bool:
 
 
 def says_a_move(newer: str, older: str) -> bool:
-    """Return whether a short text says that someone moved, or changed jobs, and an older one where they were."""
+    """Return whether a short text says that someone moved or changed jobs, and an older one where they were before."""
     if not are_short(newer, older) or SAYS_THE_PAST.search(newer):
         return False
     names, names_before = _names(newer), _names(older)
@@ -243,7 +243,7 @@ def _are_of_one_speaker(before_move: str, before_place: str, newer: str, older: 
 
 
 def _relatives(before_verb: str) -> set[str]:
-    """Return the relatives that a sentence is about; none if the speaker is among them."""
+    """Return the relatives in what precedes a verb; none if the speaker is its subject."""
     return set() if SPEAKS_OF_THEMSELVES.search(before_verb) else set(RELATIVE.findall(before_verb.lower()))
 
 

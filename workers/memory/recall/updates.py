@@ -52,9 +52,8 @@ def outdated_pairs(
     if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
-    found = [*_contradicting(db, tenant.id, rows, first), *_linked(rows, links)]
-    found += _by_words(db, tenant.id, question, known, rows, held, scores, first)
-    return found
+    by_words = _by_words(db, tenant.id, question, known, rows, held, scores, first)
+    return [*_contradicting(db, tenant.id, rows, first), *_linked(rows, links), *by_words]
 
 
 def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> dict[int, str]:
@@ -100,9 +99,9 @@ def _by_words(
     scores: Floats,
     first: Ints,
 ) -> list[Pair]:
-    """Return the pairs of a newer statement and the best candidate, if that is outdated by it.
+    """Return a pair for each newer statement that makes the best candidate outdated.
 
-    Both contain the same words of the question, unless the newer one says that someone moved.
+    It contains words of the question that the best one contains, unless it says that someone moved.
     """
     best = first[0]
     information = ranking.inverse_document_frequency(known.document_frequencies, max(known.facts, 1))
@@ -133,15 +132,15 @@ def _by_words(
 
 
 def _outdates(question: str, newer: str, older: str, is_alike: bool, holds_all: bool, is_as_good: bool) -> bool:
-    """Return whether a text makes the best one outdated.
+    """Return whether a newer text makes an older one outdated.
 
     Args:
         question: the text of the question.
-        newer: the text.
-        older: the best one.
-        is_alike: whether it holds enough of the question's words that the best one holds, and has enough of its score.
-        holds_all: whether it holds all of these words.
-        is_as_good: whether it has so much of the best one's score that it need not be short.
+        newer: the newer text.
+        older: the older text, which is the best candidate.
+        is_alike: whether the newer one shares enough words of the question with the older one, and scores half as high.
+        holds_all: whether it contains all words of the question that the older one contains.
+        is_as_good: whether its score suffices also for long texts.
     """
     if is_alike and holds_all and updates.has_another_value(newer, older):
         return True
