@@ -78,7 +78,9 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
         "http": lambda servers, answers: doors.measure(servers, size, answers),
         "fairness": lambda servers, answers: fairness.measure(servers, size, answers),
         "stores": lambda servers, answers: stores.measure(servers, size, answers),
-        "quality": lambda servers, answers: quality.measure(servers, answers, _sets(given), given.model, given.beliefs),
+        "quality": lambda servers, answers: quality.measure(
+            servers, answers, _with_statements(given), given.model, given.beliefs
+        ),
         "parts": lambda servers, answers: parts.measure(servers, answers, _sets(given), given.model),
         "space": lambda servers, answers: space.measure(servers, size, answers),
         "peers": lambda servers, answers: peers.measure(servers, size, answers),
@@ -88,6 +90,10 @@ def _benchmarks(size: Size, given: argparse.Namespace) -> dict[str, Callable[[Ma
 
 def _sets(given: argparse.Namespace) -> dict[str, list[conversations.Conversation]]:
     return conversations.sets(given.conversations, given.beam, given.memora, given.realtalk, judging=given.judging)
+
+
+def _with_statements(given: argparse.Namespace) -> dict[str, list[conversations.Conversation]]:
+    return _sets(given) | {"statements": conversations.statements.read(judging=given.judging)}
 
 
 def _check_disk(folder: Path, facts: int) -> None:

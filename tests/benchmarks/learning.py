@@ -208,7 +208,9 @@ class _Memory:
         found = self._words.terms("", question)
         similarities = (self._vectors @ self._embedder.embed_queries([question])[0]).astype(np.float64)
         meaning = ranking.by_length(self._embedder.weights, found.mean_words)
-        order = np.argsort(-ranking.fuse(found.scores, similarities, meaning), kind="stable")[:CANDIDATES]
+        weights = ranking.inverse_document_frequency(found.document_frequencies, len(self._texts))
+        fit = ranking.fuse(found.scores, similarities, meaning, ranking.enough(weights))
+        order = np.argsort(-fit, kind="stable")[:CANDIDATES]
         frequencies = dict(zip(found.words, found.document_frequencies.tolist(), strict=True))
         seen = relevance.Question(
             found.document_frequencies,

@@ -17,8 +17,10 @@ from psycopg.errors import UndefinedColumn
 from workers.core import ranking
 from workers.core.arrays import Floats
 from workers.core.ranking import NAMED
-from workers.memory.recall import Recalled, scoring
-from workers.storage.connection import POOL_SIZE
+from workers.memory.recall import Recalled, arms, scoring
+from workers.storage import namespaces
+from workers.storage.candidates import Scope
+from workers.storage.connection import POOL_SIZE, transaction
 
 bounded = examples(15)
 
@@ -248,7 +250,11 @@ def test_a_score_is_relevance_and_contiguity_and_a_bounded_prior(
     parts = [one.explain or {} for one in found]
     columns = {key: [part[key] for part in parts] for key in parts[0]}
     text, similarity = (np.array(columns[key]) for key in ("text", "similarity"))
-    fused = ranking.fuse(text, similarity, memory.context.embedder.weights[0])
+    with transaction(memory.context.database_url) as db:
+        tenant = namespaces.find(db, name)
+        assert tenant is not None
+        full = arms.search_text(db, tenant, "tea at 3", Scope(day(at))).enough
+    fused = ranking.fuse(text, similarity, memory.context.embedder.weights[0], full)
     sums = [
         (part["fit"] + part["contiguity"] + part["named"]) * part["role"] * (1 + part["salience"]) + part["prior"]
         for part in parts

@@ -17,6 +17,7 @@ from workers.core.ranking import (
     contiguity,
     documented_score,
     dynamic_salience,
+    enough,
     fuse,
     min_max,
     prior,
@@ -64,6 +65,18 @@ def test_text_and_similarity_count_half_each() -> None:
 
 def test_of_texts_that_all_contain_the_words_none_is_taken_for_one_without() -> None:
     assert fuse(np.array([4.0, 3.0]), np.zeros(2), meaning=0.0).tolist() == [0.5, 0.375]
+
+
+def test_a_text_with_few_of_the_words_does_not_count_fully_by_words() -> None:
+    text, similarity = np.array([2.0, 0.0]), np.array([0.0, 1.0])
+    assert fuse(text, similarity, full=8.0).tolist() == [0.125, 0.5]
+    assert fuse(text, similarity, full=1.0).tolist() == [0.5, 0.5]
+
+
+def test_a_text_with_the_three_commonest_words_counts_fully() -> None:
+    assert enough(np.array([4.0, 1.0, 9.0, 2.0])) == 7.0
+    assert enough(np.array([4.0, 1.0])) == 5.0
+    assert enough(np.zeros(0)) == 0.0
 
 
 def test_similarity_has_the_share_set_by_the_embedder() -> None:

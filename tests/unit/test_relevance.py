@@ -1,6 +1,6 @@
 """Relevance: it grows with the share of the question covered, and falls with words unknown to the namespace."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from workers.core.relevance import (
     STATIC,
     Model,
     Question,
+    is_personal,
     names_unknown,
     of_embedder,
     outstanding,
@@ -103,6 +104,26 @@ def test_the_default_floor_is_high_where_there_are_some_sentences_and_low_where_
     long = [HASHING.floor(asked(facts=facts, mean_words=200.0)) for facts in (2, 5, 20, 50, 250)]
     assert long == sorted(long)
     assert long[0] < floors[0]
+
+
+def test_the_default_floor_is_low_for_questions_about_the_speaker_where_facts_are_few() -> None:
+    few, many = asked(facts=40, mean_words=10.0), asked(facts=10**6, mean_words=10.0)
+    for model in (STATIC, HASHING, ONNX):
+        assert model.floor(replace(few, personal=True)) < model.floor(few) / 1.5
+        assert model.floor(replace(many, personal=True)) == model.floor(many)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What's my blood type?", "where do I work", "Where did we go in May?", "user dietary preferences"],
+)
+def test_a_question_about_its_speaker_is_told_by_its_pronouns(question: str) -> None:
+    assert is_personal(question)
+
+
+@pytest.mark.parametrize("question", ["Who owns the mobile app?", "thanks!", "Do users in Myanmar use it at home?"])
+def test_a_question_about_others_is_not_about_its_speaker(question: str) -> None:
+    assert not is_personal(question)
 
 
 def test_what_counts_as_used_is_more_than_the_floor_where_facts_are_few() -> None:

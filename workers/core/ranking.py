@@ -45,6 +45,17 @@ EVEN = 0.5
 SHORT, LONG = 40, 200
 """Mean number of words per fact, stems and written forms, where facts are short and where they are long."""
 
+ENOUGH_WORDS = 3
+"""Number of the question's commonest words that a fact has to contain to count fully by words.
+
+Where questions paraphrase single statements, the best one by words often shares only a common word with the question.
+Of such statements, the first result is right for 67 % of the questions instead of 61 % (MiniLM: 77 instead of 66); on
+conversations of four kinds, recall@10 changes by -0.1 to 0.9 points (`quality`). Chosen among 1 to 4.
+"""
+
+BRIEF = 10
+"""Number of stems above which a question is long, and a fact answers only a part of it."""
+
 LEAST_SPREAD = 0.3
 """Least spread of candidates' similarities for scaling: a few times a signature's error."""
 
@@ -131,15 +142,25 @@ def min_max(values: Floats) -> Floats:
     return np.ones_like(values) if high <= low else (values - low) / (high - low)
 
 
-def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN) -> Floats:
+def enough(weights: Floats) -> float:
+    """Return the score by words from which a text counts fully.
+
+    It is about that of a text with the `ENOUGH_WORDS` words of the least weight, and less for a question of many words.
+    """
+    return float(np.sort(weights)[:ENOUGH_WORDS].sum()) * min(BRIEF / max(len(weights), 1), 1.0)
+
+
+def fuse(text_scores: Floats, similarities: Floats, meaning: float = EVEN, full: float = 0.0) -> Floats:
     """Return fused scores in [0, 1]: text score as a share of the best, scaled similarity with the share `meaning`.
+
+    The text score is a share of `full` instead if the best is lower.
 
     An arm without results, all zeros, adds nothing instead of ones; the other then counts half. Similarities that are
     nearly equal are not spread: the error of a signature would decide.
     """
     by_words, by_meaning = bool(text_scores.any()), bool(similarities.any())
     share = meaning if by_words and by_meaning else EVEN
-    text = text_scores / text_scores.max() if by_words else text_scores
+    text = text_scores / max(float(text_scores.max()), full) if by_words else text_scores
     similar = similarities
     if by_meaning:
         high = float(similarities.max())

@@ -278,7 +278,7 @@ def _scored(
     cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     meaning = ranking.by_length(context.embedder.weights, text.stems.question.mean_words)
-    fused = ranking.fuse(by_words, cosines, meaning)
+    fused = ranking.fuse(by_words, cosines, meaning, text.enough)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
     held = stems.contained(db, tenant.id, text.stems, read["id"].tolist())
     relevances = found.relevances(tenant.embedder, held, cosines)

@@ -5,10 +5,22 @@ No public set is shipped or has a default path.
 
 from pathlib import Path
 
-from tests.benchmarks.conversations import beam, locomo, memora, realtalk, sample
+from tests.benchmarks.conversations import beam, locomo, memora, realtalk, sample, statements
 from tests.benchmarks.conversations.conversation import BEGIN, MAX_TEXT, Asked, Change, Conversation, Turn, sampled
 
-__all__ = ["BEGIN", "MAX_TEXT", "OWN", "Asked", "Change", "Conversation", "Turn", "read", "sampled", "sets"]
+__all__ = [
+    "BEGIN",
+    "MAX_TEXT",
+    "OWN",
+    "Asked",
+    "Change",
+    "Conversation",
+    "Turn",
+    "read",
+    "sampled",
+    "sets",
+    "statements",
+]
 
 OWN = "small"
 """The name of the project's own set."""

@@ -14,7 +14,7 @@ from workers.core import ranking, relevance, signature
 from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.names import capitalised
 from workers.core.passages import CUT, best_begin, is_unspaced
-from workers.core.relevance import Question, names_unknown
+from workers.core.relevance import Question, is_personal, names_unknown
 from workers.memory.recall.stems import Stems, in_best_passage, in_passages
 from workers.storage import candidates, documents, signatures, words
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Matches, Scope
@@ -60,14 +60,15 @@ RANK_OF_OCCURRENCES = np.cumsum(1 / np.arange(1, 257) ** 2) / 1.64493406685
 class TextArm:
     """The facts that share words with a query: all BM25 scores, the best ones in order, and the query's names.
 
-    `whole` is about the score of a fact that contains each word of the query once. `passages` has the first word of the
-    best passage of each long fact among the best.
+    `whole` is about the score of a fact that contains each word of the query once, `enough` that from which one counts
+    fully (`ranking.enough`). `passages` has the first word of the best passage of each long fact among the best.
     """
 
     scores: dict[Key, float] = field(default_factory=dict)
     best: list[Key] = field(default_factory=list)
     names: frozenset[str] = frozenset()
     whole: float = 0.0
+    enough: float = 0.0
     passages: dict[Key, int] = field(default_factory=dict)
     stems: Stems = field(default_factory=Stems)
 
@@ -137,6 +138,7 @@ def _scored(
         [found.ids[place] for place in order],
         names,
         float(weights.sum()),
+        ranking.enough(weights[[term.stem for term in terms]]),
         begins,
         _stems(found, terms, asked, long, complete=all_read),
     )
@@ -181,6 +183,7 @@ def _question(found: _Found, query: str, terms: Sequence[Term], namespace: Names
         namespace.mean_words or found.mean_length,
         words,
         names_unknown(query, dict(zip(words, frequencies.tolist(), strict=True))),
+        is_personal(query),
     )
 
 
@@ -263,7 +266,8 @@ class Found:
         ids = list(dict.fromkeys([*self.text.best, *self.near]))
         least = min(self.near.values(), default=0.0)
         by_words = np.array([self.text.scores.get(id_, 0.0) for id_ in ids])
-        fit = ranking.fuse(by_words, np.array([self.near.get(id_, least) for id_ in ids]), self.meaning)
+        similar = np.array([self.near.get(id_, least) for id_ in ids])
+        fit = ranking.fuse(by_words, similar, self.meaning, self.text.enough)
         order = np.argsort(-fit, kind="stable")[:most]
         return {ids[i]: score for i, score in zip(order.tolist(), fit[order].tolist(), strict=True)}
 

@@ -128,7 +128,8 @@ def made_comparable(every: Sequence[ScoredRecall]) -> Sequence[ScoredRecall]:
         return every
     scores = [one.scored.scores for one in every]
     text, similarity = (np.concatenate([getattr(one, arm) for one in scores]) for arm in ("text", "similarity"))
-    fit = ranking.fuse(text, similarity, every[0].found.meaning)
+    best = max(every, key=lambda one: one.scored.scores.text.max(initial=0.0)).found
+    fit = ranking.fuse(text, similarity, best.meaning, best.text.enough)
     parts = np.split(fit, np.cumsum([len(one.total) for one in scores])[:-1])
     return [one.scaled(part) for one, part in zip(every, parts, strict=True)]
 

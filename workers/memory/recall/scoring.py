@@ -115,7 +115,7 @@ def score(
     factor = _factor(rows, question.preferences, now)
     if context.settings.ranking == "documented":
         return _documented(rows, text_scores, cosines, around, factor, now)
-    fit = ranking.fuse(text_scores, cosines, found.meaning) if fit is None else fit
+    fit = ranking.fuse(text_scores, cosines, found.meaning, found.text.enough) if fit is None else fit
     near = ranking.contiguity(fit, *_sessions_and_turns(rows))
     linked = around.gain(rows, fit)
     named = around.gain_by_name(rows, found.text.names)
