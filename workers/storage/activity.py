@@ -74,24 +74,11 @@ ADD = """
     order by fact
 """
 
-READ = f"""
-    {ANCHORS}
-    where namespace = %(namespace)s and fact = any(%(ids)b)
-    order by fact
-"""
+THESE = f"{ANCHORS} where namespace = %(namespace)s and fact = any(%(ids)b)"
 
-READ_LIVE = f"""
-    {ANCHORS}
-    where namespace = %(namespace)s and fact = any(%(ids)b) and not retired
-    order by fact
-"""
-
-LOCK = f"""
-    {ANCHORS}
-    where namespace = %(namespace)s and fact = any(%(ids)b)
-    order by fact
-    for no key update
-"""
+READ = f"{THESE} order by fact"
+READ_LIVE = f"{THESE} and not retired order by fact"
+LOCK = f"{READ} for no key update"
 
 # Counters saturate at the maximum of their type. A held fact stays held until its end lies in the future again.
 WRITE_USED = """

@@ -324,9 +324,8 @@ def _marked(words: Sequence[str], weights: Sequence[float]) -> dict[str, Any]:
 
 def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
     """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
-    bodies = fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": list(ids)})
-    said = {one.id: packing.said(one.body) for one in bodies}
-    texts = [searched_text(said[id_]) if id_ in said else "" for id_ in ids]
+    found = said(db, namespace, ids)
+    texts = [searched_text(found[id_]) if id_ in found else "" for id_ in ids]
     return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
 
 

@@ -113,15 +113,9 @@ RESTORATIONS = """
 """
 
 # An imported entry may say anything, so only ids are read.
-MERGED_INTO = """
+NAMED = """
     select distinct (details ->> 'id')::uuid from events
-    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'merged into'
-        and details ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
-"""
-
-TOOK_IN = """
-    select distinct (details ->> 'id')::uuid from events
-    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'took in'
+    where namespace = %(namespace)s and fact = any(%(facts)s) and what = %(what)s
         and details ->> 'id' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 """
 
@@ -271,12 +265,16 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
 
 def merged_into(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
     """Return the facts into which these were ever merged."""
-    return [id_ for (id_,) in db.execute(MERGED_INTO, {"namespace": namespace, "facts": list(facts)})]
+    return _named(db, namespace, facts, "merged into")
 
 
 def took_in(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
     """Return the facts that were ever merged into these."""
-    return [id_ for (id_,) in db.execute(TOOK_IN, {"namespace": namespace, "facts": list(facts)})]
+    return _named(db, namespace, facts, "took in")
+
+
+def _named(db: Connection, namespace: int, facts: Sequence[UUID], what: str) -> list[UUID]:
+    return [id_ for (id_,) in db.execute(NAMED, {"namespace": namespace, "facts": list(facts), "what": what})]
 
 
 def still_merged(db: Connection, namespace: int, facts: Sequence[UUID], into: Sequence[UUID]) -> list[UUID]:

@@ -300,8 +300,12 @@ def tallies_since(
 
 def thin_tallies(db: Connection, now: datetime) -> int:
     """Reduce the resolution of old rows; return how many were deleted."""
-    gone = sum(db.execute(THIN_TALLIES, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
-    return gone + db.execute(DROP_OLD_TALLIES, {"before": now - KEPT}).rowcount
+    return _thin(db, THIN_TALLIES, DROP_OLD_TALLIES, now)
+
+
+def _thin(db: Connection, thin: str, drop_old: str, now: datetime) -> int:
+    gone = sum(db.execute(thin, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
+    return gone + db.execute(drop_old, {"before": now - KEPT}).rowcount
 
 
 # Of waiting tasks the maximum within five minutes, of writes the last value, as it is cumulative.
@@ -314,15 +318,9 @@ RECORD_SYSTEM = """
 
 SYSTEM_SINCE = "select at, waiting, writes from system_history where at > %(since)s and at <= %(now)s order by at"
 
-THIN_SYSTEM = """
-    delete from system_history as old
-    where at < %(before)s
-        and exists (
-            select from system_history as newer
-            where newer.at > old.at and newer.at < %(before)s
-                and date_bin(%(step)s, newer.at, timestamptz 'epoch') = date_bin(%(step)s, old.at, timestamptz 'epoch')
-        )
-"""
+THIN_SYSTEM = THIN_TALLIES.replace("tally_history", "system_history").replace(
+    "newer.namespace = old.namespace and ", ""
+)
 
 DROP_OLD_SYSTEM = "delete from system_history where at < %(before)s"
 
@@ -342,5 +340,4 @@ def system_since(db: Connection, start: datetime, now: datetime) -> list[tuple[d
 
 def thin_system(db: Connection, now: datetime) -> int:
     """Reduce the resolution of old rows, as of tallies; return how many were deleted."""
-    gone = sum(db.execute(THIN_SYSTEM, {"before": now - age, "step": step}).rowcount for age, step in LEVELS)
-    return gone + db.execute(DROP_OLD_SYSTEM, {"before": now - KEPT}).rowcount
+    return _thin(db, THIN_SYSTEM, DROP_OLD_SYSTEM, now)
