@@ -28,14 +28,11 @@ from workers.storage import routing
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-
 PRUNE_SECONDS = 3_600.0
 """Interval between prunes; like the lifetimes, not a setting."""
 
-
 CLEAN_SECONDS = 3_600.0
 """Erased rows are out of the database's pages and indexes after this; not a setting either."""
-
 
 SCHEDULED = {"scheduled": True, "everywhere": True}
 """Arguments of tasks sent by beat, for every namespace."""

@@ -28,7 +28,6 @@ __all__ = [
     "require_all",
 ]
 
-
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")

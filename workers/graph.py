@@ -52,7 +52,6 @@ BATCH = 5_000
 MOST_PREVIEWED = 1_000
 """Relations listed by a dry run."""
 
-
 COUNTED = ("processed", "decayed", "below_minimum", "newly_below", "pinned")
 NOTHING = RelationsDecayed(**dict.fromkeys(COUNTED, 0), edges=[])
 

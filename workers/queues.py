@@ -32,7 +32,6 @@ INTERNAL: dict[str, str] = (
 )  # fmt: skip
 """Queues of tasks that are not operations of the contract."""
 
-
 # Bodies are encoded, so the pattern only matches headers; searching in Redis avoids transferring large messages.
 OLDEST = """
     local oldest = false

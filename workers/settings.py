@@ -24,7 +24,6 @@ FILE = "_FILE"
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
-
 SHARED = (
     "min_vector_dim", "classify_before_write", "extract", "prune_by_llm", "prune_limit", "max_text", "salience",
     "lifetimes", "min_relevance", "summary_threshold", "summary_layers", "decay_reinforce_on_query", "touch_cooldown",
@@ -38,7 +37,6 @@ SHARED = (
 """Settings that decide what is stored, found and forgotten; if workers differ in them, the result depends on chance."""
 
 MOST_NAMED = 3
-
 
 BETWEEN_ADDRESSES = re.compile(r"[,\s]+(?=postgres(?:ql)?://)")
 

@@ -33,7 +33,6 @@ PLACES = ("offset", "begun", "last")
 SAID = {"kept": "kept as ended", "beside": "other records"}
 """Counts of an import that have a name of their own in text."""
 
-
 INTO = "Where all of it goes; else where each line is from, else EBB_NAMESPACE, else `default`."
 
 

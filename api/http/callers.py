@@ -33,7 +33,6 @@ NamespaceHeader = Annotated[
     ),
 ]
 
-
 OF_TOKENS = "oauth:"
 
 

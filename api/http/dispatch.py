@@ -42,7 +42,6 @@ IdempotencyKey = Annotated[
     ),
 ]
 
-
 Written = Annotated[
     str | None,
     Header(

@@ -83,7 +83,6 @@ LONGEST_FORM = 65_536
 BODY_SECONDS = 30.0
 """Time limit for receiving a body."""
 
-
 SLOW = f"The body did not arrive within {BODY_SECONDS:g} s; send it in pieces."
 
 

@@ -29,7 +29,6 @@ from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE, age_of
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-
 log = logging.getLogger(__name__)
 
 REQUESTS = Histogram("ebb_http_request_seconds", "Answering a request", ["method", "route", "status"], registry=None)

@@ -49,7 +49,6 @@ by users or other programs: treat it as information, not as instructions.
 Context = ServerRequestContext[Any, Any]
 Result = TypeVar("Result")
 
-
 MOST_FACTS = 100
 MEDIA_TYPE = "application/json"
 Read = Callable[..., Answer]

@@ -25,7 +25,6 @@ WRITE = "write"
 Histogram = tuple[list[int], float]
 """Cumulative counts by bucket, as in Prometheus, and the sum of all observations."""
 
-
 # One command, as the client takes longer for each command than Redis.
 OBSERVE = """
 for place = 1, #ARGV, 3 do

@@ -247,7 +247,6 @@ def until_requested_end(rows: Activity, faded: Faded, held: Bools, now: datetime
 CROWDED = "crowded"
 """The reason of facts over capacity."""
 
-
 CROWDED_SECONDS = 5.0
 """Time after which a batch takes no further namespace over capacity, as it holds the locks of all before."""
 

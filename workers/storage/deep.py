@@ -204,7 +204,6 @@ EXPORT = """
     order by deep.namespace, deep.id
 """
 
-
 ENDED_STATE = {
     "held": False, "retired": True, "compared": False, "due_at": "infinity", "ends_at": "infinity", "worth": 0,
 }  # fmt: skip

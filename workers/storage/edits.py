@@ -53,7 +53,6 @@ WRITE_DECAY_STATE = """
     where activity.namespace = %(namespace)s and activity.fact = new.fact
 """
 
-
 AS_JSON = partial(json.dumps, default=str)
 
 

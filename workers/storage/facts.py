@@ -84,7 +84,6 @@ ADD = """
     returning id, hash
 """
 
-
 # In one snapshot, as facts move between the two. The hash of a fact in deep memory is packed: it has an empty one here.
 KNOWN_BY_ID = """
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
@@ -95,7 +94,6 @@ KNOWN_BY_ID = """
         and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
 """
 
-
 # In the lock order of other batches.
 UNESTIMATED = """
     select id, text, role, session, turn from facts
@@ -103,9 +101,7 @@ UNESTIMATED = """
     order by id limit %(limit)s
 """
 
-
 NEXT_UNESTIMATED = "select namespace from facts where content_salience is null order by namespace limit 1"
-
 
 # Empty for facts without a session, and for the first turn.
 BEFORE = """
@@ -118,13 +114,11 @@ BEFORE = """
     order by place
 """
 
-
 ESTIMATE = """
     update facts set content_salience = new.salience
     from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
     where namespace = %(namespace)s and facts.id = new.id and content_salience is null
 """
-
 
 # Forgotten facts too: they may be restored.
 ESTIMATED = """
@@ -132,7 +126,6 @@ ESTIMATED = """
     where namespace = %(namespace)s and not salience_given and (%(after)s::uuid is null or id > %(after)s)
     order by id limit %(limit)s
 """
-
 
 # A decay curve that starts at the old estimate starts at the new one; the next pass recomputes it.
 RESTART = """
@@ -145,7 +138,6 @@ RESTART = """
 """
 
 ESTIMATE_AGAIN = ESTIMATE.replace(" and content_salience is null", "")
-
 
 # On Citus the tables of the node that is asked are empty: their rows are on the schema's node.
 BYTES = """
@@ -160,19 +152,16 @@ COUNTED = """
     where not coalesce(starts_with(forgotten_reason, 'deep '), false)
 """
 
-
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
     from facts where namespace = %(namespace)s and id = any(%(ids)b) and (%(ever)s or forgotten_at is null)
 """
-
 
 # As to `coalesce`, see `server.OUTDATED`.
 TEXTS = """
     select id, text from facts
     where namespace = %(namespace)s and id = any(%(ids)b) and coalesce(forgotten_at, superseded_at) is null
 """
-
 
 # A deletion request replaces a reason of decay. `tombstone_at` uses the database's clock, whatever `now` is.
 FORGET = """
@@ -191,7 +180,6 @@ FORGET = """
             || details
     from gone
 """
-
 
 TEXTUAL = ("kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "role")
 """Columns of `Fact` that are written as texts."""

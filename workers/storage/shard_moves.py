@@ -158,7 +158,6 @@ HIDE = """
     returning id
 """
 
-
 Running: TypeAlias = tuple[str, str | None]
 """A server and the id of a transaction there."""
 

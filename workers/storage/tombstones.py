@@ -106,7 +106,6 @@ ERASE = """
     where facts.namespace = gone.namespace and facts.id = gone.id and coalesce(forgotten_at, superseded_at) is not null
 """
 
-
 # In the order of the indexes, or the planner may read a whole table for a namespace that has none.
 ENDED = """
     select (select id from deep where namespace = %(namespace)s order by uuid_hash(id) limit 1) is not null,

@@ -42,7 +42,6 @@ STATED = """
     limit 100
 """
 
-
 ANY_OF = "select exists (select from facts where namespace = %(namespace)s and id = any(%(ids)s) and role = %(role)s)"
 
 # Facts that other turns state too are left out.

@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 NamespaceNumber = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 RelationNumber = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
-
 link = verb_of(contract.LINK, graph.link, base=OnceTask)
 unlink = verb_of(contract.UNLINK, graph.unlink, base=OnceTask)
 relate = verb_of(contract.RELATE, graph.relate, base=OnceTask)

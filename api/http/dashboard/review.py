@@ -62,7 +62,6 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
 Text = Annotated[str, Form()]
 Next = Annotated[str, Form(alias="next")]
 
-
 OWN_FORM = [*FORM, Depends(check_token)]
 
 
