@@ -58,13 +58,10 @@ def store_many(memory: Session, given: dict[str, Any], _: Response) -> Any:
 
 def import_records(memory: Session, given: dict[str, Any], _: Response) -> Any:
     """Import records of an archive; settings of the namespace among them need the scope admin."""
-    if any(isinstance(one, dict) and one.get("own") and _sets(one["own"]) for one in given["records"]):
+    own = [one.get("own") for one in given["records"] if isinstance(one, dict)]
+    if any(isinstance(one, dict) and one.get("settings") for one in own):
         memory.caller.check("admin")
     return memory.perform(admin.IMPORT, given)
-
-
-def _sets(own: Any) -> bool:
-    return isinstance(own, dict) and bool(own.get("settings"))
 
 
 def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:

@@ -168,7 +168,7 @@ def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], no
     with transaction(context.database_url) as db:
         tenant = _tenant(db, namespace)
         states = locked_states(db, tenant, sorted({id_, *others}), now)
-        open_ = [other for other in others if not _superseded_by(id_, states.get(other))]
+        open_ = [other for other in others if other not in states or states[other].superseded_by != id_]
         for one in [*open_, id_] if open_ else []:
             _check_live(one, states.get(one), namespace)
         close_within(db, tenant, [Closed(other, now, now) for other in open_])
@@ -195,10 +195,6 @@ def _tenant(db: Connection, namespace: str) -> int:
     return tenant
 
 
-def _superseded_by(id_: UUID, state: Standing | None) -> bool:
-    return state is not None and state.superseded_by == id_
-
-
 def _check_live(id_: UUID, state: Standing | None, namespace: str) -> None:
     if state is None:
         raise NotFoundError(f"ids: no fact {id_} is in namespace {namespace!r}; see `ebb contradictions`.")
@@ -218,7 +214,6 @@ MATCH_BUDGET, MOST_OUTDATED = 200, 5
 
 FEWEST_FACTS = 100
 """Number of facts by which words are weighed in smaller namespaces, and before the first count."""
-
 
 LATE = timedelta(hours=1)
 """Facts said so long before they are stored may have been withdrawn already: by those that were stored before them."""

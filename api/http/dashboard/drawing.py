@@ -34,16 +34,9 @@ class Point(NamedTuple):
     y: float
 
 
-class Size(NamedTuple):
-    """Width and height of a picture."""
-
-    width: float
-    height: float
-
-
-def size(nodes: int) -> Size:
-    """Return the size of a picture with this many nodes."""
-    return Size(SMALL_WIDTH, SMALL_HEIGHT) if nodes <= FEW else Size(WIDTH, HEIGHT)
+def size(nodes: int) -> tuple[int, int]:
+    """Return width and height of a picture with this many nodes."""
+    return (SMALL_WIDTH, SMALL_HEIGHT) if nodes <= FEW else (WIDTH, HEIGHT)
 
 
 def arranged(names: Sequence[str], edges: Sequence[tuple[int, int]], weights: Sequence[float]) -> list[Point]:

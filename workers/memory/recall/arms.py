@@ -90,12 +90,12 @@ class _Found:
         return _Found([self.ids[place] for place in places], self.times[places], self.lengths[places])
 
 
-def search_text(db: Connection, namespace: Namespace, query: str, scope: Scope, limit: int = 0) -> TextArm:
+def search_text(db: Connection, namespace: Namespace, query: str, scope: Scope) -> TextArm:
     """Return the facts that contain any word of the query, scored by BM25.
 
     A query of stop words only matches nothing, or with a tag all facts that have it.
     """
-    return send_text(db, namespace, query, words.of_query(db, namespace.name, query), scope, limit)()
+    return send_text(db, namespace, query, words.of_query(db, namespace.name, query), scope)()
 
 
 def send_text(

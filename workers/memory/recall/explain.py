@@ -152,19 +152,14 @@ def left_out(asked: ScoredRecall) -> list[dict[str, Any]]:
     with asked.on_its_shard():
         every = [*_hidden(asked), *_below(asked), *_unpromising(asked)]
         shown = candidates.describe(asked.db, asked.tenant.id, [one.id for one in every], asked.silent_since)().facts
+    origin = {"namespace": asked.tenant.name} if asked.question.namespaces else {}
     return [
-        {"id": str(shown[one.id].id), "text": _text(shown[one.id], one.rule)} | _standing(one) | _origin(asked)
+        {"id": str(shown[one.id].id), "text": _text(shown[one.id], one.rule)}
+        | {"rule": one.rule, "score": one.score, "rank": one.rank}
+        | origin
         for one in every
         if one.id in shown  # the vector search may run on a later snapshot
     ]
-
-
-def _origin(asked: ScoredRecall) -> dict[str, Any]:
-    return {"namespace": asked.tenant.name} if asked.question.namespaces else {}
-
-
-def _standing(one: LeftOut) -> dict[str, Any]:
-    return {"rule": one.rule, "score": one.score, "rank": one.rank}
 
 
 def _text(shown: Description, rule: str | None) -> str:

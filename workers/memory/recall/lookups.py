@@ -1,6 +1,5 @@
 """Lookup: all facts about an entity, or one property of it, by name."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from workers.context import Context
 from workers.core import confidence
 from workers.core.arrays import Floats
-from workers.memory.lifetime import NEVER, Ending
+from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, deep, scoring
 from workers.memory.recall.answer import Result
 from workers.storage import candidates, entities, namespaces, words
-from workers.storage.candidates import Candidate, Description, Scope
+from workers.storage.candidates import Scope
 from workers.storage.connection import reading
 from workers.validation import cursors
 
@@ -65,15 +64,13 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     facts = {one["id"]: one for one in read}
     tiers = dict(zip(read["id"], scoring.current_tiers(read, now).tolist(), strict=True))
     results = [
-        _result(facts[id_], shown.facts[id_], ends, tiers[id_], score)
+        answer.result(
+            facts[id_], shown.facts[id_], ends.get(UUID(bytes=id_), NEVER), tiers[id_], score, None, BY_NAME, None, None
+        )
         for id_, score in zip(ids, believed[page].tolist(), strict=True)
     ]
     is_last = len(page) == len(left)
     return results, None if is_last else cursors.following(Cursor(began, *_key(found[page[-1]], believed[page[-1]])))
-
-
-def _result(one: Candidate, shown: Description, ends: Mapping[UUID, Ending], tier: int, score: float) -> Result:
-    return answer.result(one, shown, ends.get(shown.id, NEVER), tier, score, None, BY_NAME, None, None)
 
 
 def _confidence(found: NDArray[np.void], at: datetime) -> Floats:

@@ -233,7 +233,9 @@ def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
     shown = [_described(one) for one in every]
     left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
     why = None if question.why is None else explain.why_among(every, question.why)
-    ended = [(one.tenant.name, _ask_ended(one)) for one in every] if _is_doubtful(every) else None
+    relevances = np.concatenate([one.scored.relevances[one.chosen] for one in every])
+    doubtful = floor.is_doubtful(question, relevances)
+    ended = [(one.tenant.name, _ask_ended(one)) for one in every] if doubtful else None
     return lambda: Recalled(
         sorted((r for one, read in zip(every, shown, strict=True) for r in _results(one, read())), key=_by_score),
         by_meaning=every[0].query is not None,
@@ -255,10 +257,6 @@ def _shared_out(every: Sequence[ScoredRecall]) -> list[ScoredRecall]:
 def _described(asked: ScoredRecall) -> Callable[[], Described]:
     with asked.on_its_shard():
         return candidates.describe(asked.db, asked.tenant.id, asked.result_ids, asked.silent_since)
-
-
-def _is_doubtful(every: Sequence[ScoredRecall]) -> bool:
-    return floor.is_doubtful(every[0].question, np.concatenate([one.scored.relevances[one.chosen] for one in every]))
 
 
 def _ask_ended(asked: ScoredRecall) -> Callable[[], tuple[bool, bool]]:
