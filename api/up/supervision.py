@@ -239,7 +239,7 @@ class Log:
 
     path: Path
     offset: int = 0
-    loud: bool = field(default=False)
+    loud: bool = False
 
     def warnings(self) -> Iterator[str]:
         """Yield new lines of warnings and errors, with their continuation lines."""
