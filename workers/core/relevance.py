@@ -71,8 +71,9 @@ class Model:
         short, long, many = self.floors
         full = ranking.by_length((short, long + question.crowd * (many - long)), question.mean_words)
         brief = min(ranking.BRIEF / max(len(question.document_frequencies), 1), 1.0)
-        least = FLOOR_OF_PERSONAL if question.personal else FLOOR_OF_SENTENCES
-        sentences = least + TINY_MORE * max(1 - question.text / TINY, 0.0)
+        tiny = max(1 - question.text / TINY, 0.0)
+        low = FLOOR_OF_PERSONAL if question.personal else FLOOR_OF_SENTENCES
+        sentences = low + tiny * (FLOOR_OF_SENTENCES - low + TINY_MORE)
         few = ranking.by_length((FLOOR_OF_FEW + brief * (sentences - FLOOR_OF_FEW), FLOOR_OF_FEW), question.mean_words)
         return full + question.few * (few - full)
 
@@ -97,7 +98,7 @@ with 0.1); of long messages, 0.1 loses 1 to 3 % already. What answers a prompt o
 """
 
 FLOOR_OF_PERSONAL = 0.07
-"""The higher one for questions about the speaker, which a memory of the speaker is likely to answer.
+"""The higher one for questions about the speaker, which a memory of the speaker is likely to answer unless it is tiny.
 
 Of questions about 15 to 100 statements (`quality`), a third of which paraphrase them, 32 % find no right one with 0.17
 for all, and 17 % with these floors. The price is paid where a question about the speaker reaches the memory of another:
@@ -107,7 +108,10 @@ for all, and 17 % with these floors. The price is paid where a question about th
 PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours|user)\b", re.IGNORECASE)
 
 TINY, TINY_MORE = 100, 0.03
-"""Number of words below which the floor of sentences rises, and by how much it is higher in an empty namespace."""
+"""Number of words below which the floor of sentences rises, and by how much it is higher in an empty namespace.
+
+There a question about the speaker has the same floor as others.
+"""
 
 CERTAIN = 0.3
 """Relevance from which an answer counts as used in a namespace of a few facts."""
