@@ -8,7 +8,7 @@ import psutil
 
 from api.up import redis_programs
 from api.up.home import Home
-from api.up.supervision import Supervisor
+from api.up.supervision import SUPERVISORD, Supervisor
 from workers.errors import UnavailableError
 
 
@@ -29,6 +29,9 @@ def _names(home: Home) -> list[str]:
         return ["supervisor"]
 
 
+SUPERVISORDS = {SUPERVISORD, "supervisor.supervisord"}
+"""Modules of supervisord: this version's, and that of a home which an older one started."""
+
 STOP_SECONDS = {"supervisor": 120.0, "celery": 15.0, "redis": 30.0, "postgres": 60.0}
 
 
@@ -38,7 +41,7 @@ def supervisor_of(home: Home) -> psutil.Process | None:
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             line = process.cmdline()
-            if "supervisor.supervisord" in line and configuration in line and _is_running(process):
+            if SUPERVISORDS.intersection(line) and configuration in line and _is_running(process):
                 return process
     return _at_control(home)
 

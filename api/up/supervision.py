@@ -6,7 +6,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from api.up.processes import launched, write_private
 from api.up.servers import Postgres, Redis
 from workers.errors import UnavailableError
 
+SUPERVISORD = "api.up.supervisord"
 WORKERS = ("worker", "maintenance")
 SERVERS = ("postgres", "redis")
 OWN = (*WORKERS, "beat", "flower", "api")
@@ -198,7 +198,7 @@ def configure(home: Home, programs: Sequence[Program]) -> None:
 
 def spawn(home: Home, environment: Mapping[str, str], *, detached: bool) -> subprocess.Popen[bytes]:
     """Start supervisord in its own session; unless detached, it ends with this process."""
-    command = [sys.executable, "-m", "supervisor.supervisord", "--configuration", str(home.configuration)]
+    command = [*processes.PYTHON, SUPERVISORD, "--configuration", str(home.configuration)]
     with (home.logs / "supervisord.out").open("wb") as output:
         return subprocess.Popen(  # noqa: S603
             command if detached else launched("TERM", command),

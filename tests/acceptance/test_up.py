@@ -377,6 +377,24 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
     assert "Another `ebb up`" in up.stdout
 
 
+def test_a_full_disk_ends_neither_the_supervisor_nor_what_it_runs(place: Place) -> None:
+    place.home.prepare()
+    for log in ("supervisord.out", "supervisord.log", *(f"{name}.log" for name in supervision.OWN)):
+        (place.home.logs / log).symlink_to("/dev/full")
+    printed = place.folder / "printed"
+    program = f"import pathlib, time; print('late ' * 100_000, flush=True); pathlib.Path({str(printed)!r}).touch()"
+    command = [sys.executable, "-c", f"{program}; time.sleep(600)"]
+    supervision.configure(place.home, [supervision.Program(name, command) for name in supervision.OWN])
+    supervisor = supervision.Supervisor(place.home.control)
+    with supervision.spawn(place.home, os.environ, detached=True) as process:
+        eventually(lambda: place.home.control.exists() or process.poll() is not None)
+        supervisor.start("worker")
+        eventually(lambda: printed.exists() or process.poll() is not None)
+        assert process.poll() is None
+        eventually(lambda: "running" in [each.state for each in supervisor.processes() if each.name == "worker"])
+        assert "supervisor" in stopping.stop_home(place.home)
+
+
 @pytest.mark.parametrize("name", ["100%", "mira [old]"])
 def test_a_home_with_unsupported_characters_is_refused(place: Place, name: str) -> None:
     up = Place(place.folder / name).up()

@@ -8,9 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from supervisor import loggers
 
 from api.client import Client
 from api.up import home, servers
+from api.up.supervisord import LossyLog
 from workers.errors import SystemStateError, UnavailableError
 
 
@@ -77,6 +79,18 @@ def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(
     assert tmp_path.is_relative_to(named)
     assert "--home" in said
     assert home.explain_full("FATAL: lock file exists", tmp_path) is None
+
+
+def test_a_log_that_could_not_be_rotated_is_written_to_again(tmp_path: Path) -> None:
+    path, blocked = tmp_path / "worker.log", tmp_path / "worker.log.1" / "file"
+    blocked.parent.mkdir()
+    blocked.touch()
+    log = LossyLog(str(path), "a", maxBytes=8, backupCount=1)
+    log.setFormat("%(message)s")
+    for line in (b"one two three\n", b"four\n"):
+        log.emit(loggers.LogRecord(loggers.LevelsByName.INFO, line))
+    assert path.read_text().splitlines() == ["one two three", "four"]
+    log.close()
 
 
 def test_a_copy_of_a_data_directory_with_another_owner_and_more_rights_starts(tmp_path: Path) -> None:
