@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -189,7 +190,7 @@ def _print_guide(system: "System", *, moved: bool) -> None:
         screen.print(f"  [dim]{name:<11}[/dim] {output.escape_markup(str(place))}")
     screen.print("\n[bold]Next[/bold]\n")
     if moved:
-        screen.print(f"  export EBB_HOME={system.home.folder}", markup=False)
+        screen.print(f"  export EBB_HOME={shlex.quote(str(system.home.folder))}", markup=False)
     values = {"sample": _from_here(SAMPLE), "branch": f"{_home(None)[0].namespace}-older-365d"}
     commands = [(f"{_ebb()} {line.format(**values)}", meaning) for line, meaning in NEXT]
     width = max(len(line) for line, _ in commands)

@@ -60,10 +60,11 @@ class Home:
         Raises:
             SystemStateError: a folder cannot be created or used, or belongs to another user.
         """
-        if any(part in str(self.folder) for part in UNSAFE):
+        path = str(self.folder)
+        if any(part in path for part in UNSAFE) or path != path.strip() or not _is_text(path):
             raise SystemStateError(
-                f"The home {str(self.folder)!r} has a line break, ' ;', ' #' or one of %, \\, [ and \" in it: "
-                "choose another path."
+                f"The home {path!r} has a line break, ' ;', ' #' or one of %, \\, [ and \" in it, "
+                "ends with a space or is not UTF-8: choose another path."
             )
         passable = 0o711 if os.geteuid() == 0 else 0o700  # PostgreSQL's own user must traverse root's folders
         modes = {self.folder: passable, self.run: passable, self.logs: 0o700, self.beat: 0o700}
@@ -75,6 +76,19 @@ class Home:
                     f"The home {folder} cannot be made: {error.strerror}. Give another with --home."
                 ) from None
             _check_owner(folder)
+
+    @contextmanager
+    def usable(self) -> Iterator[None]:
+        """Raise a `SystemStateError` for a file or folder of the home that cannot be used, as on a read-only disk."""
+        try:
+            yield
+        except OSError as error:
+            if not str(error.filename).startswith(str(self.folder)):
+                raise
+            raise SystemStateError(
+                f"{error.filename2 or error.filename} cannot be used: {error.strerror}. "
+                f"Let Ebb write to {self.folder} and all that is in it, or give another home with --home."
+            ) from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -117,6 +131,11 @@ class Home:
             raise SystemStateError(
                 f"The home {self.folder} belongs to another user: run Ebb as that user, or give another home."
             ) from None
+
+
+def _is_text(path: str) -> bool:
+    """Return whether a path is UTF-8, which Ebb's files that name it are; Python keeps other bytes as surrogates."""
+    return not any("\ud800" <= one <= "\udfff" for one in path)
 
 
 def _sockets(home: Path) -> Path:

@@ -56,6 +56,10 @@ maxmemory-policy noeviction
 REFUSED_RIGHTS = 0o027
 """Rights with which PostgreSQL refuses its data directory; a backup that was unpacked may have them."""
 
+ELSEWHERE = (
+    "Give another home with --home, or make it a symbolic link to an empty folder "
+    "(on another disk: to a folder below its mount point)."
+)
 FREE_PORTS = range(20_000, 32_768)  # below the ephemeral ports
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 READY_SECONDS = 60.0
@@ -140,19 +144,29 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
         )
     for folder in (server.data, server.sockets):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _refuse_foreign(server.data)
     user = system_user()
     if user is not None:
         grant_access(user, [server.data, server.sockets], postgres_programs(), report)
     if not any(server.data.iterdir()):
-        _initialise(server.data, user)
+        _initialise(server.data.resolve(), user)
     if server.data.stat().st_mode & REFUSED_RIGHTS:
         server.data.chmod(0o700)
-    version = server.data / "PG_VERSION"
-    found = version.read_text().strip() if version.exists() else "an unknown version"
-    if found != str(POSTGRES_VERSION):
+
+
+def _refuse_foreign(data: Path) -> None:
+    """Refuse a folder that has other files than those of this version of PostgreSQL, before any of them is changed."""
+    version = data / "PG_VERSION"
+    if version.exists():
+        found = version.read_text().strip()
+        if found != str(POSTGRES_VERSION):
+            raise SystemStateError(
+                f"{data} was made by PostgreSQL {found}, and this Ebb carries {POSTGRES_VERSION}: "
+                "bring it over with pg_upgrade, or give another home with --home."
+            )
+    elif first := next(data.iterdir(), None):
         raise SystemStateError(
-            f"{server.data} was made by PostgreSQL {found}, and this Ebb carries {POSTGRES_VERSION}: "
-            "bring it over with pg_upgrade, or give another home with --home."
+            f"{data} is not empty, and no data of PostgreSQL: it has {first.name} and no PG_VERSION. {ELSEWHERE}"
         )
 
 
@@ -172,7 +186,13 @@ def _initialise(data: Path, user: str | None) -> None:
     if done.returncode:
         full = explain_full(done.stderr, data.parent)
         raise UnavailableError(full or f"PostgreSQL's initdb failed in {unfinished}: {done.stderr.strip()}")
-    unfinished.rename(data)
+    try:
+        unfinished.rename(data)
+    except OSError as error:  # EBUSY: a mount point cannot be replaced
+        shutil.rmtree(unfinished)
+        raise SystemStateError(
+            f"{data} cannot be replaced: {error.strerror}; it may be a mount point. {ELSEWHERE}"
+        ) from None
 
 
 def _character_classes() -> str:

@@ -51,7 +51,7 @@ def start(
         UnavailableError: a server or a worker does not start; the message contains its output.
     """
     home.prepare()
-    with home.locked():
+    with home.usable(), home.locked():
         _refuse(settings, home, port, api_port)
         if ended := stopping.end_leftovers(home):
             report(f"Ended what an earlier run had left behind: {', '.join(ended)}")

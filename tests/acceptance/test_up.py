@@ -395,7 +395,19 @@ def test_a_full_disk_ends_neither_the_supervisor_nor_what_it_runs(place: Place) 
         assert "supervisor" in stopping.stop_home(place.home)
 
 
-@pytest.mark.parametrize("name", ["100%", "mira [old]"])
+@pytest.mark.parametrize("name", ["lock", "postgres", "supervisord.conf"])
+def test_what_cannot_be_used_in_a_home_is_named(place: Place, name: str) -> None:
+    place.home.prepare()
+    wrong = place.folder / name
+    wrong.touch() if name == "postgres" else wrong.mkdir()
+    up = place.up()
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert message.startswith(f"{wrong}")
+    assert "cannot be used: " in message
+
+
+@pytest.mark.parametrize("name", ["100%", "mira [old]", "mira ", "mir\udce4"])
 def test_a_home_with_unsupported_characters_is_refused(place: Place, name: str) -> None:
     up = Place(place.folder / name).up()
     assert up.returncode == 1

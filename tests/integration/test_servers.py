@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import threading
+import time
 from pathlib import Path
 
 import psycopg
@@ -79,6 +81,41 @@ def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(
     assert tmp_path.is_relative_to(named)
     assert "--home" in said
     assert home.explain_full("FATAL: lock file exists", tmp_path) is None
+
+
+def test_the_data_of_postgresql_may_be_a_link_to_a_folder_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "data").mkdir(parents=True)
+    server = servers.Postgres(data=tmp_path / "postgres", sockets=tmp_path / "s")
+    server.data.symlink_to(tmp_path / "disk" / "data")
+    servers.prepare_postgres(server, report=print)
+    url = server.url("postgres")
+    with servers.running(server.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
+        assert server.data.is_symlink()
+
+
+def test_a_data_directory_that_cannot_be_replaced_is_named_and_nothing_is_left_over(tmp_path: Path) -> None:
+    server = servers.Postgres(data=tmp_path / "postgres", sockets=tmp_path / "s")
+
+    def occupy() -> None:
+        while not (tmp_path / "postgres.new").exists():
+            time.sleep(0.001)
+        (server.data / "late").touch()
+
+    occupied = threading.Thread(target=occupy)
+    occupied.start()
+    with pytest.raises(SystemStateError, match=r"postgres cannot be replaced: .* mount point.* symbolic link"):
+        servers.prepare_postgres(server, report=print)
+    occupied.join()
+    assert not (tmp_path / "postgres.new").exists()
+
+
+def test_a_folder_with_other_files_is_refused_before_any_of_them_is_given_away(tmp_path: Path) -> None:
+    server = servers.Postgres(data=tmp_path / "postgres", sockets=tmp_path / "s")
+    server.data.mkdir()
+    (server.data / "lost+found").mkdir()
+    with pytest.raises(SystemStateError, match=r"has lost\+found and no PG_VERSION\. Give another home"):
+        servers.prepare_postgres(server, report=print)
+    assert (server.data / "lost+found").stat().st_uid == os.geteuid()
 
 
 def test_a_log_that_could_not_be_rotated_is_written_to_again(tmp_path: Path) -> None:
