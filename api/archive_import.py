@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,7 +15,8 @@ from celery.result import AsyncResult
 from ebb.contract.operation import BATCH_SECONDS
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from api.client import Client
+from api.client import Client, named
+from api.transport import LostError
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
 from workers.validation.facts import DERIVED
@@ -23,6 +25,7 @@ WINDOW = 500
 """Lines per batch; a batch is stored completely or repeated."""
 
 IN_FLIGHT = 4
+SENT_AGAIN = 3
 LONGEST_LINE = 8 * 1_048_576
 ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
@@ -74,6 +77,22 @@ class BadLine:
 
 
 @dataclass(slots=True)
+class Sent:
+    """Lines of a batch that were sent, and how to send them again with the same ids."""
+
+    send: Callable[..., AsyncResult]
+    result: AsyncResult
+
+    def answer(self, client: Client) -> dict[str, Any]:
+        """Wait until the lines are stored; if Redis is emptied meanwhile, send them again, a few times."""
+        for _ in range(SENT_AGAIN):
+            with suppress(LostError):
+                return client.wait(self.result, BATCH_SECONDS)
+            self.result = self.send(task_id=self.result.id)
+        return client.wait(self.result, BATCH_SECONDS)
+
+
+@dataclass(slots=True)
 class Window:
     """A batch of lines being imported, by task and namespace, with its bad lines and end position."""
 
@@ -83,7 +102,7 @@ class Window:
     end: int
     given: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
     bad: list[BadLine] = field(default_factory=list)
-    sent: dict[tuple[str, str], AsyncResult] = field(default_factory=dict)
+    sent: dict[tuple[str, str], Sent] = field(default_factory=dict)
     again: bool = False
 
     @property
@@ -290,11 +309,14 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for (task, namespace), numbered in window.given.items():
         lines = [line for _, line in numbered]
         if task == NEW:
-            sent = client.send_many(lines, touch=False, classify=classify, count_turns=False, namespace=namespace)
+            facts = named(lines)
+            send = partial(
+                client.send_many, facts, namespace=namespace, touch=False, classify=classify, count_turns=False
+            )
         else:
             arguments = {"records": [readable(one) for one in lines], "namespace": namespace, "now": None}
-            sent = client.send("memory.bring_back", arguments, listen=True)
-        window.sent[task, namespace] = sent
+            send = partial(client.ask, "memory.bring_back", arguments)
+        window.sent[task, namespace] = Sent(send, send())
     return window
 
 
@@ -319,7 +341,7 @@ def _results(client: Client, window: Window) -> list[tuple[int, dict[str, Any]]]
     """Wait until a window is stored; return the number and the answer of each line."""
     results: list[tuple[int, dict[str, Any]]] = []
     for whose, sent in window.sent.items():
-        answers = client.wait(sent, BATCH_SECONDS)["results"]
+        answers = sent.answer(client)["results"]
         if window.again:
             answers = _restored(client, whose[1], answers)
         results += zip((number for number, _ in window.given[whose]), answers, strict=True)

@@ -56,12 +56,14 @@ class Client(Sender, JsonOperations):
 
     def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
         """Store facts in one task, each with an id of its own."""
-        return self.perform(operation("memory.store_many"), {"facts": _named(facts), **how}, wait=wait)
+        return self.perform(operation("memory.store_many"), {"facts": named(facts), **how}, wait=wait)
 
-    def send_many(self, facts: Sequence[Any], *, namespace: str | None = None, **how: bool) -> AsyncResult:
+    def send_many(
+        self, facts: Sequence[Any], *, namespace: str | None = None, task_id: str | None = None, **how: bool
+    ) -> AsyncResult:
         """Send many facts without waiting; pass the result to `wait`. They are not kept in the outbox."""
-        arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
-        return self.send("memory.store_many", arguments, listen=True)
+        arguments = {"facts": named(facts), "namespace": namespace or self.namespace, "now": None, **how}
+        return self.ask("memory.store_many", arguments, task_id)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
         """Return the workers that answer within `seconds`, each with its queues."""
@@ -75,7 +77,7 @@ class Client(Sender, JsonOperations):
         """
         arguments: dict[str, Any] = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
         arguments |= {"namespace": self.namespace, "now": self.clock()}
-        return self.send("memory.index", arguments, listen=True)
+        return self.ask("memory.index", arguments)
 
     def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:
         """Restore facts by ids or by a selection; only a selection may take long."""
@@ -83,6 +85,6 @@ class Client(Sender, JsonOperations):
         return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
 
-def _named(facts: Sequence[Any]) -> list[Any]:
+def named(facts: Sequence[Any]) -> list[Any]:
     """Return facts with ids, so that sending them again stores nothing twice."""
     return [{"id": str(uuid7()), **sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]

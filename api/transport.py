@@ -33,10 +33,25 @@ UNASKED = 16
 """Results that a thread keeps until they are fetched; others are read again from Redis."""
 
 GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
+LOOK_SECONDS = 5.0
+"""Interval at which a client that waits for long looks whether its task is lost."""
+
+EMPTIED_SECONDS = 15.0
+"""Time that a running task has to answer after Redis was emptied; what waited in Redis is lost."""
+
+LEAST_SECONDS = 0.01
+LOST = (
+    "Redis was emptied, or lost its data, while this waited for an answer: it may be done or not. Send it again; what "
+    "is stored already is not stored twice."
+)
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 Answer: TypeAlias = dict[str, Any]
 """The JSON answer of a task, the same at every interface."""
+
+
+class LostError(UnavailableError):
+    """Redis was emptied while a client waited for a task."""
 
 
 class Sender:
@@ -47,6 +62,7 @@ class Sender:
         self.deadline = deadline
         self.written = Position()
         self._redis_url = redis_url
+        self._awaited = set[str]()
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
@@ -55,6 +71,8 @@ class Sender:
         read = self._received if self._shares_tasks else self._taken
         if "namespace" not in arguments:
             return self._answer(read, self.send(task, arguments, **options), most)
+        if most > STORE_SECONDS:
+            self._note_awaited(own_id)
         with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
             return self._answer(read, self.send(task, arguments, priority=shares.priority(others), **options), most)
 
@@ -137,6 +155,12 @@ class Sender:
             self._reach(lambda: self._app.backend.result_consumer.consume_from(own_id))
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
+    def ask(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> AsyncResult:
+        """Send a task without waiting; pass the result to `wait`."""
+        own_id = task_id or str(uuid7())
+        self._note_awaited(own_id)
+        return self.send(task, arguments, task_id=own_id, listen=True)
+
     def _sent_at(self) -> float:
         try:
             return self._clock.now().timestamp()
@@ -144,7 +168,11 @@ class Sender:
             return time.time()
 
     def wait(self, result: AsyncResult, seconds: float) -> Answer:
-        """Return a task's result, or raise its error, and delete it from Redis."""
+        """Return a task's result, or raise its error, and delete it from Redis.
+
+        Raises:
+            LostError: Redis was emptied after the task was sent by `ask`.
+        """
         return self._answer(self._received, result, seconds)
 
     def _answer(self, read: Callable[[AsyncResult, float], Any], result: AsyncResult, seconds: float) -> Answer:
@@ -170,18 +198,63 @@ class Sender:
 
     def _taken(self, result: AsyncResult, seconds: float) -> Any:
         """Return a task's result, which is removed from Redis, or raise its error."""
-        found = transport.take_result(self._app.backend, result.id, seconds)
-        if found is None:
-            raise NoResultError
+
+        def take(most: float) -> dict[str, Any]:
+            found = transport.take_result(self._app.backend, result.id, most)
+            if found is None:
+                raise NoResultError
+            return found
+
+        found = self._patiently(take, result.id, seconds)
         result._maybe_set_cache(found)  # noqa: SLF001 - so that Celery rebuilds the error
         return result.get()
 
     def _received(self, result: AsyncResult, seconds: float) -> Any:
         """Return a task's result, which arrives as a message, or raise its error."""
         try:
-            return result.get(timeout=seconds)
+            return self._patiently(lambda most: result.get(timeout=most), result.id, seconds)
         finally:
             _forget(result)
+
+    def _patiently(self, read: Callable[[float], Any], task_id: str, seconds: float) -> Any:
+        """Return what `read` finds within `seconds`; if that is long, look now and then whether the task is lost.
+
+        Raises:
+            LostError: Redis was emptied meanwhile; a task that was running has had time to answer.
+        """
+        if task_id not in self._awaited:
+            return read(seconds)
+        try:
+            return self._until_lost(read, task_id, seconds)
+        finally:
+            self._awaited.discard(task_id)
+            with suppress(redis.exceptions.RedisError):  # it then expires
+                signals.drop_awaited(self._own_keys, task_id)
+
+    def _until_lost(self, read: Callable[[float], Any], task_id: str, seconds: float) -> Any:
+        until, emptied = time.monotonic() + seconds, None
+        while True:
+            look = min(time.monotonic() + LOOK_SECONDS, until)
+            try:
+                return read(max(look - time.monotonic(), LEAST_SECONDS))
+            except NoResultError:
+                now = time.monotonic()
+                if not look <= now < until:
+                    raise
+                if emptied is None and not self._is_awaited(task_id):
+                    emptied = now
+                if emptied is not None and now - emptied >= EMPTIED_SECONDS:
+                    raise LostError(LOST) from None
+
+    def _note_awaited(self, task_id: str) -> None:
+        """Record in Redis that this client waits for a task, to see if Redis loses what it holds."""
+        self._reach(lambda: signals.note_awaited(self._own_keys, task_id))
+        self._awaited.add(task_id)
+
+    def _is_awaited(self, task_id: str) -> bool:
+        with suppress(*AWAY):
+            return signals.is_awaited(self._own_keys, task_id)
+        return True
 
     def noted(self, answer: Answer) -> Answer:
         """Return an answer without up to where was written for it, which later reads of this client have to know of."""

@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ import pytest
 from live_system import ROOT, LiveSystem, eventually
 from made_up import DEEP
 
+from api import archive_import, transport
 from api.archive_import import Checkpoint, Progress, import_file
+from workers.coordination.redis import open_redis
+from workers.queues import length_of
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
@@ -456,3 +460,22 @@ def test_the_counts_of_an_import_are_shown_without_zeros(live: LiveSystem, names
     file = written(tmp_path / "facts.jsonl", ['{"text": "Mira sails"}', '{"text": "Mira sails"}', "{}"])
     done = live.ebb("import", file, "--namespace", namespace)
     assert (done.returncode, done.stdout.strip()) == (1, "3 lines, 1 added, 1 duplicates, 1 rejected")
+
+
+def test_lines_that_an_emptied_redis_lost_are_sent_again(
+    idle: LiveSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_import, "WINDOW", 25)
+    monkeypatch.setattr(transport, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "EMPTIED_SECONDS", 0.2)
+    file = tmp_path / "facts.jsonl"
+    written(file, lines(50))
+    with idle.client() as client, ThreadPoolExecutor() as pool, file.open("rb") as opened:
+        done = pool.submit(import_file, client, opened, None, print, lambda _: None)
+        with open_redis(idle.redis_url) as queues:
+            eventually(lambda: length_of(queues, "store") == 2, "both batches wait")
+            queues.flushall()
+            eventually(lambda: length_of(queues, "store") > 0, "the first batch waits again")
+        idle.start("all")
+        assert done.result().added == 50
+    assert len(idle.facts("default")) == 50

@@ -10,8 +10,12 @@ from celery import Celery
 from celery.states import FAILURE, RETRY, SUCCESS
 from redis import Redis
 
+from api import transport as sending
+from api.client import Client
+from api.transport import LostError
 from workers.coordination import transport
-from workers.queues import configuration
+from workers.coordination.redis import open_redis
+from workers.queues import configuration, length_of
 
 
 @pytest.fixture
@@ -90,3 +94,19 @@ def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -
     found = transport.take_result(app.backend, "one", 60)
     assert found is not None
     assert found["result"] == "done"
+
+
+def test_a_caller_that_may_wait_for_long_is_told_that_redis_was_emptied(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(sending, "EMPTIED_SECONDS", 0.1)
+    with Client(redis_url) as client, ThreadPoolExecutor() as pool, open_redis(redis_url) as queues:
+        called = pool.submit(client.call, "memory.store_many", {"namespace": "default", "facts": []}, 60.0)
+        asked = pool.submit(lambda: client.wait(client.ask("memory.index", {}), 60.0))
+        while length_of(queues, "store") < 2:
+            pass
+        queues.flushall()
+        for caller in (called, asked):
+            with pytest.raises(LostError, match=r"^Redis was emptied.* Send it again"):
+                caller.result()

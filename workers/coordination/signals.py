@@ -33,6 +33,7 @@ MEASURED = "ebb:measured"
 NOTICED = "ebb:noticed"
 PROBE = "ebb:probe"
 BEAT = "ebb:beat"
+AWAITED = "ebb:awaited"
 
 RECALLED_MS = 2_000
 """Time after a recall during which users count as waiting."""
@@ -42,6 +43,7 @@ PROBE_SECONDS = 10
 COOLDOWN_SECONDS = 60
 MOST_SKIPS = 3
 REGENERATION_SECONDS = 60
+AWAITED_SECONDS = 86_400
 FIRST_SEEN_SECONDS = 3_600
 ALIVE_SECONDS = 15
 """Heartbeats come every two seconds."""
@@ -117,6 +119,21 @@ def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:
 def drop_done(redis: Redis, task_id: str) -> None:
     """Delete what was recorded of a task, so that a redelivery, or a request with the same key, runs it again."""
     redis.delete(f"{DONE}:{task_id}")
+
+
+def note_awaited(redis: Redis, task_id: str) -> None:
+    """Record that a client waits for a task, for as long as the longest one."""
+    redis.set(f"{AWAITED}:{task_id}", 1, ex=AWAITED_SECONDS)
+
+
+def is_awaited(redis: Redis, task_id: str) -> bool:
+    """Return whether this is still recorded; else Redis was emptied."""
+    return bool(redis.exists(f"{AWAITED}:{task_id}"))
+
+
+def drop_awaited(redis: Redis, task_id: str) -> None:
+    """Remove the record of a client that has its answer, or waits no longer."""
+    redis.delete(f"{AWAITED}:{task_id}")
 
 
 def try_write(redis: Redis) -> None:
