@@ -133,6 +133,17 @@ def test_a_batch_that_is_there_already_stays_as_it_is(redis: Redis) -> None:
     assert bulk.claim(redis, NOW) == [Claimed("mira", "a", 1)]
 
 
+def test_batches_that_redis_evicted_are_no_longer_counted(redis: Redis) -> None:
+    joined(redis, "a", "mira")
+    joined(redis, "b", "mira")
+    joined(redis, "c", "ines")
+    kept = bulk.held_bytes(redis, "mira") // 2
+    bulk.claim(redis, NOW)
+    redis.delete(bulk.BATCH + "b", bulk.BATCH + "c")
+    bulk.recount(redis)
+    assert (bulk.held_bytes(redis, "mira"), bulk.held_bytes(redis, "ines")) == (kept, 0)
+
+
 def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redis) -> None:
     outbox.publish_bounds(redis, outbox.Bounds(10, 1_024))
     large = [["x" * 1_000]]

@@ -75,6 +75,14 @@ def test_bytes_are_bounded_but_the_first_write_fits_whatever_its_size(redis_url:
         outbox.put(redis, written("b"))
 
 
+def test_writes_that_redis_evicted_are_no_longer_counted(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        outbox.put(redis, written("a", "x" * 1_000))
+        redis.delete(outbox.WAITING + "mira")
+        outbox.put(redis, written("b"))
+        assert outbox.held_bytes(redis, "mira") == len(written("b").content())
+
+
 def test_what_was_committed_meanwhile_is_not_put_again_by_a_sweep(redis_url: str) -> None:
     with own_keys(redis_url) as redis:
         outbox.put(redis, written("a"))

@@ -274,6 +274,32 @@ def drop(redis: Redis, batch: Batch) -> None:
     redis.eval(DROP, 3, BATCH + batch.id, BYTES, RUNNING, batch.namespace, batch.id)
 
 
+# A batch between its last answer and `drop` is not counted: for a minute at most the count is lower than the rest.
+RECOUNT = """
+    local bytes = {}
+    local function count(ids)
+        for _, id in ipairs(ids) do
+            local name, size = unpack(redis.call('hmget', ARGV[1] .. id, 'namespace', 'bytes'))
+            if name then bytes[name] = (bytes[name] or 0) + size end
+        end
+    end
+    count(redis.call('zrange', KEYS[2], 0, -1))
+    for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
+        count(redis.call('lrange', ARGV[2] .. name, 0, -1))
+        if bytes[name] then
+            redis.call('hset', KEYS[1], name, bytes[name])
+        else
+            redis.call('hdel', KEYS[1], name)
+        end
+    end
+"""
+
+
+def recount(redis: Redis) -> None:
+    """Count the bytes of each namespace again: a Redis that evicts keys may have lost batches that are counted."""
+    redis.eval(RECOUNT, 2, BYTES, RUNNING, BATCH, WAITING)
+
+
 def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) -> None:
     """Record how many children a worker has, and how many of them interactive work may need."""
     redis.hset(SLOTS, node, f"{children} {kept} {now}")

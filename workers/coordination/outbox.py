@@ -74,9 +74,11 @@ class Entry:
         return json.dumps(fields)
 
 
-# A write is stored and counted in one step. The first one is accepted at any size, or it never could be.
+# A write is stored and counted in one step. The first one is accepted at any size, or it never could be. What a Redis
+# that evicts keys has lost is no longer counted.
 PUT = """
     local before = redis.call('hstrlen', KEYS[1], ARGV[2])
+    if redis.call('exists', KEYS[1]) == 0 then redis.call('hdel', KEYS[2], ARGV[1]) end
     local held = tonumber(redis.call('hget', KEYS[2], ARGV[1]) or 0)
     if ARGV[4] == 'renew' then
         if before == 0 then return {'gone', 0, 0} end

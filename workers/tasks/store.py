@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from workers.admin import import_archive as archives
 from workers.celery import app, settings
-from workers.coordination import idempotency, outbox, signals
+from workers.coordination import bulk, idempotency, outbox, signals
 from workers.coordination.bulk import Slice
 from workers.decay import janitor as tidying
 from workers.errors import InvalidInputError, apply_to_valid, or_error, require_all
@@ -175,8 +175,9 @@ SLICED |= {
 
 @internal("memory.sweep_outbox", Params, ignore_result=True)
 def sweep_outbox(_: Task, _asked: Params) -> None:
-    """Send accepted writes again whose messages are lost."""
+    """Send accepted writes again whose messages are lost, and count the bytes of batches again."""
     now = context.seconds()
+    bulk.recount(context.redis)
     for entry in outbox.entries(context.redis):
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
             continue
