@@ -3,10 +3,10 @@
 Words are scored by Okapi BM25 with Lucene's inverse document frequency (Robertson and Zaragoza, "The Probabilistic
 Relevance Framework: BM25 and Beyond", 2009).
 
-By default BM25 as a share of the best, and scaled similarity, are fused, which measured better than either alone and
-than reciprocal rank fusion. Each has half of the weight, unless the embedder sets a lower share of similarity. Time and
-strength enter as one bounded term, since multiplying by age hides correct results. `documented_score` is the source's
-composite instead.
+By default BM25, as a share of the best or of what the question's commonest words score, and scaled similarity are
+fused, which measured better than either alone and than reciprocal rank fusion. Each has half of the weight, unless the
+embedder sets a lower share of similarity. Time and strength enter as one bounded term, since multiplying by age hides
+correct results. `documented_score` is the source's composite instead.
 """
 
 import math
