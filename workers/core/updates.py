@@ -50,7 +50,11 @@ NAMES_WITHDRAWN = re.compile(
     rf"|\b(?:i|we|he|she|they|it|you)\s+(?:(?:actually|really|also)\s+)*used to\s+{FEELING}"
     r"(?P<former>[^,;.!?]+?)(?=[,;.!?]|$|\s+(?:but|though|much more|and (?:now|lately))\b)"
     r"|\bno longer\s+(?P<ended>[^,;.!?]+?)(?=[,;.!?]|$|\s+(?:and|but|though)\b)"
-    r"|\b(?:changed|switched|moved) from\s+(?P<before>[^,;.!?]+?)(?=[,;.!?]|$|\s+to\b)",
+    r"|\b(?:changed|switched|moved) from\s+(?P<before>[^,;.!?]+?)(?=[,;.!?]|$|\s+to\b)"
+    r"|\b(?:i|we|he|she|they)\s+(?:(?:have|has|had|just|finally|already|recently)\s+)*"
+    r"(?:sold|gave away|given away|got rid of|threw (?:out|away)|traded in|donated)\s+"
+    r"(?:my|our|the|his|her|their)\s+(?:old\s+)?"
+    r"(?P<gone>[^,;.!?]+?)(?=[,;.!?]|$|\s+(?:and|but|to|for|on|in|at|last|because|since|yesterday|today)\b)",
     re.IGNORECASE,
 )
 NAMES_WITHDRAWN_AT_LENGTH = re.compile(
@@ -71,6 +75,7 @@ WITHDRAWS_NOTHING = re.compile(
 SAID_OF_WITHDRAWALS = (
     "used to", "no longer", "more", "remove", "delete", "take out", "cross off", "finished", "completed", "cancel",
     "quit", "gave up", "given up", "moved", "stopped", "instead of", "rather than", "changed", "switched", "gone off",
+    "sold", "gave away", "given away", "got rid of", "threw out", "threw away", "traded in", "donated",
 )  # fmt: skip
 """Each text that withdraws something contains one of these: a quick test that most texts fail."""
 WORDS_OF_WITHDRAWALS = f"{' '.join(SAID_OF_WITHDRAWALS)} anymore"
