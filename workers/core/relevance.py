@@ -63,10 +63,11 @@ class Model:
         return little + trust * (much - little)
 
     def floor(self, question: "Question") -> float:
-        """Return the default floor: by the length and number of facts; where they are few, by the question's length.
+        """Return the default floor: by the length and number of facts; where they are few, by the question.
 
         The more facts there are, the more relevant is the best irrelevant one; of some sentences, one is always a
-        little similar to any question. A single fact answers only a small part of a long prompt.
+        little similar to any question. A single fact answers only a small part of a long prompt. A question about its
+        speaker is likely to have an answer.
         """
         short, long, many = self.floors
         full = ranking.by_length((short, long + question.crowd * (many - long)), question.mean_words)
