@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import prepared
 import pytest
 import redis
 import stand_in
@@ -58,6 +59,12 @@ def _pooler(request: pytest.FixtureRequest, server_folder: Path) -> Iterator[Non
     with pgbouncer(postgres, server_folder / "pooler") as port:
         LiveSystem.pooled = lambda url: pooled(url, port) if conninfo_to_dict(url).get("host") == own else None
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _prepared() -> Iterator[None]:
+    yield
+    prepared.source.close()
 
 
 @pytest.fixture(scope="session")

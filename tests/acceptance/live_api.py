@@ -1,13 +1,12 @@
 """A running API for the tests: a real process on its own port."""
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx2
-from live_system import ROOT, LiveSystem, eventually
+import prepared
+from live_system import LiveSystem, eventually
 
 from api.up import servers
 
@@ -36,7 +35,7 @@ def _process(system: LiveSystem, given: int | None, settings: Mapping[str, str])
     url, environment = f"http://127.0.0.1:{port}", system.environment() | {"EBB_PORT": str(port), **settings}
     with (
         (system.folder / "api.log").open("ab") as log,
-        subprocess.Popen([sys.executable, "-m", "api.http"], cwd=ROOT, env=environment, stdout=log, stderr=log) as api,
+        prepared.start(["api.http"], environment, log) as api,
         httpx2.Client(base_url=url, timeout=None) as client,
     ):
         try:
@@ -47,7 +46,7 @@ def _process(system: LiveSystem, given: int | None, settings: Mapping[str, str])
             api.wait()
 
 
-def _answers(client: httpx2.Client, api: subprocess.Popen[bytes]) -> bool:
+def _answers(client: httpx2.Client, api: prepared.Process) -> bool:
     assert api.poll() is None, "the API ended"
     try:
         return client.get("/health/live").status_code == 200

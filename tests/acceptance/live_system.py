@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import command_line
+import prepared
 import psutil
 import psycopg
 import redis
@@ -72,7 +73,7 @@ class LiveSystem:
     redis_url: str
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
-    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    workers: dict[str, prepared.Process] = field(default_factory=dict)
     orphans: list[psutil.Process] = field(default_factory=list)
     shared: bool = False
     apis: dict[tuple[tuple[str, str], ...], str] = field(default_factory=dict)
@@ -95,18 +96,12 @@ class LiveSystem:
         for name in names:
             eventually(lambda name=name: self._answers(name), f"worker {name} answers")  # type: ignore[misc]
 
-    def _launch(self, name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "workers", "worker", f"--queues={QUEUES[name]}"]
-        command += ["--concurrency=2", f"--hostname={node(name)}", "--without-mingle", "--without-gossip"]
+    def _launch(self, name: str) -> prepared.Process:
+        command = ["workers", "worker", f"--queues={QUEUES[name]}", "--concurrency=2"]
+        command += [f"--hostname={node(name)}", "--without-mingle", "--without-gossip"]
+        environment = self.environment() | {"REMAP_SIGTERM": "SIGQUIT", "OMP_NUM_THREADS": "1"}
         with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env=self.environment() | {"REMAP_SIGTERM": "SIGQUIT", "OMP_NUM_THREADS": "1"},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            return prepared.start(command, environment, log, new_session=True)
 
     def _answers(self, name: str) -> bool:
         assert self.workers[name].poll() is None, f"worker {name} ended:\n{self.logs()}"
@@ -312,7 +307,7 @@ def state_of(database_url: str) -> dict[str, list[str]]:
         }
 
 
-def end(process: subprocess.Popen[Any], seconds: float = 20.0) -> None:
+def end(process: prepared.Process, seconds: float = 20.0) -> None:
     """Terminate a process; kill it if it does not end."""
     process.terminate()
     try:
