@@ -1,15 +1,20 @@
 """Namespaces that PostgreSQL's statistics lack are noticed and analyzed, and read by key until then."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from uuid import UUID
 
 import pytest
-from databases import role_without_tables
+from databases import new_database, role_without_tables
 from ebb.contract.recall import Filters
 from memory import Memory, day
+from psycopg.conninfo import conninfo_to_dict
 from test_plans import indexes, nodes, query_near
 
+from api.up.servers import Postgres
 from workers.admin.search_indexes import refresh_statistics, statistics_lack
+from workers.memory.embed import check_embedder
 from workers.storage import (
     activity,
     branches,
@@ -29,7 +34,7 @@ from workers.storage import (
     visible,
 )
 from workers.storage.candidates import Scope
-from workers.storage.connection import connect
+from workers.storage.connection import close_pools, connect
 from workers.storage.server import MANY
 
 TABLES = ("facts", "activity", "vectors", "signatures")
@@ -46,6 +51,32 @@ def expected(memory: Memory, table: str) -> int:
 def store_many(memory: Memory, count: int, first: int = 0, namespace: str = "large") -> None:
     """Store numbered facts."""
     memory.store(*(f"Crate {first + i} holds {i * 7 % 101} apples." for i in range(count)), namespace=namespace)
+
+
+Copied = Callable[[Memory, Callable[[Memory], None]], AbstractContextManager[Memory]]
+
+
+@pytest.fixture(scope="module")
+def copied(postgres: Postgres, template: str) -> Iterator[Copied]:
+    """Return a function for a copy of a database that is filled once for all tests; statistics are copied as well."""
+    filled: dict[Callable[[Memory], None], str] = {}
+    with ExitStack() as databases:
+
+        @contextmanager
+        def copy(memory: Memory, fill: Callable[[Memory], None]) -> Iterator[Memory]:
+            if fill not in filled:
+                filled[fill] = databases.enter_context(new_database(postgres, template))
+                original = memory.having(database_url=filled[fill])
+                check_embedder(original.context)
+                fill(original)
+                close_pools()
+            with new_database(postgres, str(conninfo_to_dict(filled[fill])["dbname"])) as url:
+                own = memory.having(database_url=url)
+                check_embedder(own.context)
+                yield own
+                close_pools()
+
+        yield copy
 
 
 @pytest.fixture
@@ -91,18 +122,22 @@ def test_a_role_that_owns_no_table_analyzes_nothing_and_fails_nothing(others: Me
 
 
 @pytest.fixture
-def unknown(twin: Memory) -> Memory:
+def unknown(memory: Memory, copied: Copied) -> Iterator[Memory]:
     """Return a database with a namespace of many facts in sessions, before the first analyze."""
+    with copied(memory, never_analyzed) as own:
+        yield own
+
+
+def never_analyzed(memory: Memory) -> None:
     for table in TABLES:
-        twin.rows(f"alter table {table} set (autovacuum_enabled = off)")
-    twin.store(
+        memory.rows(f"alter table {table} set (autovacuum_enabled = off)")
+    memory.store(
         *(
             {"text": f"Crate {i} holds {i * 7 % 101} apples.", "session": f"s{i // 20}", "turn": i % 20}
             for i in range(MANY)
         ),
         namespace="large",
     )
-    return twin
 
 
 def test_words_are_looked_up_in_their_index_before_the_first_analyze(unknown: Memory) -> None:
@@ -155,15 +190,20 @@ KINDS = ("semantic", "semantic", "semantic", "item")
 
 
 @pytest.fixture
-def newcomer(twin: Memory) -> Memory:
+def newcomer(memory: Memory, copied: Copied) -> Iterator[Memory]:
     """Return a database whose statistics know some namespaces, but not that of the most facts."""
+    with copied(memory, some_analyzed) as own:
+        yield own
+
+
+def some_analyzed(memory: Memory) -> None:
     for table in (*TABLES, "links", "likenesses", "events"):
-        twin.rows(f"alter table {table} set (autovacuum_enabled = off)")
+        memory.rows(f"alter table {table} set (autovacuum_enabled = off)")
     for number in range(5):
-        twin.store(*(f"Crate {i} holds pears." for i in range(20)), namespace=f"small {number}")
+        memory.store(*(f"Crate {i} holds pears." for i in range(20)), namespace=f"small {number}")
     for table in TABLES:
-        twin.rows(f"analyze {table}")
-    twin.store(
+        memory.rows(f"analyze {table}")
+    memory.store(
         *(
             {
                 "text": f"Crate {i} is full.",
@@ -177,7 +217,6 @@ def newcomer(twin: Memory) -> Memory:
         ),
         namespace="large",
     )
-    return twin
 
 
 @pytest.mark.parametrize(
