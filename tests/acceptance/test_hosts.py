@@ -32,8 +32,8 @@ AWAY_SECONDS = 60.0 if os.environ.get("DEEP") else 3.0
 AHEAD = 3_600
 """By how many seconds the clock of the third host of workers is ahead."""
 
-WORKERS = 8 if os.environ.get("DEEP") else 4
-WRITES = 60 if os.environ.get("DEEP") else 20
+WORKERS = 8 if os.environ.get("DEEP") else 3
+WRITES = 60 if os.environ.get("DEEP") else 10
 """How many writes each state of the hosts is measured with."""
 
 PORT = 5432

@@ -26,6 +26,8 @@ from workers.storage.connection import close_pools, transaction
 pytestmark = pytest.mark.long
 
 STEPS = ("copied", "caught up", "shown", "switched", "left")
+TWO_STEPS = ("caught up", "switched")
+"""One before the namespace is read at its new place, and one after."""
 
 
 class KilledError(Exception):
@@ -215,7 +217,9 @@ END_SESSIONS = (
 )
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step", [pytest.param(one, marks=[pytest.mark.deep] * (one not in TWO_STEPS)) for one in STEPS]
+)
 def test_a_move_whose_server_ends_says_what_to_do(sharded: Memory, step: str) -> None:
     fill(sharded)
     before = contents(sharded)
