@@ -22,7 +22,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import IO, Any, Self
 
 ROOT = Path(__file__).parents[2]
@@ -91,20 +91,26 @@ class Source:
         self._process: subprocess.Popen[bytes] | None = None
 
     def fork(
-        self, module: Sequence[str], environment: Mapping[str, str], output: IO[bytes], *, new_session: bool
+        self,
+        module: Sequence[str],
+        environment: Mapping[str, str],
+        outputs: Sequence[IO[bytes]],
+        *,
+        new_session: bool,
     ) -> Forked:
         with self._lock:
             self._started()
             reading, writing = os.pipe()
             request = json.dumps([module, dict(environment), new_session]).encode()
-            socket.send_fds(self._requests, [request], [output.fileno(), writing])
+            socket.send_fds(self._requests, [request], [*(one.fileno() for one in outputs), writing])
             os.close(writing)
             (pid,) = struct.unpack("i", self._requests.recv(4))
             return Forked(module, pid, reading)
 
     def suits(self, environment: Mapping[str, str]) -> bool:
         """Return whether no variable that imports may read differs from those of the tests."""
-        return sys.platform == "linux" and _outside(environment) == _outside(os.environ)
+        same = environment.get("PYTHONPATH") == str(ROOT) and _outside(environment) == _outside(os.environ)
+        return sys.platform == "linux" and same
 
     def _started(self) -> None:
         if self._process is None:
@@ -134,15 +140,25 @@ Process = Forked | subprocess.Popen[bytes]
 
 
 def start(
-    module: Sequence[str], environment: Mapping[str, str], output: IO[bytes], *, new_session: bool = False
+    module: Sequence[str],
+    environment: Mapping[str, str],
+    output: IO[bytes],
+    errors: IO[bytes] | None = None,
+    *,
+    new_session: bool = False,
 ) -> Process:
-    """Start `python -m` with a module and its arguments in the project's folder, with its output in a file."""
+    """Start a module with arguments, as `python -m`, or `-c` with a program, in the project's folder.
+
+    Without a file for errors, these go to the output.
+    """
+    outputs = [output, errors or output]
     if source.suits(environment):
-        return source.fork(module, environment, output, new_session=new_session)
-    command = [sys.executable, "-m", *module]
+        return source.fork(module, environment, outputs, new_session=new_session)
+    command = [sys.executable, *(["-m"] if module[0] != "-c" else []), *module]
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=new_session
-    )
+        command, cwd=ROOT, env=environment, stdout=outputs[0], stderr=outputs[1], stdin=subprocess.DEVNULL,
+        start_new_session=new_session,
+    )  # fmt: skip
 
 
 class Forking:
@@ -156,18 +172,19 @@ class Forking:
         """Return a module with arguments and an environment in each forked process; none in this one, at its end."""
         signal.signal(signal.SIGCHLD, self._report)
         while True:
-            request, descriptors, _, _ = socket.recv_fds(self._requests, LARGEST, 2)
+            request, descriptors, _, _ = socket.recv_fds(self._requests, LARGEST, 3)
             if not request:
                 return None
             module, environment, new_session = json.loads(request)
-            output, status = descriptors
+            *outputs, status = descriptors
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
             if (pid := os.fork()) == 0:
-                self._become(output, [status, *self._statuses.values()], new_session=new_session)
+                self._become(outputs, [status, *self._statuses.values()], new_session=new_session)
                 return module, environment
             self._statuses[pid] = status
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-            os.close(output)
+            for output in outputs:
+                os.close(output)
             self._requests.send(struct.pack("i", pid))
 
     def _report(self, *_: Any) -> None:
@@ -179,14 +196,14 @@ class Forking:
                     os.write(status, struct.pack("i", os.waitstatus_to_exitcode(ended[1])))
                 os.close(status)
 
-    def _become(self, output: int, unneeded: list[int], *, new_session: bool) -> None:
+    def _become(self, outputs: list[int], unneeded: list[int], *, new_session: bool) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         if new_session:
             os.setsid()
-        for standard in (1, 2):
+        for output, standard in zip(outputs, (1, 2), strict=True):
             os.dup2(output, standard)
-        for descriptor in (output, self._requests.detach(), *unneeded):
+        for descriptor in (*outputs, self._requests.detach(), *unneeded):
             os.close(descriptor)
 
 
@@ -225,7 +242,11 @@ def main(descriptor: int) -> None:
         random.seed()
         gc.enable()
         sys.argv = [name, *arguments]
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
+        if name == "-c":
+            sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(arguments[0], "<string>", "exec"), vars(sys.modules["__main__"]))
+        else:
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

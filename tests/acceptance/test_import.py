@@ -7,10 +7,12 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import prepared
 import psutil
 import pytest
 from live_system import ROOT, LiveSystem, eventually
@@ -130,10 +132,10 @@ def test_a_killed_import_continues_and_doubles_nothing(live: LiveSystem, namespa
     count = 4_000
     file = written(tmp_path / "many.jsonl", lines(count))
     checkpoints = live.folder / "home" / "imports"
-    command = live.command("import", file, "--namespace", namespace)
+    command = ["api.cli", "import", file, "--namespace", namespace]
     for _ in range(2):
         before = progress(checkpoints)
-        with subprocess.Popen(command, cwd=ROOT, env=live.environment(), stderr=subprocess.DEVNULL) as killed:
+        with (tmp_path / "log").open("wb") as log, prepared.start(command, live.environment(), log) as killed:
             eventually(lambda before=before: progress(checkpoints) > before, "a window is stored")  # type: ignore[misc]
             killed.kill()
     reached = progress(checkpoints)
@@ -191,10 +193,8 @@ def test_an_import_needs_no_place_for_its_progress(live: LiveSystem, namespace: 
 
 def test_two_imports_of_one_file_at_once_store_each_fact_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "many.jsonl", lines(2_000))
-    command = live.command("import", file, "--namespace", namespace, "--json")
-    options: dict[str, Any] = {"cwd": ROOT, "env": live.environment(), "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(command, **options) for _ in range(3)]
-    counts = [json.loads(process.communicate()[0]) for process in running]
+    command = ["api.cli", "import", file, "--namespace", namespace, "--json"]
+    counts = [json.loads(said) for said, _, _ in at_once(command, live, tmp_path)]
     assert [one["rejected"] for one in counts] == [0, 0, 0]
     assert len(live.facts(namespace)) == 2_000
 
@@ -206,6 +206,19 @@ def test_importing_twice_adds_nothing_and_strengthens_nothing(live: LiveSystem, 
     code, counts = imported(live, file, "--namespace", namespace)
     assert (code, counts["added"], counts["duplicates"]) == (0, 0, 1_200)
     assert live.state() == before
+
+
+def at_once(command: list[str], live: LiveSystem, folder: Path) -> list[tuple[str, str, int]]:
+    """Run a command three times at the same time; return what each printed, its errors, and its exit status."""
+    with ExitStack() as opened:
+        logs = [
+            [opened.enter_context((folder / f"{name} {place}").open("w+b")) for name in ("output", "errors")]
+            for place in range(3)
+        ]
+        running = [prepared.start(command, live.environment(), *pair) for pair in logs]
+        codes = [process.wait() for process in running]
+        texts = [[Path(one.name).read_text() for one in pair] for pair in logs]
+    return [(output, errors, code) for (output, errors), code in zip(texts, codes, strict=True)]
 
 
 def peak_memory(live: LiveSystem, file: str, namespace: str) -> int:
@@ -356,16 +369,12 @@ def test_two_exports_at_once_into_one_file_leave_a_whole_archive(
 ) -> None:
     with live.client(namespace) as client:
         client.store_many([{"text": f"Note {place} of {namespace}"} for place in range(3_000)])
-    file = tmp_path / "archive.jsonl"
-    command = live.command("export", str(file), "--namespace", namespace)
-    options: dict[str, Any] = {"cwd": ROOT, "env": live.environment(), "stderr": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(command, **options) for _ in range(3)]
-    said = [process.communicate()[1] for process in running]
-
-    codes = [process.returncode for process in running]
-    assert 0 in codes
-    assert all("being written by another" in one for one, code in zip(said, codes, strict=True) if code), said
-    assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
+    file = tmp_path / "own" / "archive.jsonl"
+    file.parent.mkdir()
+    ended = at_once(["api.cli", "export", str(file), "--namespace", namespace], live, tmp_path)
+    assert 0 in [status for _, _, status in ended]
+    assert all("being written by another" in errors for _, errors, status in ended if status), ended
+    assert [one.name for one in file.parent.iterdir()] == ["archive.jsonl"]
     assert imported(live, str(file), "-n", f"{namespace}-copy")[1]["errors"] == []
 
 

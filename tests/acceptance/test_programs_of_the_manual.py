@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import prepared
 import pytest
 from live_api import serving
 from live_system import ROOT, LiveSystem, clean_environment
@@ -44,15 +43,15 @@ def test_mypy_finds_nothing_in_the_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "program"), PROGRAMS, ids=[f"{page}-{i}" for i, (page, _) in enumerate(PROGRAMS)])
-def test_a_program_runs(live: LiveSystem, url: str, page: str, program: str) -> None:
+def test_a_program_runs(live: LiveSystem, url: str, page: str, program: str, tmp_path: Path) -> None:
     here = program.replace(REDIS, live.redis_url).replace(RESULTS, f"{live.redis_url[:-1]}1").replace(HTTP, url)
     here = re.sub(r"Memory\((?=\)|namespace)", f'Memory("{url}", ', here).replace(", )", ")")
     environment = clean_environment({})
     if TRIED:
         environment["PYTHONPATH"] = os.environ["PYTHONPATH"] + os.pathsep + environment["PYTHONPATH"]
-    done = subprocess.run(
-        [sys.executable, "-c", here], env=environment, input="", capture_output=True, text=True, check=False
-    )
-    if not TRIED and (missing := MISSING.search(done.stderr)):
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        status = prepared.start(["-c", here], environment, output).wait()
+    if not TRIED and (missing := MISSING.search(log.read_text())):
         pytest.skip(f"{missing[1]} is not installed; {page} names the extra that has it")
-    assert done.returncode == 0, f"{page}: {done.stderr}"
+    assert status == 0, f"{page}: {log.read_text()}"
