@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
@@ -44,6 +45,9 @@ TABLES = (
 Found = TypeVar("Found")
 
 SHORTEST_PAUSE = 0.02
+
+SOON = (0.1, 0.1, 0.2, 0.2, 0.3, 0.4)
+"""Seconds to wait for a starting worker's answer: a question that comes before the worker is never answered."""
 
 
 def eventually(
@@ -94,7 +98,8 @@ class LiveSystem:
         for name in names:
             self.workers[name] = self._launch(name)
         for name in names:
-            eventually(lambda name=name: self._answers(name), f"worker {name} answers")  # type: ignore[misc]
+            patience = chain(SOON, repeat(1.0))
+            eventually(lambda name=name, wait=patience: self._answers(name, next(wait)), f"worker {name} answers")  # type: ignore[misc]
 
     def _launch(self, name: str) -> prepared.Process:
         command = ["workers", "worker", f"--queues={QUEUES[name]}", "--concurrency=2"]
@@ -103,9 +108,9 @@ class LiveSystem:
         with (self.folder / f"{name}.log").open("ab") as log:
             return prepared.start(command, environment, log, new_session=True)
 
-    def _answers(self, name: str) -> bool:
+    def _answers(self, name: str, seconds: float) -> bool:
         assert self.workers[name].poll() is None, f"worker {name} ended:\n{self.logs()}"
-        return bool(self.ask("ping", name, seconds=1.0))
+        return bool(self.ask("ping", name, seconds=seconds))
 
     def kill_worker(self, name: str) -> None:
         """Send SIGKILL to a worker's main process; its children stay."""
@@ -178,18 +183,18 @@ class LiveSystem:
         return totals
 
     def settle(self) -> dict[str, int]:
-        """Return the started tasks once nothing is waiting or running, checked twice."""
-        before: dict[str, int] | None = None
+        """Return the started tasks once nothing is waiting or running, and none started meanwhile."""
+        begun = self.begun()
 
-        def idle_twice() -> bool:
-            nonlocal before
-            now = self.begun()
-            same = self._idle() and now == before
-            before = now
-            return same
+        def is_idle() -> bool:
+            nonlocal begun
+            if not self._idle():
+                return False
+            before, begun = begun, self.begun()
+            return begun == before
 
-        eventually(idle_twice, "the workers have nothing left to do")
-        return before or {}
+        eventually(is_idle, "the workers have nothing left to do")
+        return begun
 
     def _idle(self) -> bool:
         with open_redis(self.redis_url) as queues:
