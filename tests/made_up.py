@@ -50,9 +50,9 @@ JSON = st.recursive(
 )
 
 
-def examples(deep: int, least: int = 4) -> settings:
-    """Return settings for that many examples in a deep run, otherwise a sixth or `least`, and more with `FUZZ`."""
-    few = max(deep // 6, min(deep, least))
+def examples(deep: int, least: int = 4, few: int = 0) -> settings:
+    """Return settings for that many examples in a deep run, otherwise `few`, a sixth or `least`; more with `FUZZ`."""
+    few = few or max(deep // 6, min(deep, least))
     return settings(
         max_examples=deep * FUZZ or (deep if DEEP else few),
         derandomize=not FUZZ,

@@ -446,7 +446,7 @@ def assert_as_the_book_says(memory: Memory, owner: Owner, now: float) -> None:
             assert (row["live"], row["fidelity"], row["stale"]) == (True, kept_whole(life, now), stale)
 
 
-@examples(24)
+@examples(24, few=2)
 @given(deeds)
 @example(RESTORED_TWICE)
 @example(EPISODE_STORED_AT_THE_INSTANT_OF_A_HIT)
