@@ -26,7 +26,7 @@ from kombu.exceptions import OperationalError
 from psycopg import sql
 
 from api.client import Client
-from workers.coordination import bulk, outbox, touches
+from workers.coordination import bulk, outbox, touches, transport
 from workers.coordination.redis import open_redis, own_keys
 from workers.queues import configuration, length_of
 
@@ -149,7 +149,8 @@ class LiveSystem:
 
     @cached_property
     def control(self) -> Celery:
-        """Return a Celery app for sending tasks and inspecting workers."""
+        """Return a Celery app for sending tasks and inspecting workers, whose channels keep their client as Ebb's."""
+        transport.install()
         app = Celery("tests", set_as_current=False)
         app.conf.update(configuration(self.redis_url))
         return app
