@@ -215,8 +215,8 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     output.console().print(f"{total - waiting} of {total} facts embedded with {embedder}")
     if waiting:
         output.console().print(
-            "The rest is embedded as soon as workers run with this embedder: restart those that do not, and see the "
-            "log of the others."
+            "The rest is embedded by workers that run with this embedder, within two minutes also where one has just "
+            "ended: restart those that do not, and see the log of the others. `ebb stats` counts how many facts wait."
         )
 
 
