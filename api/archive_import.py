@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 from celery.result import AsyncResult
 from ebb.contract.operation import BATCH_SECONDS
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+from uuid_utils.compat import uuid7
 
-from api.client import Client, named
+from api.client import Client
 from api.transport import LostError
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
@@ -78,7 +79,7 @@ class BadLine:
 
 @dataclass(slots=True)
 class Sent:
-    """Lines of a batch that were sent, and how to send them again with the same ids."""
+    """Lines of a batch that were sent, and how to send them again with the same ids; it keeps no copy of them."""
 
     send: Callable[..., AsyncResult]
     result: AsyncResult
@@ -309,15 +310,22 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
     for (task, namespace), numbered in window.given.items():
         lines = [line for _, line in numbered]
         if task == NEW:
-            facts = named(lines)
+            for line in lines:
+                line.setdefault("id", str(uuid7()))
             send = partial(
-                client.send_many, facts, namespace=namespace, touch=False, classify=classify, count_turns=False
+                client.send_many, lines, namespace=namespace, touch=False, classify=classify, count_turns=False
             )
         else:
-            arguments = {"records": [readable(one) for one in lines], "namespace": namespace, "now": None}
-            send = partial(client.ask, "memory.bring_back", arguments)
+            send = partial(_bring_back, client, lines, namespace)
         window.sent[task, namespace] = Sent(send, send())
     return window
+
+
+def _bring_back(
+    client: Client, records: Sequence[Mapping[str, Any]], namespace: str, task_id: str | None = None
+) -> AsyncResult:
+    arguments = {"records": [readable(one) for one in records], "namespace": namespace, "now": None}
+    return client.ask("memory.bring_back", arguments, task_id)
 
 
 def readable(record: Mapping[str, Any]) -> dict[str, Any]:

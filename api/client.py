@@ -56,13 +56,13 @@ class Client(Sender, JsonOperations):
 
     def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
         """Store facts in one task, each with an id of its own."""
-        return self.perform(operation("memory.store_many"), {"facts": named(facts), **how}, wait=wait)
+        return self.perform(operation("memory.store_many"), {"facts": _named(facts), **how}, wait=wait)
 
     def send_many(
         self, facts: Sequence[Any], *, namespace: str | None = None, task_id: str | None = None, **how: bool
     ) -> AsyncResult:
         """Send many facts without waiting; pass the result to `wait`. They are not kept in the outbox."""
-        arguments = {"facts": named(facts), "namespace": namespace or self.namespace, "now": None, **how}
+        arguments = {"facts": _named(facts), "namespace": namespace or self.namespace, "now": None, **how}
         return self.ask("memory.store_many", arguments, task_id)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
@@ -85,6 +85,6 @@ class Client(Sender, JsonOperations):
         return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
 
-def named(facts: Sequence[Any]) -> list[Any]:
+def _named(facts: Sequence[Any]) -> list[Any]:
     """Return facts with ids, so that sending them again stores nothing twice."""
     return [{"id": str(uuid7()), **sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
