@@ -1,4 +1,4 @@
-"""The base of every task: retries while a server is unavailable, the instant of a write, ids and deduplication."""
+"""The base of every task: retries while the database is unavailable, the instant of a write, ids and deduplication."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,9 +13,7 @@ from celery.states import FAILURE, SUCCESS
 from celery.worker.request import Request
 from ebb.contract.operation import Timed
 from psycopg_pool import PoolTimeout
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from workers import clock, redaction
 from workers.celery import app, settings
@@ -97,14 +95,13 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
 
 
 class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
-    """A task that is retried while the database or Redis is unavailable; invalid input is an expected error."""
+    """A task that is retried while the database is unavailable; invalid input is an expected error."""
 
     Request = EbbRequest
     typing = False  # the contract validates arguments; an accepted write that is tried again is sent without any
     autoretry_for = (
         psycopg.OperationalError, psycopg.InterfaceError, UnavailableError,
         psycopg.errors.TransactionTimeout, psycopg.errors.IdleInTransactionSessionTimeout,
-        RedisConnectionError, RedisTimeoutError,
     )  # fmt: skip
     dont_autoretry_for: tuple[type[Exception], ...] = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
