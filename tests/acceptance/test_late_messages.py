@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -64,9 +65,9 @@ def test_a_link_that_was_made_again_is_not_removed_by_a_late_message(
 
 def test_a_write_that_is_sent_again_after_its_message_expired_is_done(live: LiveSystem, namespace: str) -> None:
     """As the HTTP API sends it when a client repeats a request with the same idempotency key."""
-    task_id, id_ = str(uuid4()), str(uuid4())
+    task_id, id_, an_hour_ago = str(uuid4()), str(uuid4()), datetime.now(UTC) - timedelta(hours=1)
     given = {"text": "The lantern is lit.", "namespace": namespace, "id": id_}
-    live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=1e-6)
+    live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=an_hour_ago)
     eventually(lambda: f"Discarding revoked task: memory.store[{task_id}]" in live.logs(), "the message is dropped")
     assert live.facts(namespace) == []
     assert live.send("memory.store", given, task_id).get()["action"] == "added"
