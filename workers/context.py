@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from workers.clock import Clock
-from workers.coordination.embedder_pause import EmbedderPause
+from workers.coordination.pause import EMBEDDER, Pause
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.core.arrays import Vectors
@@ -116,7 +116,7 @@ class Context:
         embedder = make_embedder(self.settings, stored.name if stored else None)
         if self.settings.embedder != "openai" or not self.settings.redis_url:
             return embedder
-        return PausingEmbedder(embedder, EmbedderPause(self.redis))
+        return PausingEmbedder(embedder, Pause(self.redis, EMBEDDER))
 
     def _stored_embedder(self) -> vectors.StoredEmbedder | None:
         with transaction(self.read_url) as db:
@@ -189,7 +189,7 @@ class PausingEmbedder:
     delays no other.
     """
 
-    def __init__(self, embedder: "Embedder", pause: EmbedderPause) -> None:
+    def __init__(self, embedder: "Embedder", pause: Pause) -> None:
         self._embedder = embedder
         self._pause = pause
         self.batch = embedder.batch

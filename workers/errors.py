@@ -67,8 +67,8 @@ class EmbeddingError(EbbError):
     """The embedder returned no usable vectors."""
 
 
-class EmbedderAwayError(EmbeddingError):
-    """The embedder does not answer or refuses every request, so other texts would fail as well.
+class AwayError(EbbError):
+    """A model does not answer or refuses every request, so other texts would fail as well.
 
     `retry_after` is the number of seconds that the server asked to wait, if any; `doubtful` if the text may be the
     cause, as the server took the request.
@@ -80,8 +80,20 @@ class EmbedderAwayError(EmbeddingError):
         self.doubtful = doubtful
 
 
+class EmbedderAwayError(AwayError, EmbeddingError):
+    """The embedder is away."""
+
+
 class EmbedderPausedError(EmbeddingError):
     """The embedder failed recently and is not called until the pause is over."""
+
+
+class RerankerError(EbbError):
+    """The reranker returned no usable scores."""
+
+
+class RerankerAwayError(AwayError, RerankerError):
+    """The reranker is away."""
 
 
 class JudgementError(EbbError):

@@ -174,13 +174,13 @@ def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str
 
 def _check_pause(context: "Context") -> None:
     """Raise `UnavailableError` if the embedder failed at its last request."""
-    from workers.coordination import embedder_pause  # noqa: PLC0415
+    from workers.coordination import pause  # noqa: PLC0415
 
     with _answering():
-        found = embedder_pause.state(context.redis)
+        found = pause.state(context.redis)
     if found.seconds:
         raise UnavailableError(
-            f"{embedder_pause.describe(found)} Until then recall decides by words alone, and facts are stored without "
+            f"{pause.describe(found)} Until then recall decides by words alone, and facts are stored without "
             f"vector. Its last error: {found.error}"
         )
 

@@ -21,7 +21,7 @@ from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import without_addresses
 from api.transport import AWAY
 from workers import tracing
-from workers.coordination import bulk, embedder_pause, outbox, signals, timings
+from workers.coordination import bulk, outbox, pause, signals, timings
 from workers.coordination.redis import condition, explain
 from workers.errors import EbbError, UnavailableError
 from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE, age_of
@@ -252,7 +252,7 @@ class _System:
         yield _counter("ebb_task_failures", "Tasks that failed for another reason than their input", failures, "task")
 
     def _pause(self) -> Iterator[Metric]:
-        found = embedder_pause.state(self._door.redis)
+        found = pause.state(self._door.redis)
         said = "For how long the embedder is not asked any more, because it did not answer; 0 while it is"
         yield _gauge("ebb_embedder_pause_seconds", said, found.seconds)
         yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", found.failures)

@@ -10,9 +10,11 @@ from live_system import LiveSystem, eventually
 from stand_in import Handler, StandIn, silence
 from stand_in import serving as standing_in
 
-from workers.coordination.embedder_pause import PAUSED
+from workers.coordination.pause import EMBEDDER
 
 pytestmark = pytest.mark.acceptance
+
+PAUSED = EMBEDDER.keys[0]
 
 
 def embed(handler: Handler) -> None:

@@ -26,8 +26,7 @@ from tests.chaos.cells import ACCEPTED, ACKNOWLEDGED, PLAN, UNKNOWN, Cell, Step
 from tests.chaos.oracle import Verdict
 from tests.chaos.system import SHARDS, System, until
 from workers.admin import shard_moves
-from workers.coordination import signals
-from workers.coordination.embedder_pause import EmbedderPause
+from workers.coordination import pause, signals
 from workers.coordination.redis import own_keys
 from workers.errors import EbbError
 from workers.storage.connection import close_pools
@@ -290,7 +289,8 @@ def _settle(system: System, cells: list[Cell], outcome: Outcome) -> datetime:
                 _send_until_answered(client, step)
     until(lambda: _idle(system) and not _number(system, LACKING), "no task and no vector is missing", SETTLE_SECONDS)
     with own_keys(system.redis_url) as keys:
-        EmbedderPause(keys).answered()  # the embedder works again; during a pause no vector would be regenerated
+        # the embedder works again; during a pause no vector would be regenerated
+        pause.Pause(keys, pause.EMBEDDER).answered()
     at = datetime.now(UTC)
     for namespace, ids in oracle.used(cells).items():
         client.accept("memory.regenerate", {"ids": ids, "namespace": namespace, "now": at.isoformat()})

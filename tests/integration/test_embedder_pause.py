@@ -12,13 +12,14 @@ from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, serving
 from workers import endpoint
 from workers.admin.stats import health
 from workers.context import Context
-from workers.coordination import embedder_pause
-from workers.coordination.embedder_pause import FAILURES, LONGEST_SECONDS, PAUSED, TRYING, EmbedderPause
+from workers.coordination import pause
+from workers.coordination.pause import EMBEDDER, LONGEST_SECONDS, Pause
 from workers.errors import EmbedderAwayError, EmbedderPausedError, EmbeddingError
 from workers.memory import embed
 from workers.memory.add import Stored
 
 DIMS = 8
+PAUSED, FAILURES, TRYING = EMBEDDER.keys
 
 
 def answering(handler: Handler) -> None:
@@ -96,7 +97,7 @@ def test_a_port_that_refuses_begins_the_pause_too(away: Memory) -> None:
     gone = away.having(embedding_url=f"http://127.0.0.1:{port}/v1")
     with closing(gone.context):
         assert not gone.ask("dentist").by_meaning
-    assert embedder_pause.state(gone.context.redis).failures == 1
+    assert pause.state(gone.context.redis).failures == 1
 
 
 def test_what_one_process_learnt_holds_for_all_and_for_every_namespace(away: Memory, server: StandIn) -> None:
@@ -151,24 +152,24 @@ def test_every_failed_try_makes_the_next_pause_longer_up_to_a_minute(away: Memor
         away.ask(f"dentist {number}")
         lengths.append(away.context.redis.pttl(PAUSED))
         later(away)
-    assert embedder_pause.state(away.context.redis).failures == 8
+    assert pause.state(away.context.redis).failures == 8
     assert lengths[:4] == sorted(set(lengths[:4]))
     assert max(lengths) <= LONGEST_SECONDS * 1000
 
 
 def test_many_failures_at_once_make_one_pause(away: Memory) -> None:
-    pause = EmbedderPause(away.context.redis)
+    own = Pause(away.context.redis, EMBEDDER)
     for _ in range(20):
-        pause.failed(EmbedderAwayError("It is away."))
-    assert embedder_pause.state(away.context.redis).failures == 1
+        own.failed(EmbedderAwayError("It is away."))
+    assert pause.state(away.context.redis).failures == 1
 
 
 def test_a_server_that_asks_to_wait_is_given_that_time(away: Memory) -> None:
-    EmbedderPause(away.context.redis).failed(EmbedderAwayError("Too many requests.", retry_after=40))
+    Pause(away.context.redis, EMBEDDER).failed(EmbedderAwayError("Too many requests.", retry_after=40))
     first = away.context.redis.pttl(PAUSED)
     later(away)
     away.context.redis.delete(FAILURES)
-    EmbedderPause(away.context.redis).failed(EmbedderAwayError("It is away."))
+    Pause(away.context.redis, EMBEDDER).failed(EmbedderAwayError("It is away."))
     assert first > away.context.redis.pttl(PAUSED)
 
 
@@ -319,7 +320,7 @@ def test_a_reset_ends_the_pause_since_an_operator_has_mended_something(away: Mem
     server.replies.append(failure(503))
     away.ask("dentist")
     assert embed.reset(away.context) == 1
-    assert embedder_pause.state(away.context.redis).failures == 0
+    assert pause.state(away.context.redis).failures == 0
 
 
 def test_health_reports_the_pause_without_a_request(away: Memory, server: StandIn) -> None:
@@ -341,4 +342,4 @@ def test_an_answer_that_is_no_vector_is_no_reason_for_a_pause(away: Memory, serv
     server.replies.append(lambda handler: handler.send(200, b"{}"))
     with pytest.raises(EmbeddingError):
         away.context.embedder.embed(["text"])
-    assert embedder_pause.state(away.context.redis).failures == 0
+    assert pause.state(away.context.redis).failures == 0

@@ -10,7 +10,7 @@ from ebb.contract.admin import ShowSystemTimeSeries
 from ebb.contract.reports import Gap, ShowStats, ShowTimeSeries, Stats
 
 from workers.context import Context
-from workers.coordination import embedder_pause, signals, timings
+from workers.coordination import pause, signals, timings
 from workers.coordination.redis import open_redis
 from workers.core import fidelity
 from workers.core.episodes import DURABILITIES, durability
@@ -196,9 +196,9 @@ def _database(context: Context) -> str:
 
 def _embedder(context: Context) -> str:
     """Embed a word, at most once a minute, as it may cost money, and not during a pause."""
-    pause = embedder_pause.state(context.redis)
-    if pause.seconds:
-        return embedder_pause.describe(pause)
+    found = pause.state(context.redis)
+    if found.seconds:
+        return pause.describe(found)
     known = signals.embedder_state(context.redis)
     if known is not None:
         return known

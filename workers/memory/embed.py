@@ -14,7 +14,7 @@ import numpy as np
 import psycopg
 
 from workers.context import PROBE, Context
-from workers.coordination import embedder_pause
+from workers.coordination import pause
 from workers.core.arrays import Bytes, Vectors
 from workers.core.fading import Faded, as_written
 from workers.core.fidelity import FULL
@@ -207,14 +207,14 @@ def _suspect(context: Context, keys: Collection[Key], error: EmbeddingError) -> 
     """Note the texts at which the embedder stopped to answer, if they may be the reason."""
     if isinstance(error, EmbedderAwayError) and error.doubtful and context.settings.redis_url:
         until = context.seconds() + LEFT_OUT_SECONDS if len(keys) == 1 else 0.0
-        embedder_pause.suspect(context.redis, [_member(key) for key in keys], until)
+        pause.suspect(context.redis, [_member(key) for key in keys], until)
 
 
 def _suspects(context: Context, keys: Collection[Key]) -> dict[Key, float]:
     """Return the suspects among texts, and for how many seconds each is still left out, if at all."""
     if context.embedder.quick or not context.settings.redis_url:
         return {}
-    found = embedder_pause.suspects(context.redis, [_member(key) for key in keys])
+    found = pause.suspects(context.redis, [_member(key) for key in keys])
     now = context.seconds() if any(found) else 0.0
     return {key: until - now for key, until in zip(keys, found, strict=True) if until is not None}
 
@@ -253,7 +253,7 @@ def reset(context: Context) -> int:
         EmbeddingError: the embedder fails; nothing was changed.
     """
     if context.settings.redis_url:
-        embedder_pause.EmbedderPause(context.redis).answered()  # end a pause: the embedder may have been repaired
+        pause.Pause(context.redis, pause.EMBEDDER).answered()  # end a pause: the embedder may have been repaired
     context.embedder.embed([PROBE])
     waiting = 0
     for _ in context.each_shard():
