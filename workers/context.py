@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from workers.embedding import Embedder
     from workers.llm.chat import Chat
+    from workers.llm.rerank import Reranker
 
 
 @dataclass
@@ -135,6 +136,13 @@ class Context:
         return make_chat(self.settings)
 
     @cached_property
+    def reranker(self) -> "Reranker":
+        """Return the reranker of the settings."""
+        from workers.llm import make_reranker  # noqa: PLC0415 - loaded only when a reranker is used
+
+        return make_reranker(self.settings)
+
+    @cached_property
     def redis(self) -> "Redis":
         """Return the connections to Ebb's own keys in Redis."""
         return own_keys(self.settings.redis_url)
@@ -159,7 +167,7 @@ class Context:
         """Close what a fork must not inherit: connections to the database and to model endpoints."""
         replicas.stop()
         close_pools()
-        for name in ("embedder", "chat"):
+        for name in ("embedder", "chat", "reranker"):
             close = getattr(self.__dict__.get(name), "close", None)
             if close is not None:
                 close()

@@ -31,7 +31,8 @@ SHARED = (
     "retention_days", "history_days", "deep_days", "cull_floor", "hygiene", "confidence_decay", "episodic_ttl",
     "persistent_turns", "persistent_days", "episodic_operator", "permanent_stale_days", "time_travel",
     "consolidate_apply", "hygiene_schedule", "relation_half_life", "relation_minimum", "auto_link",
-    "auto_link_min_score", "graph_in_recall", "graph_depth", "ranking", "notice_updates", "prefer_long_term",
+    "auto_link_min_score", "graph_in_recall", "graph_depth", "ranking", "rerank_model",
+    "rerank_candidates", "notice_updates", "prefer_long_term",
     "importance_recency", "max_requests", "max_outbox_writes", "max_outbox_bytes",
 )  # fmt: skip
 """Settings that decide what is stored, found and forgotten; if workers differ in them, the result depends on chance."""
@@ -210,6 +211,11 @@ class Settings(BaseModel):
         default=True,
         description="newer statements rank above those that they make outdated, unless the past is asked for",
     )
+    rerank_url: str = Field("", description="base URL of a `/rerank` endpoint that orders results; empty: none")
+    rerank_model: str = Field("", description="the model's name, for servers with several")
+    rerank_key: str = Field("", description="its API key", repr=False)
+    rerank_timeout: float = Field(2.0, gt=0, le=5, description="seconds for one request; then the order is Ebb's own")
+    rerank_candidates: int = Field(30, ge=2, le=100, description="the best results that are sent, at most")
     ann_threshold: int = Field(100_000, ge=1, description="facts from which a namespace gets an HNSW index")
 
     # what an agent is shown

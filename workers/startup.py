@@ -59,6 +59,8 @@ def check_worker(**__: Any) -> None:
         _refuse_other_databases()
         if context.settings.asks_llm:
             _ = context.chat  # refuses unusable settings; the LLM is not called yet
+        if context.settings.rerank_url:
+            _ = context.reranker  # likewise
         for _ in context.each_shard():
             check_language(context)
             with transaction(context.database_url) as db:  # readers apply the limits before the first pass

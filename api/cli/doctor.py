@@ -56,7 +56,8 @@ def doctor(
 
 
 def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
-    wanted = {name: look for name, look in CHECKS.items() if name != "replicas" or settings.read_database_url}
+    unused = {"replicas": not settings.read_database_url, "reranker": not settings.rerank_url}
+    wanted = {name: look for name, look in CHECKS.items() if not unused.get(name)}
     return [_checked(name, lambda look=look: look(settings, memory)) for name, look in wanted.items()]  # type: ignore[misc]
 
 
@@ -125,10 +126,27 @@ def _embedder(settings: "Settings", _: "Client") -> str:
     from workers.memory.embed import check_embedder  # noqa: PLC0415
 
     with _context(settings) as context:
-        _check_pause(context)
+        _check_pause(context, "recall decides by words alone, and facts are stored without vector")
         check_embedder(context)
         _check_embedders_of_workers(context)
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
+
+
+def _reranker(settings: "Settings", _: "Client") -> str:
+    """Have the reranker order two texts; a model that is none may prefer the wrong one, which is a warning."""
+    from workers.memory.recall import rerank  # noqa: PLC0415 - see _database
+
+    with _context(settings) as context:
+        _check_pause(context, "results stand in their own order", "reranker")
+        right, wrong = rerank.ask(context, *RANKED, settings.rerank_timeout)
+        said = f"{context.reranker} orders the first {settings.rerank_candidates} results of a question"
+    if right > wrong:
+        return said
+    return f"{said}\nwarning: for {RANKED[0]!r} it does not prefer {RANKED[1][0]!r}: is its model a reranker?"
+
+
+RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen clock.", "Rain is expected on Sunday."])
+"""A question with two texts, of which a reranker prefers the first."""
 
 
 @contextlib.contextmanager
@@ -172,17 +190,14 @@ def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str
     return given
 
 
-def _check_pause(context: "Context") -> None:
-    """Raise `UnavailableError` if the embedder failed at its last request."""
+def _check_pause(context: "Context", meanwhile: str, model: str = "embedder") -> None:
+    """Raise `UnavailableError` if a model failed at its last request."""
     from workers.coordination import pause  # noqa: PLC0415
 
     with _answering():
-        found = pause.state(context.redis)
+        found = pause.state(context.redis, pause.RERANKER if model == "reranker" else pause.EMBEDDER)
     if found.seconds:
-        raise UnavailableError(
-            f"{pause.describe(found)} Until then recall decides by words alone, and facts are stored without "
-            f"vector. Its last error: {found.error}"
-        )
+        raise UnavailableError(f"{pause.describe(found)} Until then {meanwhile}. Its last error: {found.error}")
 
 
 DEFAULT_QUEUE = "celery"
@@ -363,7 +378,8 @@ def _held(settings: "Settings", __: "Client") -> str:
 
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
-    "settings": _settings, "beat": _beat, "embedder": _embedder, "outbox": _outbox, "clock": _clock, "held": _held,
+    "settings": _settings, "beat": _beat, "embedder": _embedder, "reranker": _reranker,
+    "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""

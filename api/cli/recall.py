@@ -20,23 +20,25 @@ SHORT = 56
 PARTS = {"fit": "fit", "contiguity": "near", "graph": "links", "named": "name"}
 """Summands of a score, before the factors, with their headings."""
 
-LIFTS = {"outstanding": "stands out", "newer": "newer"}
+LIFTS = {"outstanding": "stands out", "newer": "newer", "reranked": "reranked"}
 """Summands of a score after the factors that most results do not have, with their headings."""
 
 LEGEND = (
-    "score = (fit + near + links + name) * said + alive + stands out + newer\n"
+    "score = (fit + near + links + name) * said + alive + stands out + newer + reranked\n"
     "fit: words and meaning together; meaning counts 0.2 with hashing, 0.4 to 0.5 with static, half with others\n"
     "near: facts stored just before and after. links: linked facts, and facts about entities in the question\n"
     "name: the fact begins with a name in the question. said: its role and the salience of its content\n"
     "alive: how strong, recent, certain and important it is. undecayed: its rank without that part\n"
     "stands out: it is far more relevant than the others\n"
-    "newer: it stands above an older statement that it makes outdated"
+    "newer: it stands above an older statement that it makes outdated\n"
+    "reranked: for its place in the order of the reranker"
 )
 
 WORDS_ONLY = (
     "[yellow]Only words were matched[/yellow]: the embedder does not answer, or none of its vectors are here yet; "
     "`ebb doctor` says more."
 )
+NOT_RERANKED = "[yellow]The reranker does not answer[/yellow], so the order is Ebb's own; `ebb doctor` says more."
 
 
 @command(RECALL, listed="results", arguments=("query",))
@@ -84,6 +86,8 @@ def _conclude(answer: dict[str, Any], facts: Sequence[dict[str, Any]], asked: di
         output.console(stderr=True).print(f"{fit}: ask again with --deep.", style="yellow")
     if "tag" not in asked and answer.get("by_meaning") is False:  # older workers do not say
         output.console(stderr=True).print(WORDS_ONLY)
+    if answer.get("reranked") is False:
+        output.console(stderr=True).print(NOT_RERANKED)
     if asked["explain"]:
         _print_parts(facts)
         _print_left_out(answer["left_out"])

@@ -86,11 +86,11 @@ def test_the_key_of_openai_is_used_where_no_other_is_set() -> None:
 def test_the_key_of_openai_is_for_openai_alone() -> None:
     given = read(OPENAI_API_KEY="theirs", EBB_LLM_URL="http://localhost/v1")
 
-    assert (given.embedding_key, given.llm_key) == ("theirs", "")
+    assert (given.embedding_key, given.llm_key, given.rerank_key) == ("theirs", "", "")
 
 
 def test_a_key_is_not_shown() -> None:
-    assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret", EBB_LLM_KEY="secret"))
+    assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret", EBB_LLM_KEY="secret", EBB_RERANK_KEY="secret"))
 
 
 def test_no_llm_is_asked_by_default() -> None:

@@ -39,6 +39,20 @@ def scores(term_frequencies: Ints, lengths: Ints, weights: Floats, mean_length: 
     return gains @ weights
 
 
+STEP = 1e-6
+"""Least distance of scores that are shared out again, so that equal ones have an order as well."""
+
+
+def in_order_of(preferences: Floats, scores: Floats) -> Floats:
+    """Return n scores, shared out so that the most preferred one has the highest.
+
+    Equal preferences keep the order of the scores.
+    """
+    shared: Floats = np.empty(len(scores))
+    shared[np.lexsort((-scores, -preferences))] = np.sort(scores)[::-1] - STEP * np.arange(len(scores))
+    return shared
+
+
 EVEN = 0.5
 """Default share of each arm in relevance."""
 

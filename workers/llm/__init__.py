@@ -1,4 +1,4 @@
-"""An optional LLM, which some verbs ask; answers are validated, and Ebb works without it."""
+"""An optional LLM and an optional reranker; their answers are validated, and Ebb works without them."""
 
 import importlib.util
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from workers.settings import Settings
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
+    from workers.llm.rerank import Reranker
 
 PACKAGES = ("httpx2", "tenacity")
 """Packages of the extra `openai`."""
@@ -24,15 +25,31 @@ def make_chat(settings: Settings) -> "Chat":
     Raises:
         SettingsError: the extra is not installed, or the settings are invalid.
     """
-    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
-    if missing:
-        raise SettingsError(
-            f"Asking an LLM needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb-server[openai]', "
-            "or unset EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM."
-        )
+    _require_packages("An LLM", "EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM")
     from workers.llm.chat import Chat  # noqa: PLC0415 - imported only where an LLM is used
 
     return Chat(settings)
+
+
+def make_reranker(settings: Settings) -> "Reranker":
+    """Return the reranker of the settings; create one per process, since it owns connections.
+
+    Raises:
+        SettingsError: the extra is not installed, or the settings are invalid.
+    """
+    _require_packages("A reranker", "EBB_RERANK_URL")
+    from workers.llm.rerank import Reranker  # noqa: PLC0415 - imported only where a reranker is used
+
+    return Reranker(settings)
+
+
+def _require_packages(what: str, variables: str) -> None:
+    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+    if missing:
+        raise SettingsError(
+            f"{what} needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb-server[openai]', "
+            f"or unset {variables}."
+        )
 
 
 class StrictAnswer(BaseModel):

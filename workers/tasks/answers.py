@@ -40,7 +40,7 @@ def _plain(value: Any) -> Any:
 def recalled(found: Recalled) -> dict[str, Any]:
     """Return the results of a recall, with explanations if requested."""
     results = [_result(result) for result in found.results]
-    asked_for = _known(deep=found.deep, left_out=found.left_out, why=found.why)
+    asked_for = _known(reranked=found.reranked, deep=found.deep, left_out=found.left_out, why=found.why)
     return {"results": results, "by_meaning": found.by_meaning, **asked_for}
 
 
@@ -59,7 +59,8 @@ def injected(done: Injection) -> dict[str, Any]:
         "tokens": done.tokens,
         "facts": [_injected(line) for line in done.lines],
         "by_meaning": done.recalled.by_meaning,
-        **_known(deep=done.recalled.deep, left_out=None if left_out is None else cut + left_out),
+        **_known(reranked=done.recalled.reranked, deep=done.recalled.deep),
+        **_known(left_out=None if left_out is None else cut + left_out),
     }
 
 

@@ -24,6 +24,7 @@ PARTS = {
     "prior": ("strength", "e"),
     "outstanding": ("stands out", "g"),
     "newer": ("newer", "c"),
+    "reranked": ("reranked", "h"),
 }
 """The parts of a score, each with its label and colour."""
 
@@ -87,6 +88,7 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
         "scaled": any(one["explain"]["factor"] != 1 for one in results),
         "left_out": _by_rule(found.get("left_out") or []),
         "by_meaning": found.get("by_meaning", True),
+        "reranked": found.get("reranked"),
         "deep": found.get("deep"),
         "why": reason and {**reason, "bars": _bars(reason["parts"], scale)},
         "parts": PARTS,
@@ -97,11 +99,12 @@ def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
     """Return the parts of a score from left to right, in thousandths of the best score of the page."""
     begin, bars = 0.0, []
     content = parts["factor"] * parts.get("role", 1) * (1 + parts.get("salience", 0))
-    times = {"prior": parts["factor"], "outstanding": 1, "newer": 1}
+    times = {"prior": parts["factor"], "outstanding": 1, "newer": 1, "reranked": 1}
     said = {
         "fit": parts.get("relevance", 0.0),
         "outstanding": 0.0,
         "newer": 0.0,
+        "reranked": 0.0,
         **parts,
     }  # defaults for answers of older workers
     for part, (name, tone) in PARTS.items():

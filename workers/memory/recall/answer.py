@@ -50,6 +50,7 @@ class Recalled:
 
     results: list[Result]
     by_meaning: bool
+    reranked: bool | None = None
     left_out: list[dict[str, Any]] | None = None
     why: dict[str, Any] | None = None
     deep: int | None = None
@@ -113,22 +114,34 @@ def result(
 def score_parts(place: int, scores: Scores, ranks: dict[str, Ints], outdated: Sequence[UUID] = ()) -> dict[str, Any]:
     """Return the parts of a score, its rank in each arm and without decay (1 is best), and the results it updates.
 
-    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer, where
-    fit is made of text and similarity.
+    score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer
+    + reranked, where fit is made of text and similarity.
     """
     return {
         **{name: round(float(getattr(scores, name)[place]), 6) for name in PARTS},
+        **_by_reranker(place, scores),
         "updates": [str(id_) for id_ in outdated],
         **{name: int(values[place]) for name, values in ranks.items()},
     }
 
 
+def _by_reranker(place: int, scores: Scores) -> dict[str, float]:
+    """Return what a candidate gained by the reranker and the reranker's score, if it was sent there."""
+    if scores.reranked is None or scores.rerank_score is None or np.isnan(scores.rerank_score[place]):
+        return {}
+    return {
+        "reranked": round(float(scores.reranked[place]), 6),
+        "rerank_score": round(float(scores.rerank_score[place]), 6),
+    }
+
+
 def ranks(scores: Scores) -> dict[str, Ints]:
     """Return each candidate's rank by text, by similarity, and by score without decay."""
+    own = scores.total - scores.newer - scores.outstanding - (0.0 if scores.reranked is None else scores.reranked)
     return {
         "text_rank": _rank(scores.text),
         "similarity_rank": _rank(scores.similarity),
-        "rank_without_decay": _rank((scores.total - scores.newer - scores.outstanding) / scores.factor - scores.prior),
+        "rank_without_decay": _rank(own / scores.factor - scores.prior),
     }
 
 

@@ -124,7 +124,8 @@ def _count_better(
 
 def _count_tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> int:
     """Return the number of facts of this relevance that are not packed, or unpacked again."""
-    (found,) = pipeline.recall_many(context, namespace, [replace(question, deep=True, explain=False)], now)
+    searched = [replace(question, deep=True, explain=False)]
+    (found,) = pipeline.recall_many(context, namespace, searched, now, reranks=False)
     if isinstance(found, NotFoundError):
         return 0
     return sum(one.deep is not None and (one.relevance or 0.0) >= least for one in found.results)

@@ -1,5 +1,6 @@
 """Explain a recall: what was left out and by which rule, and why one fact was recalled or not."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -121,10 +122,25 @@ class ScoredRecall:
         half_life = hygiene(self.context, self.tenant.settings).half_life
         return scoring.score(self.context, rows, found, cosines, around, self.question, half_life, self.scope.now)
 
+    def reranked(self, totals: Floats, given: Floats) -> "ScoredRecall":
+        """Return the recall with other totals of the n chosen candidates, and their scores by the reranker."""
+        scored, seen = self.scored, self.scored.seen
+        scores = scored.scores.reordered(self.chosen, totals, given).above(seen["stated_at"], scored.updates)
+        return replace(self, scored=replace(scored, scores=scores), order=answer.order(seen, scores))
+
+
+def shared_out(every: Sequence[ScoredRecall], limit: int) -> list[ScoredRecall]:
+    """Return the recalls, where each takes as many results as it has among the best `limit` of all namespaces."""
+    every = [replace(one, taken=limit) for one in every]
+    found = [(place, float(one.scored.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
+    best = sorted(found, key=lambda pair: -round(pair[1], 6))[:limit]
+    taken = Counter(place for place, _ in best)
+    return [replace(one, taken=taken[place]) for place, one in enumerate(every)]
+
 
 def made_comparable(every: Sequence[ScoredRecall]) -> Sequence[ScoredRecall]:
     """Return recalls in several namespaces with comparable scores: their fit is scaled over all."""
-    if len(every) == 1:
+    if len(every) < 2:  # noqa: PLR2004 - several
         return every
     scores = [one.scored.scores for one in every]
     text, similarity = (np.concatenate([getattr(one, arm) for one in scores]) for arm in ("text", "similarity"))

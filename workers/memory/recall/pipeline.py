@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,10 +18,10 @@ from workers.core.passages import Passage
 from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import answer, arms, explain, floor, scoring
+from workers.memory.recall import answer, arms, explain, floor, rerank, scoring
 from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found, TextArm
-from workers.memory.recall.explain import ScoredRecall, made_comparable
+from workers.memory.recall.explain import ScoredRecall, made_comparable, shared_out
 from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import read_and_score
 from workers.storage import candidates, tombstones, words
@@ -42,36 +41,54 @@ LARGE = 5_000
 
 
 def recall_many(
-    context: Context, namespace: str, questions: Sequence[Question], now: datetime
+    context: Context, namespace: str, questions: Sequence[Question], now: datetime, *, reranks: bool = True
 ) -> list[Recalled | NotFoundError]:
     """Return for each question the facts that best match it at `now`, with one embedding batch and one connection.
 
-    They are of one namespace, or of those that the question names. With a tag, or if the embedder fails, vectors are
-    not searched. `as_of` gives the facts that were true then, `known_as_of` those that were stored and not superseded
-    by then. The answer is an error if the fact of `why`, or a namespace that the question names, does not exist.
+    They are of one namespace, or of those that the question names. With `reranks`, the reranker of the settings, if
+    any, is asked once for each question. With a tag, or if the embedder fails, vectors are not searched. `as_of` gives
+    the facts that were true then, `known_as_of` those that were stored and not superseded by then. The answer is an
+    error if the fact of `why`, or a namespace that the question names, does not exist.
 
     Raises:
         UnavailableError: the database does not answer.
     """
+    until = rerank.deadline(len(questions)) if reranks and context.settings.rerank_url else None
     with timed("recall embed"):
         vectors = _embed(context, questions)
     with reader(context.read_url) as db:
         return [
-            _answered(context, db, namespace, question, query, now)
+            _answered(context, db, namespace, question, query, now, until)
             for question, query in zip(questions, vectors, strict=True)
         ]
 
 
 def _answered(
-    context: Context, db: Connection, namespace: str, question: Question, query: Vectors | None, now: datetime
+    context: Context,
+    db: Connection,
+    namespace: str,
+    question: Question,
+    query: Vectors | None,
+    now: datetime,
+    until: float | None,
 ) -> Recalled | NotFoundError:
     """Answer one question in a transaction of its own, as it changes planner settings.
 
-    Statements are pipelined: independent ones are sent together.
+    Statements are pipelined: independent ones are sent together. A reranker, which may be asked `until` then, is asked
+    between two transactions.
     """
     try:
         with in_pipeline(db):
-            answer = _recall(context, db, namespace, question, query, now)
+            every = _recall(context, db, namespace, question, query, now)
+            if not every:
+                return _nothing(namespace, question, by_meaning=query is not None)
+            sent = None if until is None else rerank.first_texts(context, every)
+            if sent is None or until is None:
+                answer = _answer(every)
+        if sent and until:
+            every, done = rerank.reranked(context, question.text, sent, until)
+            with in_pipeline(db):
+                answer = _answer(every, reranked=done)
         return answer()  # its results arrived with the commit
     except NotFoundError as error:
         return error
@@ -79,16 +96,12 @@ def _answered(
 
 def _recall(
     context: Context, db: Connection, namespace: str, question: Question, query: Vectors | None, now: datetime
-) -> Callable[[], Recalled]:
+) -> Sequence[ScoredRecall]:
+    """Return the recall in each namespace with its scored candidates; nothing if there is none of this name."""
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
     tenants = _tenants(db, namespace, question, scope)
-    if not tenants:
-        nothing = _nothing(namespace, question, by_meaning=query is not None)
-        return lambda: nothing
-    return _answer(
-        made_comparable([_asked(context, db, one, terms, read, query, scope) for one, read, terms in tenants])
-    )
+    return made_comparable([_asked(context, db, one, terms, read, query, scope) for one, read, terms in tenants])
 
 
 def _tenants(
@@ -227,9 +240,9 @@ def _search(
     return Found(by_words, similar, ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words))
 
 
-def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
+def _answer(every: Sequence[ScoredRecall], *, reranked: bool | None = None) -> Callable[[], Recalled]:
     """Send the queries for the results of all namespaces, and on request explain them; return the answer's reader."""
-    question, every = every[0].question, _shared_out(every)
+    question, every = every[0].question, shared_out(every, every[0].question.limit)
     shown = [_described(one) for one in every]
     left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
     why = None if question.why is None else explain.why_among(every, question.why)
@@ -239,19 +252,12 @@ def _answer(every: Sequence[ScoredRecall]) -> Callable[[], Recalled]:
     return lambda: Recalled(
         sorted((r for one, read in zip(every, shown, strict=True) for r in _results(one, read())), key=_by_score),
         by_meaning=every[0].query is not None,
+        reranked=reranked,
         left_out=left_out,
         why=why,
         uncertain=frozenset((one.tenant.name, id_) for one in every for id_ in one.unused_ids),
         ended=None if ended is None else [(name, read()) for name, read in ended],
     )
-
-
-def _shared_out(every: Sequence[ScoredRecall]) -> list[ScoredRecall]:
-    """Return the recalls, where each takes as many results as it has among the best of all namespaces."""
-    found = [(place, float(one.scored.scores.total[at])) for place, one in enumerate(every) for at in one.chosen]
-    best = sorted(found, key=lambda pair: -round(pair[1], 6))[: every[0].question.limit]
-    taken = Counter(place for place, _ in best)
-    return [replace(one, taken=taken[place]) for place, one in enumerate(every)]
 
 
 def _described(asked: ScoredRecall) -> Callable[[], Described]:
@@ -272,7 +278,7 @@ def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalle
     if question.why is not None:
         raise NotFoundError(f"why: no fact {question.why} is in namespace {namespace!r}, for there is none.")
     doubtful = floor.is_doubtful(question, np.zeros(0))
-    return Recalled([], by_meaning, [] if question.explain else None, ended=[] if doubtful else None)
+    return Recalled([], by_meaning, left_out=[] if question.explain else None, ended=[] if doubtful else None)
 
 
 def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | None]:
@@ -288,7 +294,8 @@ def _embed(context: Context, questions: Sequence[Question]) -> list[Vectors | No
 
 def _results(asked: ScoredRecall, shown: Described) -> list[Result]:
     scored, scores = asked.scored, asked.scored.scores
-    places = asked.chosen
+    # With a reranker, the facts are read later than they were found.
+    places = np.array([at for at in asked.chosen if scored.seen["id"][at] in shown.facts], np.int64)
     chosen = scored.seen[places]
     described = [shown.facts[id_] for id_ in chosen["id"]]
     ends = answer.endings_of(asked.context, asked.tenant, shown)

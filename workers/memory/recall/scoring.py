@@ -30,8 +30,9 @@ from workers.storage.namespaces import Namespace
 class Scores:
     """The scores of n candidates and their parts, one array each.
 
-    total = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer, where
-    fit is made of text and similarity.
+    total = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer
+    + reranked, where fit is made of text and similarity. `rerank_score` is NaN for candidates that were not sent to the
+    reranker; both are None if it was not asked.
     """
 
     total: Floats
@@ -47,6 +48,8 @@ class Scores:
     factor: Floats
     outstanding: Floats
     newer: Floats
+    reranked: Floats | None = None
+    rerank_score: Floats | None = None
 
     def lifted(self, context: Context, relevances: Floats) -> "Scores":
         """Return scores where candidates that are far more relevant than the first ones rank above them.
@@ -57,6 +60,16 @@ class Scores:
             return self
         gain = relevance.outstanding(self.total, relevances)
         return replace(self, total=self.total + gain, outstanding=gain) if gain.any() else self
+
+    def reordered(self, places: Ints, totals: Floats, given: Floats) -> "Scores":
+        """Return scores with n other totals at n `places`, and there n scores of the reranker.
+
+        What is newer has to be ranked above what it makes outdated again.
+        """
+        total, score, none = self.total - self.newer, np.full(len(self.total), np.nan), np.zeros(len(self.total))
+        total[places], score[places] = totals, given
+        gain = total - (self.total - self.newer)
+        return replace(self, total=total, newer=none, reranked=gain, rerank_score=score)
 
     def above(self, stated_at: Floats, pairs: Sequence[updates.Pair]) -> "Scores":
         """Return scores where the newer candidate of each pair ranks above the older one."""

@@ -33,6 +33,9 @@ from ebb.contract.values import (
 BY_MEANING = (
     "false: words alone decided, for example because the embedder does not answer; null: older workers do not say"
 )
+RERANKED = (
+    "whether the reranker ordered the first results; false: it did not answer; null: there is none, or nothing to order"
+)
 DEEP = "how many facts in deep memory fit, where nothing else does, or clearly better; ask with `deep` to get them"
 LEFT_OUT = "with `explain`, the facts that are not among the results, each with the rule"
 NAMESPACE = "where it is, if several namespaces were asked"
@@ -185,6 +188,7 @@ class ScoreParts(Answer):
     """The parts of a score, and the ranks of the fact, of which 1 is the best.
 
     score = ((fit + contiguity + graph + named) * role * (1 + salience) + prior) * factor + outstanding + newer
+    + reranked
     """
 
     fit: float | None = Field(default=None, description="by words and meaning together; older workers do not say")
@@ -199,6 +203,8 @@ class ScoreParts(Answer):
     factor: float
     outstanding: float = Field(default=0.0, description="for being far more relevant than the others")
     newer: float = Field(default=0.0, description="for being newer than the facts that it updates")
+    reranked: float = Field(default=0.0, description="for its place in the order of the reranker; may be negative")
+    rerank_score: float | None = Field(default=None, description="by the reranker, on the scale of its model")
     updates: list[UUID] = Field(default_factory=list, description="facts that it makes outdated")
     text_rank: int
     similarity_rank: int
@@ -302,6 +308,7 @@ class Recalled(Answer):
 
     results: list[Result]
     by_meaning: bool | None = Field(default=None, description=BY_MEANING)
+    reranked: bool | None = Field(default=None, description=RERANKED)
     deep: int | None = Field(default=None, description=DEEP)
     left_out: list[LeftOut] | None = Field(default=None, description=LEFT_OUT)
     why: Why | None = Field(default=None, description="why the fact of `why` was recalled or not")
@@ -348,6 +355,7 @@ class Injected(Answer):
     tokens: int
     facts: list[InjectedFact] = Field(default_factory=list, description="the facts in the block, with the line of each")
     by_meaning: bool | None = Field(default=None, description=BY_MEANING)
+    reranked: bool | None = Field(default=None, description=RERANKED)
     deep: int | None = Field(default=None, description=DEEP)
     left_out: list[LeftOut] | None = Field(default=None, description=LEFT_OUT)
 

@@ -1,0 +1,92 @@
+"""Reranking: the best results of a recall in the order of a reranker, if the settings name one.
+
+The reranker scores texts against the question and knows nothing else. So it only orders results that Ebb has found
+relevant enough, and a newer statement still ranks above one that it makes outdated. Only the order of its scores
+counts, because their scale differs by server and model.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workers.context import Context
+from workers.coordination.pause import RERANKER, Pause
+from workers.coordination.timings import timed
+from workers.core import passages, ranking
+from workers.core.arrays import Floats
+from workers.errors import EbbError
+from workers.memory.recall.explain import ScoredRecall, shared_out
+from workers.storage import candidates
+
+log = logging.getLogger(__name__)
+
+ONE_SECONDS, MANY_SECONDS = 5.0, 20.0
+"""Time from the start of a recall of one question, or of many, after which the reranker is not asked any more.
+
+A recall may then take a few seconds longer, within the time limits of tasks.
+"""
+
+CHARACTERS = 1_000
+"""Maximum length of a text that is sent: rerankers read some 500 tokens, and long facts are sent by their passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The recalls of one question, each with the candidates that are sent as those chosen, and their n texts."""
+
+    every: Sequence[ScoredRecall]
+    texts: list[str]
+
+
+def first_texts(context: Context, every: Sequence[ScoredRecall]) -> Sent | None:
+    """Return the first EBB_RERANK_CANDIDATES results of a question with their texts; None if fewer than two."""
+    every = shared_out(every, context.settings.rerank_candidates)
+    texts = [text for one in every for text in _texts(one)]
+    return Sent(every, texts) if len(texts) > 1 else None
+
+
+def _texts(asked: ScoredRecall) -> list[str]:
+    """Return the texts of the chosen candidates, of long ones the best passage."""
+    ids, begins = asked.result_ids, asked.found.text.passages
+    with asked.on_its_shard():
+        read = candidates.texts_of(asked.db, asked.tenant.id, ids)
+    return [_shortened(read.get(id_, ""), begins.get(id_, 0)) for id_ in ids]
+
+
+def _shortened(text: str, begin: int) -> str:
+    passage = passages.passage_at(text, begin)
+    return (passage.text if passage else text)[:CHARACTERS]
+
+
+def deadline(questions: int) -> float:
+    """Return until when the reranker may be asked about so many questions, on the monotonic clock."""
+    return time.monotonic() + (MANY_SECONDS if questions > 1 else ONE_SECONDS)
+
+
+def reranked(context: Context, query: str, sent: Sent, until: float) -> tuple[Sequence[ScoredRecall], bool]:
+    """Return the recalls in the order of the reranker, or unchanged if it fails, and whether it answered."""
+    try:
+        with timed("recall rerank"):
+            scores = ask(context, query[:CHARACTERS], sent.texts, until - time.monotonic())
+    except EbbError as error:
+        log.warning("results stand in their own order: %s", error)
+        return sent.every, False
+    totals = np.concatenate([one.scored.scores.total[one.chosen] for one in sent.every])
+    totals = ranking.in_order_of(scores, totals)
+    ends = np.cumsum([len(one.chosen) for one in sent.every])[:-1]
+    split = zip(sent.every, np.split(totals, ends), np.split(scores, ends), strict=True)
+    return [one.reranked(total, score) for one, total, score in split], True
+
+
+def ask(context: Context, query: str, texts: Sequence[str], seconds: float) -> Floats:
+    """Return the reranker's scores of n texts, (n,), within `seconds` and EBB_RERANK_TIMEOUT.
+
+    Raises:
+        EbbError: it does not answer, is paused after failures, or its answer or settings are unusable.
+    """
+    seconds = max(min(seconds, context.settings.rerank_timeout), 0.001)
+    with Pause(context.redis, RERANKER).unless_paused(seconds):
+        return context.reranker.scores(query, texts, seconds)
