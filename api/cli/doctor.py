@@ -132,21 +132,21 @@ def _embedder(settings: "Settings", _: "Client") -> str:
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
 
 
+RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen clock.", "Rain is expected on Sunday."])
+"""A question with two texts, of which a reranker prefers the first."""
+
+
 def _reranker(settings: "Settings", _: "Client") -> str:
     """Have the reranker order two texts; a model that is none may prefer the wrong one, which is a warning."""
     from workers.memory.recall import rerank  # noqa: PLC0415 - see _database
 
     with _context(settings) as context:
         _check_pause(context, "results stand in their own order", "reranker")
-        right, wrong = rerank.ask(context, *RANKED, settings.rerank_timeout)
+        right, wrong = rerank.ask(context, *RANKED)
         said = f"{context.reranker} orders the first {settings.rerank_candidates} results of a question"
     if right > wrong:
         return said
     return f"{said}\nwarning: for {RANKED[0]!r} it does not prefer {RANKED[1][0]!r}: is its model a reranker?"
-
-
-RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen clock.", "Rain is expected on Sunday."])
-"""A question with two texts, of which a reranker prefers the first."""
 
 
 @contextlib.contextmanager

@@ -284,6 +284,7 @@ def test_each_of_many_questions_is_one_request_until_time_is_over(
     assert [one["query"] for one in server.requests] == [QUERY, "harbour of Oban", "harbour"]
     monkeypatch.setattr(rerank, "MANY_SECONDS", 0.0)
     assert [(len(one.results), one.reranked) for one in ask()] == [(4, False)] * 3
+    assert pause.state(ranked.context.redis, RERANKER).failures == 0
 
 
 def test_the_context_of_a_prompt_is_in_that_order_too(ranked: Memory) -> None:

@@ -39,7 +39,7 @@ def scores(term_frequencies: Ints, lengths: Ints, weights: Floats, mean_length: 
     return gains @ weights
 
 
-STEP = 1e-6
+STEP = 2e-6
 """Least distance of scores that are shared out again, so that equal ones have an order as well."""
 
 

@@ -53,14 +53,15 @@ class Reranker:
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         self._model = {"model": settings.rerank_model} if settings.rerank_model else {}
         self._name = "documents"
+        self._seconds = settings.rerank_timeout
         self._endpoint = Endpoint(RERANK, settings.rerank_url, settings.rerank_key, settings.rerank_timeout, sleep)
 
     def __str__(self) -> str:
         """Return the URL without credentials."""
         return str(self._endpoint)
 
-    def scores(self, query: str, documents: Sequence[str], seconds: float) -> Floats:
-        """Return the scores of n documents, (n,), after one attempt and within `seconds`; higher is better.
+    def scores(self, query: str, documents: Sequence[str]) -> Floats:
+        """Return the scores of n documents, (n,), after one attempt and within EBB_RERANK_TIMEOUT; higher is better.
 
         Their scale is the server's: some return probabilities, others logits.
 
@@ -68,10 +69,10 @@ class Reranker:
             RerankerError: the server does not answer in time, refuses, or its answer has not one score for each.
         """
         try:
-            return within(seconds, lambda: self._ask(query, documents))
+            return within(self._seconds, lambda: self._ask(query, documents))
         except TimeoutError:
             raise RerankerAwayError(
-                f"{self} did not answer within {seconds:.3g} s. Check that it is up; {RERANK.when_slow}."
+                f"{self} did not answer within {self._seconds:g} s. Check that it is up; {RERANK.when_slow}."
             ) from None
 
     def close(self) -> None:

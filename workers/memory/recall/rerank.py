@@ -17,16 +17,16 @@ from workers.coordination.pause import RERANKER, Pause
 from workers.coordination.timings import timed
 from workers.core import passages, ranking
 from workers.core.arrays import Floats
-from workers.errors import EbbError
+from workers.errors import EbbError, RerankerError
 from workers.memory.recall.explain import ScoredRecall, shared_out
 from workers.storage import candidates
 
 log = logging.getLogger(__name__)
 
-ONE_SECONDS, MANY_SECONDS = 5.0, 20.0
-"""Time from the start of a recall of one question, or of many, after which the reranker is not asked any more.
+ONE_SECONDS, MANY_SECONDS = 2.5, 25.0
+"""Time from the start of a recall of one question, or of many, after which no request to the reranker begins.
 
-A recall may then take a few seconds longer, within the time limits of tasks.
+With the longest EBB_RERANK_TIMEOUT, the last one ends within the time limits of tasks.
 """
 
 CHARACTERS = 1_000
@@ -62,15 +62,17 @@ def _shortened(text: str, begin: int) -> str:
 
 
 def deadline(questions: int) -> float:
-    """Return until when the reranker may be asked about so many questions, on the monotonic clock."""
+    """Return until when requests about so many questions may begin, on the monotonic clock."""
     return time.monotonic() + (MANY_SECONDS if questions > 1 else ONE_SECONDS)
 
 
 def reranked(context: Context, query: str, sent: Sent, until: float) -> tuple[Sequence[ScoredRecall], bool]:
     """Return the recalls in the order of the reranker, or unchanged if it fails, and whether it answered."""
     try:
+        if time.monotonic() >= until:
+            raise RerankerError("there is no time left to ask the reranker.")
         with timed("recall rerank"):
-            scores = ask(context, query[:CHARACTERS], sent.texts, until - time.monotonic())
+            scores = ask(context, query[:CHARACTERS], sent.texts)
     except EbbError as error:
         log.warning("results stand in their own order: %s", error)
         return sent.every, False
@@ -81,12 +83,11 @@ def reranked(context: Context, query: str, sent: Sent, until: float) -> tuple[Se
     return [one.reranked(total, score) for one, total, score in split], True
 
 
-def ask(context: Context, query: str, texts: Sequence[str], seconds: float) -> Floats:
-    """Return the reranker's scores of n texts, (n,), within `seconds` and EBB_RERANK_TIMEOUT.
+def ask(context: Context, query: str, texts: Sequence[str]) -> Floats:
+    """Return the reranker's scores of n texts, (n,), within EBB_RERANK_TIMEOUT.
 
     Raises:
         EbbError: it does not answer, is paused after failures, or its answer or settings are unusable.
     """
-    seconds = max(min(seconds, context.settings.rerank_timeout), 0.001)
-    with Pause(context.redis, RERANKER).unless_paused(seconds):
-        return context.reranker.scores(query, texts, seconds)
+    with Pause(context.redis, RERANKER).unless_paused(context.settings.rerank_timeout):
+        return context.reranker.scores(query, texts)
