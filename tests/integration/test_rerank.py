@@ -70,7 +70,7 @@ def having(memory: Memory, server: StandIn) -> Iterator[Having]:
     with ExitStack() as stack:
 
         def having(**changes: Any) -> Memory:
-            settings = {"rerank_url": server.url, "rerank_key": KEY, "rerank_timeout": 1.0} | changes
+            settings = {"rerank_url": server.url, "rerank_key": KEY, "rerank_timeout": 5.0} | changes
             made = memory.having(**settings)
             stack.callback(made.context.close)
             return made
@@ -205,7 +205,8 @@ def test_whatever_fails_leaves_the_order_of_recall_and_is_logged_without_the_key
     own: Memory, having: Having, server: StandIn, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.always = (AWAY | UNUSABLE)[fault]
-    found = [having(rerank_timeout=0.2).ask(QUERY) for _ in range(2)]
+    seconds = 0.2 if fault in ("silence", "a dripping body") else 5.0
+    found = [having(rerank_timeout=seconds).ask(QUERY) for _ in range(2)]
     assert [texts(one) for one in found] == [texts(own.ask(QUERY))] * 2
     assert [one.reranked for one in found] == [False, False]
     assert len(server.requests) == (1 if fault in AWAY else 2)
@@ -219,10 +220,14 @@ def test_a_wrong_address_fails_no_recall(own: Memory, having: Having) -> None:
         assert (texts(found), found.reranked) == (texts(own.ask(QUERY)), False)
 
 
-def test_after_a_pause_an_answer_ends_it(ranked: Memory, server: StandIn) -> None:
+def test_after_a_pause_a_failure_begins_a_longer_one_and_an_answer_ends_it(ranked: Memory, server: StandIn) -> None:
     server.replies.append(failure(503))
     assert not ranked.ask(QUERY).reranked
     assert pause.state(ranked.context.redis, RERANKER).failures == 1
+    ranked.context.redis.delete(RERANKER.keys[0])
+    server.replies.append(failure(503))
+    assert not ranked.ask(QUERY).reranked
+    assert pause.state(ranked.context.redis, RERANKER).failures == 2
     ranked.context.redis.delete(RERANKER.keys[0])
     assert ranked.ask(QUERY).reranked
     assert pause.state(ranked.context.redis, RERANKER).failures == 0
@@ -322,13 +327,12 @@ def test_a_fact_that_is_purged_meanwhile_is_not_in_the_answer(ranked: Memory, se
     assert texts(ranked.ask(QUERY)) == sorted(TEXTS[:-1], key=by_miles, reverse=True)
 
 
-def test_counting_in_deep_memory_asks_no_reranker(ranked: Memory, server: StandIn) -> None:
-    gone = ranked.add("The lighthouse of Gdansk was built by monks.", decay_class="ephemeral")
-    assert gone
-    ranked.ask("Who built the lighthouse of Gdansk?", at=0)
-    asked = len(server.requests)
-    ranked.ask("Who sold seven violins in Prague?")
-    assert len(server.requests) == asked
+def test_counting_in_deep_memory_asks_no_reranker(memory: Memory, having: Having, server: StandIn) -> None:
+    for colour in ("red", "blue"):
+        memory.add(f"The {colour} bicycle stands in the cellar.", at=20, decay_class="session")
+    memory.decay(22)
+    assert having().ask("Where is the red bicycle?", at=22).deep
+    assert server.requests == []
 
 
 def test_without_a_reranker_none_is_loaded(own: Memory) -> None:

@@ -19,6 +19,7 @@ from workers.core.ranking import (
     dynamic_salience,
     enough,
     fuse,
+    in_order_of,
     min_max,
     prior,
     vector_score,
@@ -41,6 +42,16 @@ def gains(relevance: list[float], sessions: list[int], turns: list[int]) -> list
 
 def test_values_are_scaled_within_themselves() -> None:
     assert min_max(np.array([2.0, 4.0, 3.0])).tolist() == [0.0, 1.0, 0.5]
+
+
+@given(st.lists(st.tuples(st.sampled_from([-9.5, 0.2, 0.3, 7.0]), st.floats(0, 3)), min_size=1, max_size=30))
+def test_scores_are_shared_out_in_the_order_of_preferences_and_then_of_scores(pairs: list[tuple[float, float]]) -> None:
+    preferences, scores = np.array(pairs).T
+    shared = in_order_of(preferences, scores)
+    order = np.argsort(-shared)
+    assert np.diff(shared[order]).max(initial=-1.0) < 0
+    assert [pairs[place] for place in order] == sorted(pairs, reverse=True)
+    np.testing.assert_allclose(np.sort(shared), np.sort(scores), atol=1e-4)
 
 
 def test_a_single_value_and_a_common_one_become_1() -> None:
