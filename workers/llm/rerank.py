@@ -7,6 +7,7 @@ Inference.
 import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import numpy as np
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
@@ -51,7 +52,7 @@ class Reranker:
     """A reranker behind an endpoint."""
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._model = {"model": settings.rerank_model} if settings.rerank_model else {}
+        self._model: dict[str, Any] = {"model": settings.rerank_model} if settings.rerank_model else {}
         self._name = "documents"
         self._seconds = settings.rerank_timeout
         self._endpoint = Endpoint(RERANK, settings.rerank_url, settings.rerank_key, settings.rerank_timeout, sleep)
@@ -80,30 +81,32 @@ class Reranker:
         self._endpoint.close()
 
     def _ask(self, query: str, documents: Sequence[str]) -> Floats:
+        name = self._name
         try:
-            return self._request(query, documents)
+            return self._request(name, query, documents)
         except RerankerError as error:
-            if OTHER_NAME[self._name] not in str(error):
+            if OTHER_NAME[name] not in str(error):
                 raise
-        self._name = OTHER_NAME[self._name]
-        return self._request(query, documents)
+        self._name = OTHER_NAME[name]
+        return self._request(self._name, query, documents)
 
-    def _request(self, query: str, documents: Sequence[str]) -> Floats:
-        named = {self._name: list(documents)} | ({"truncate": True} if self._name == "texts" else {})
-        payload = {**self._model, "query": query, **named, "top_n": len(documents)}
+    def _request(self, name: str, query: str, documents: Sequence[str]) -> Floats:
+        payload = self._model | {"query": query, name: list(documents), "top_n": len(documents)}
+        if name == "texts":
+            payload["truncate"] = True
         return self._read(self._endpoint.post(payload, attempts=1), len(documents))
 
     def _read(self, body: bytes, count: int) -> Floats:
         try:
             answer = _ANSWER.validate_json(body)
         except ValidationError:
-            raise self._unusable(repr(self._endpoint.excerpt(body.decode(errors="replace")))) from None
-        ranks = sorted(answer.results if isinstance(answer, _Ranks) else answer, key=lambda rank: rank.index)
+            ranks = []
+        else:
+            ranks = sorted(answer if isinstance(answer, list) else answer.results, key=lambda rank: rank.index)
         if [rank.index for rank in ranks] != list(range(count)):
-            raise self._unusable(f"{len(ranks)} scores for {count} facts, or for others than were sent")
+            said = self._endpoint.excerpt(body.decode(errors="replace"))
+            raise RerankerError(
+                f"{self} answered {said!r}, where one score for each of {count} facts was expected. "
+                "Check EBB_RERANK_URL and EBB_RERANK_MODEL."
+            )
         return np.array([rank.score for rank in ranks], dtype=np.float64)
-
-    def _unusable(self, what: str) -> RerankerError:
-        return RerankerError(
-            f"{self} answered {what}; a score for each fact was expected. Check EBB_RERANK_URL and EBB_RERANK_MODEL."
-        )

@@ -53,7 +53,7 @@ def recall_many(
     Raises:
         UnavailableError: the database does not answer.
     """
-    until = rerank.deadline(len(questions)) if reranks and context.settings.rerank_url else None
+    until = rerank.deadline(len(questions)) if reranks and context.settings.rerank_url else 0.0
     with timed("recall embed"):
         vectors = _embed(context, questions)
     with reader(context.read_url) as db:
@@ -70,22 +70,22 @@ def _answered(
     question: Question,
     query: Vectors | None,
     now: datetime,
-    until: float | None,
+    until: float,
 ) -> Recalled | NotFoundError:
     """Answer one question in a transaction of its own, as it changes planner settings.
 
-    Statements are pipelined: independent ones are sent together. A reranker, which may be asked `until` then, is asked
-    between two transactions.
+    Statements are pipelined: independent ones are sent together. A reranker is asked between two transactions, if
+    it is not yet `until`; 0 if there is none.
     """
     try:
         with in_pipeline(db):
             every = _recall(context, db, namespace, question, query, now)
             if not every:
                 return _nothing(namespace, question, by_meaning=query is not None)
-            sent = None if until is None else rerank.first_texts(context, every)
-            if sent is None or until is None:
+            sent = rerank.first_texts(context, every) if until else None
+            if sent is None:
                 answer = _answer(every)
-        if sent and until:
+        if sent is not None:
             every, done = rerank.reranked(context, question.text, sent, until)
             with in_pipeline(db):
                 answer = _answer(every, reranked=done)

@@ -8,7 +8,7 @@ counts, because their scale differs by server and model.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,20 +32,15 @@ With the longest EBB_RERANK_TIMEOUT, the last one ends within the time limits of
 CHARACTERS = 1_000
 """Maximum length of a text that is sent: rerankers read some 500 tokens, and long facts are sent by their passage."""
 
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """The recalls of one question, each with the candidates that are sent as those chosen, and their n texts."""
-
-    every: Sequence[ScoredRecall]
-    texts: list[str]
+Sent: TypeAlias = tuple[Sequence[ScoredRecall], list[str]]
+"""The recalls of one question, of which the chosen candidates are sent, and their texts."""
 
 
 def first_texts(context: Context, every: Sequence[ScoredRecall]) -> Sent | None:
     """Return the first EBB_RERANK_CANDIDATES results of a question with their texts; None if fewer than two."""
     every = shared_out(every, context.settings.rerank_candidates)
     texts = [text for one in every for text in _texts(one)]
-    return Sent(every, texts) if len(texts) > 1 else None
+    return (every, texts) if len(texts) > 1 else None
 
 
 def _texts(asked: ScoredRecall) -> list[str]:
@@ -68,19 +63,19 @@ def deadline(questions: int) -> float:
 
 def reranked(context: Context, query: str, sent: Sent, until: float) -> tuple[Sequence[ScoredRecall], bool]:
     """Return the recalls in the order of the reranker, or unchanged if it fails, and whether it answered."""
+    every, texts = sent
     try:
         if time.monotonic() >= until:
             raise RerankerError("there is no time left to ask the reranker.")
         with timed("recall rerank"):
-            scores = ask(context, query[:CHARACTERS], sent.texts)
+            scores = ask(context, query[:CHARACTERS], texts)
     except EbbError as error:
         log.warning("results stand in their own order: %s", error)
-        return sent.every, False
-    totals = np.concatenate([one.scored.scores.total[one.chosen] for one in sent.every])
-    totals = ranking.in_order_of(scores, totals)
-    ends = np.cumsum([len(one.chosen) for one in sent.every])[:-1]
-    split = zip(sent.every, np.split(totals, ends), np.split(scores, ends), strict=True)
-    return [one.reranked(total, score) for one, total, score in split], True
+        return every, False
+    totals = ranking.in_order_of(scores, np.concatenate([one.scored.scores.total[one.chosen] for one in every]))
+    ends = np.cumsum([len(one.chosen) for one in every])[:-1]
+    shares = zip(every, np.split(totals, ends), np.split(scores, ends), strict=True)
+    return [one.reranked(total, score) for one, total, score in shares], True
 
 
 def ask(context: Context, query: str, texts: Sequence[str]) -> Floats:
