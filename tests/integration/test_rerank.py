@@ -169,6 +169,12 @@ def test_a_server_that_calls_the_documents_texts_is_asked_so_from_then_on(ranked
     assert server.requests[1]["truncate"] is True
 
 
+def test_results_with_equal_scores_of_recall_are_ordered_too(own: Memory, having: Having) -> None:
+    usual = own.having(ranking="documented").ask(QUERY)
+    assert {one.score for one in usual.results} == {1.0}
+    assert texts(having(ranking="documented").ask(QUERY)) == sorted(TEXTS, key=by_miles, reverse=True)
+
+
 def test_equal_scores_keep_the_order_of_recall(own: Memory, ranked: Memory, server: StandIn) -> None:
     server.always = scoring(lambda _: 0.5)
     assert texts(ranked.ask(QUERY)) == texts(own.ask(QUERY))
@@ -276,6 +282,20 @@ def test_several_namespaces_are_ordered_by_one_request(ranked: Memory, server: S
     assert len(server.requests) == 1
     assert [by_miles(one.text) for one in found.results] == [9, 3, 2, 1, 1, 0]
     assert {one.namespace for one in found.results} == {"default", "hers"}
+
+
+@pytest.mark.long
+def test_namespaces_on_several_shards_are_ordered_together(sharded: Memory, server: StandIn) -> None:
+    names = ("ann", "bob", "eve", "kim")
+    for name, text in zip(names, TEXTS, strict=True):
+        with sharded.context.at(name):
+            sharded.store(text, namespace=name)
+    ranked = sharded.having(rerank_url=server.url)
+    with closing(ranked.context), ranked.context.at("ann"):
+        found = ranked.ask(QUERY, namespace="ann", namespaces=names, explain=True, limit=3)
+    assert [(one.namespace, by_miles(one.text)) for one in found.results] == [("kim", 3), ("eve", 2), ("bob", 1)]
+    assert found.left_out is not None
+    assert [one["namespace"] for one in found.left_out if one["rule"] == "below the limit"] == ["ann"]
 
 
 def test_each_of_many_questions_is_one_request_until_time_is_over(
