@@ -83,6 +83,18 @@ def test_a_repeat_is_unchanged_even_when_the_fact_was_forgotten(memory: Memory) 
     assert memory.ids("When does the safe open?", at=3) == []
 
 
+def test_a_repeat_is_no_use_of_an_equal_fact_that_was_stored_since(memory: Memory) -> None:
+    fact = {"id": str(uuid4()), "text": "The safe opens at nine.", "decay_class": "session", "session": "bank"}
+    memory.store(fact)
+    memory.decay(2)
+    again = memory.add(fact["text"], at=3)
+    for sunk in (False, True):
+        assert not sunk or memory.demote(at=4) == 1
+        before = memory.row(again), memory.rows("select * from occurrences")
+        assert actions(memory.store(fact, at=5)) == ["duplicate"]
+        assert (memory.row(again), memory.rows("select * from occurrences")) == before
+
+
 def test_a_duplicate_answers_with_the_first_id_and_touches_it_once(memory: Memory) -> None:
     first = memory.add("The safe opens at nine.", strength=0.35)
     answers = memory.store("The safe opens at nine.", "the SAFE  opens at nine. ", at=0.001)

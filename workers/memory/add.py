@@ -36,16 +36,23 @@ class Stored:
     """The outcome of one fact: its id or that of the equal fact, and whether it has a vector.
 
     `faded` is a known fact that was touched and has less than its full vector; `changed` and `ignored` name the fields
-    that were changed in a known fact, and those that were not.
+    that were changed in a known fact, and those that were not. A `repeat` has been stored under its own id before, so
+    it is no use of the equal fact.
     """
 
     id: UUID
     action: str
     embedded: bool
+    repeat: bool = False
     faded: bool = False
     life: Life = UNKNOWN
     changed: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
+
+    @property
+    def is_use(self) -> bool:
+        """Return whether a known fact was stated again."""
+        return self.action == "duplicate" and not self.repeat
 
     @property
     def answer(self) -> Answer:
@@ -246,7 +253,8 @@ def _answers_for_known(db: Connection, tenant: int, rows: Sequence[Fact]) -> lis
         if (there := said.get(row.hash)) is None:
             answers.append(_not_live(row, taken.get(row.id)))
         else:
-            answers.append(Stored(there, "unchanged" if there == row.id else "duplicate", there not in unembedded))
+            action = "unchanged" if there == row.id else "duplicate"
+            answers.append(Stored(there, action, there not in unembedded, repeat=row.id in taken))
     return answers
 
 

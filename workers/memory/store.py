@@ -209,11 +209,7 @@ def _record_occurrences(
     db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]
 ) -> None:
     """Note where known facts were said again; last, as an erasure locks activity before facts."""
-    again = [
-        (one.id, row)
-        for row, one in zip(rows, answers, strict=True)
-        if isinstance(one, Stored) and one.action == "duplicate"
-    ]
+    again = [(one.id, row) for row, one in zip(rows, answers, strict=True) if isinstance(one, Stored) and one.is_use]
     occurrences.record(db, tenant, again)
     outside = [(id_, row.source_date or row.created_at, row.role) for id_, row in again if row.session is None]
     occurrences.record_outside(db, tenant, outside)
@@ -228,7 +224,7 @@ def _touched(
     options: Options,
 ) -> list[UUID]:
     """Touch the known facts of a batch, unless not wanted; return those with less than their full vector."""
-    repeated = [one.id for one in answers if isinstance(one, Stored) and one.action == "duplicate"]
+    repeated = [one.id for one in answers if isinstance(one, Stored) and one.is_use]
     if not repeated or not options.touch:
         return []
     restate_within(context, db, tenant, repeated, now)
@@ -324,7 +320,7 @@ def _known_again(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputEr
     return {
         place: one
         for place, (row, one) in enumerate(zip(rows, answers, strict=True))
-        if isinstance(one, Stored) and (one.action == "duplicate" or (one.action, one.id) == ("unchanged", row.id))
+        if isinstance(one, Stored) and (one.is_use or (one.action, one.id) == ("unchanged", row.id))
     }
 
 
