@@ -113,9 +113,10 @@ EVENTS = """
     from events, lateral (select details ->> 'reason' is distinct from 'crowded') as one (own)
     group by 1, 2, 3, 4, 5
 """
+# Without what a pass left as it was: after changed settings every fact is due, to whichever of two passes comes first.
 COUNTED = """
-    select namespaces.name, sum(processed)::int as processed, sum(changed)::int as changed,
-        sum(compressed)::int as compressed, sum(fingerprinted)::int as fingerprinted, sum(expired)::int as expired,
+    select namespaces.name, sum(changed)::int as changed, sum(compressed)::int as compressed,
+        sum(fingerprinted)::int as fingerprinted, sum(expired)::int as expired,
         sum(faded + culled + aged)::int as ended, sum(decayed)::int as decayed, sum(held)::int as held
     from decay_parts join decay_runs on decay_runs.id = run join namespaces on namespaces.id = decay_runs.namespace
     where name ~ '^(fading|deep)-'

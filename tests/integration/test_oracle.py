@@ -25,7 +25,7 @@ CELLS = 32
 COUNTED = "(select id from namespaces where name ~ '^(fading|deep)-')"
 ONE_ROW = dict.fromkeys((*KEYS, *SUMMED), "select ctid from {} limit 1") | {
     "decay_runs": f"select ctid from {{}} where namespace in {COUNTED} limit 1",
-    "decay_parts": f"select ctid from {{}} where processed > 0 and run in "
+    "decay_parts": f"select ctid from {{}} where changed > 0 and run in "
     f"(select id from decay_runs where namespace in {COUNTED}) limit 1",
 }
 
