@@ -26,6 +26,28 @@ print(datetime.fromisoformat(sent[AFTER]) > datetime.now(UTC) + timedelta(days=1
 """
 
 
+LOSE_REDIS = """
+import redis.exceptions
+from workers.celery import app
+from workers.tasks.task import EbbTask
+
+@app.task(bind=True, base=EbbTask)
+def lost(self):
+    print(self.request.retries)
+    raise redis.exceptions.ConnectionError("Connection reset by peer")
+
+lost.apply()
+"""
+
+
+def test_a_task_whose_connection_to_redis_breaks_off_is_tried_again() -> None:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    tried = subprocess.run(
+        [sys.executable, "-c", LOSE_REDIS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert tried.stdout.split() == list("0123456"), tried.stderr
+
+
 def test_an_accepted_write_is_sent_again_without_its_arguments_and_due_by_the_clock_of_redis() -> None:
     environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}
     sent = subprocess.run(

@@ -1,4 +1,4 @@
-"""The base of every task: retries while the database is unavailable, the instant of a write, ids and deduplication."""
+"""The base of every task: retries while a server is unavailable, the instant of a write, ids and deduplication."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,8 +12,11 @@ from celery.exceptions import Ignore
 from celery.states import FAILURE, SUCCESS
 from celery.worker.request import Request
 from ebb.contract.operation import Timed
+from kombu.exceptions import OperationalError as SendingError
 from psycopg_pool import PoolTimeout
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from workers import clock, redaction
 from workers.celery import app, settings
@@ -95,13 +98,14 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
 
 
 class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
-    """A task that is retried while the database is unavailable; invalid input is an expected error."""
+    """A task that is retried while the database or Redis is unavailable; invalid input is an expected error."""
 
     Request = EbbRequest
     typing = False  # the contract validates arguments; an accepted write that is tried again is sent without any
     autoretry_for = (
         psycopg.OperationalError, psycopg.InterfaceError, UnavailableError,
         psycopg.errors.TransactionTimeout, psycopg.errors.IdleInTransactionSessionTimeout,
+        RedisConnectionError, RedisTimeoutError, SendingError,
     )  # fmt: skip
     dont_autoretry_for: tuple[type[Exception], ...] = (psycopg.errors.QueryCanceled, PoolTimeout)
     max_retries = 6
@@ -270,13 +274,18 @@ class OnceTask(EbbTask):
         try:
             answer: dict[str, Any] = self.run(*args, **kwargs)
         except Ignore:
-            note(task_id, GOES_ON)
+            self._note(task_id, GOES_ON)
             raise
         except NotFoundError as error:  # stored, as the fact may exist at a redelivery
-            note(task_id, {NOT_FOUND: str(error)})
+            self._note(task_id, {NOT_FOUND: str(error)})
             raise
-        note(task_id, answer)
+        self._note(task_id, answer)
         return answer
+
+    def _note(self, task_id: str, answer: dict[str, Any]) -> None:
+        """Store the answer before the caller gets it: a later delivery could undo what the caller did since."""
+        with redis_needed(self):
+            note(task_id, answer)
 
     def _again(self, noted: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of the first delivery, or raise its error."""
@@ -299,6 +308,6 @@ def _alone(task_id: str) -> Iterator[bool]:
 
 
 def note(task_id: str, answer: dict[str, Any]) -> None:
-    """Store the answer of a task, if Redis accepts it."""
-    with suppress(RedisError):
+    """Store the answer of a task, unless Redis refuses it."""
+    with suppress(RefusedError):
         signals.note_done(context.redis, task_id, answer)
