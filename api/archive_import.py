@@ -374,7 +374,7 @@ def _restored(client: Client, namespace: str, answers: list[dict[str, Any]]) -> 
     if not known:
         return answers
     arguments = {"ids": known, "namespace": namespace, "now": None}
-    done = client.wait(client.send("memory.restore", arguments), BATCH_SECONDS)["results"]
+    done = client.wait(client.ask("memory.restore", arguments), BATCH_SECONDS)["results"]
     back = {one["id"] for one in done if one.get("action") == "restored"}
     return [answer | {"action": "restored"} if answer.get("id") in back else answer for answer in answers]
 

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 
 import redis.exceptions
@@ -39,6 +39,10 @@ LOOK_SECONDS = 5.0
 EMPTIED_SECONDS = 15.0
 """Time that a running task has to answer after Redis was emptied; what waited in Redis is lost."""
 
+AWAY_SECONDS = 60.0
+"""Time that a client which waits for long, or has sent much, gives a Redis that is away: it may just restart."""
+
+AGAIN_SECONDS = 0.5
 LEAST_SECONDS = 0.01
 LOST = (
     "Redis was emptied, or lost its data, while this waited for an answer: it may be done or not. Send it again; what "
@@ -63,6 +67,7 @@ class Sender:
         self.written = Position()
         self._redis_url = redis_url
         self._awaited = set[str]()
+        self._has_waited = False
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
@@ -156,10 +161,14 @@ class Sender:
         return self._reach(lambda: self._app.send_task(task, kwargs=arguments, **options))
 
     def ask(self, task: str, arguments: dict[str, Any], task_id: str | None = None) -> AsyncResult:
-        """Send a task without waiting; pass the result to `wait`."""
+        """Send a task without waiting; pass the result to `wait`. After the first, wait for a Redis that is away."""
         own_id = task_id or str(uuid7())
-        self._note_awaited(own_id)
-        return self.send(task, arguments, task_id=own_id, listen=True)
+
+        def send() -> AsyncResult:
+            self._note_awaited(own_id)
+            return self.send(task, arguments, task_id=own_id, listen=True)
+
+        return self._insist(send, AWAY_SECONDS) if self._has_waited else send()
 
     def _sent_at(self) -> float:
         try:
@@ -212,7 +221,8 @@ class Sender:
     def _received(self, result: AsyncResult, seconds: float) -> Any:
         """Return a task's result, which arrives as a message, or raise its error."""
         try:
-            return self._patiently(lambda most: result.get(timeout=most), result.id, seconds)
+            self._patiently(lambda most: result.get(timeout=most, propagate=False), result.id, seconds)
+            return result.get()
         finally:
             _forget(result)
 
@@ -234,9 +244,10 @@ class Sender:
     def _until_lost(self, read: Callable[[float], Any], task_id: str, seconds: float) -> Any:
         until, emptied = time.monotonic() + seconds, None
         while True:
-            look = min(time.monotonic() + LOOK_SECONDS, until)
+            began = time.monotonic()
+            look = min(began + LOOK_SECONDS, until)
             try:
-                return read(max(look - time.monotonic(), LEAST_SECONDS))
+                return self._insist(partial(read, max(look - began, LEAST_SECONDS)), until - began)
             except NoResultError:
                 now = time.monotonic()
                 if not look <= now < until:
@@ -250,6 +261,7 @@ class Sender:
         """Record in Redis that this client waits for a task, to see if Redis loses what it holds."""
         self._reach(lambda: signals.note_awaited(self._own_keys, task_id))
         self._awaited.add(task_id)
+        self._has_waited = True
 
     def _is_awaited(self, task_id: str) -> bool:
         with suppress(*AWAY):
@@ -314,6 +326,19 @@ class Sender:
             if not isinstance(error, AWAY) and not isinstance(cause, AWAY):
                 raise
             raise UnavailableError(explain(cause)) from None
+
+    def _insist(self, act: Callable[[], Any], seconds: float) -> Any:
+        """Return what `act` returns; while Redis is away, call it again, up to `seconds` and `AWAY_SECONDS`."""
+        until = time.monotonic() + min(seconds, AWAY_SECONDS)
+        while True:
+            try:
+                return self._reach(act)
+            except RefusedError:
+                raise
+            except UnavailableError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(AGAIN_SECONDS)
 
     def clock(self) -> str:
         """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong."""
