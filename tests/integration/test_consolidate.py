@@ -19,6 +19,7 @@ from workers.memory import embed
 from workers.memory.add import Stored
 from workers.memory.edit import edit
 from workers.memory.forget import forget_subject
+from workers.storage import subjects
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
@@ -490,6 +491,27 @@ def test_a_subject_counts_what_was_merged_and_is_deep_as_its_dry_run_does(memory
     done = forget_subject(memory.context, asked, day(4), uuid4(), math.inf)
     assert preview.matching == done.matching == done.done == 2
     assert {one.id for one in done.results} == {first, second}
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_a_fact_that_takes_in_another_while_its_session_is_forgotten_leaves_the_session(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, purge: bool
+) -> None:
+    first, second = memory.add(MOVED, session="a"), memory.add(HAS_MOVED, session="b")
+    compared(memory)
+    listing = subjects.ids
+
+    def merging(*given: Any) -> list[UUID]:
+        listed = listing(*given)
+        merge(memory)
+        return listed
+
+    monkeypatch.setattr(subjects, "ids", merging)
+    done = forget_subject(memory.context, Forget(session="b", purge=purge), day(2), uuid4(), math.inf)
+    assert {one.id: one.action for one in done.results} == {second: "purged" if purge else "forgotten", first: "kept"}
+    assert (done.done, done.kept, done.matching) == (1, 1, 2)
+    assert memory.ids("Where does Mira rent?", at=3) == [first]
+    assert memory.rows("select session from occurrences") == []
 
 
 @pytest.mark.parametrize("purge", [False, True])

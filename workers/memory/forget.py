@@ -246,7 +246,8 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     """Yield batches of matching facts as texts by id, each fact once.
 
     Those in deep memory come first, as others take what was merged into them along. Each batch is read from both
-    places in one snapshot, as a fact may be moved meanwhile in either direction.
+    places in one snapshot, as a fact may be moved meanwhile in either direction. A session is looked through until it
+    has no others: a consolidation may have merged its facts into facts that were not said in it before.
     """
     fields = {name: one for name, one in asked.subject.items() if name != "query"}
     with context.namespace(asked.namespace) as (db, tenant):
@@ -255,15 +256,29 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
         raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
     subject = Subject(fields, stems, asked.purge)
     with reading(context.database_url) as db:
-        found = deep.ids(db, tenant), subjects.ids(db, tenant, subject, now)
-    for ids in found:
-        for begin in range(0, len(ids), BATCH):
-            among = ids[begin : begin + BATCH]
-            with reading(context.database_url) as db:
-                texts = subjects.matching_deep(db, tenant, subject, among)
-                texts |= subjects.matching(db, tenant, subject, among, now)
-            if texts:
-                yield texts
+        deep_ids, found = deep.ids(db, tenant), subjects.ids(db, tenant, subject, now)
+    yield from _matching(context, tenant, subject, deep_ids, now)
+    listed = set[UUID]()
+    while found:
+        yield from _matching(context, tenant, subject, found, now)
+        listed.update(found)
+        if asked.session is None:
+            return
+        with reading(context.database_url) as db:
+            found = [id_ for id_ in subjects.ids(db, tenant, subject, now) if id_ not in listed]
+
+
+def _matching(
+    context: Context, tenant: int, subject: Subject, ids: Sequence[UUID], now: datetime
+) -> Iterator[dict[UUID, str]]:
+    """Yield batches of the facts among some that match a subject."""
+    for begin in range(0, len(ids), BATCH):
+        among = ids[begin : begin + BATCH]
+        with reading(context.database_url) as db:
+            texts = subjects.matching_deep(db, tenant, subject, among)
+            texts |= subjects.matching(db, tenant, subject, among, now)
+        if texts:
+            yield texts
 
 
 def _brief(id_: UUID, outcome: Outcome | InvalidInputError, text: Mapping[str, str], *, purge: bool) -> Outcome:
