@@ -74,10 +74,10 @@ class Sender:
         most, own_id = self.deadline or seconds, task_id or str(uuid7())
         options: dict[str, Any] = {"expires": most, "task_id": own_id, "listen": self._shares_tasks}
         read = self._received if self._shares_tasks else self._taken
-        if "namespace" not in arguments:
-            return self._answer(read, self.send(task, arguments, **options), most)
         if most > STORE_SECONDS:
             self._note_awaited(own_id)
+        if "namespace" not in arguments:
+            return self._answer(read, self.send(task, arguments, **options), most)
         with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
             return self._answer(read, self.send(task, arguments, priority=shares.priority(others), **options), most)
 

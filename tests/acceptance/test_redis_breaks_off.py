@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -62,8 +63,9 @@ def test_a_write_whose_connection_to_redis_breaks_off_after_its_commit_is_answer
     with idle.client() as client, ThreadPoolExecutor() as pool:
         with broken_off_after_the_commit(idle, "select 1 from facts"):
             stored = pool.submit(client.store, STONE)
-        id_ = stored.result()["id"]
-        assert idle.facts("default") == [(id_, STONE)]
+        done = stored.result()
+        assert done["action"] == "added"
+        assert idle.facts("default") == [(done["id"], STONE)]
 
 
 def test_a_write_is_not_answered_before_it_is_noted_so_that_no_late_delivery_repeats_it(idle: LiveSystem) -> None:
@@ -103,20 +105,47 @@ def own_redis(server_folder: Path, tmp_path: Path) -> Iterator[Restartable]:
     own.kill()
 
 
-def test_an_import_goes_on_after_redis_was_killed_and_restarted(
-    database_url: str, own_redis: Restartable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive_import, "WINDOW", 25)
-    noticed, reach = threading.Event(), Client._reach
+@pytest.fixture
+def noticed(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Return what is set once a client has noticed that Redis is away."""
+    event, reach = threading.Event(), Client._reach
 
     def noticing(client: Client, act: Callable[[], object]) -> object:
         try:
             return reach(client, act)
         except UnavailableError:
-            noticed.set()
+            event.set()
             raise
 
     monkeypatch.setattr(Client, "_reach", noticing)
+    return event
+
+
+@pytest.mark.parametrize("scope", [{"everywhere": True}, {"namespace": "default"}])
+def test_a_call_that_may_take_minutes_is_answered_after_redis_was_killed_and_restarted(
+    database_url: str, own_redis: Restartable, tmp_path: Path, noticed: threading.Event, scope: dict[str, Any]
+) -> None:
+    system = LiveSystem(database_url, own_redis.server.url(), tmp_path)
+    with system.client() as client, ThreadPoolExecutor() as pool:
+        done = pool.submit(client.call, "decay.plan", scope, 600.0)
+        with open_redis(system.redis_url) as queues:
+            eventually(lambda: length_of(queues, "maintenance"), "it waits")
+        own_redis.kill()
+        noticed.wait()
+        own_redis.start()
+        system.start("maintenance")
+        assert done.result()["processed"] == 0
+    system.stop()
+
+
+def test_an_import_goes_on_after_redis_was_killed_and_restarted(
+    database_url: str,
+    own_redis: Restartable,
+    tmp_path: Path,
+    noticed: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive_import, "WINDOW", 25)
     system = LiveSystem(database_url, own_redis.server.url(), tmp_path)
     file = tmp_path / "facts.jsonl"
     file.write_text("".join(json.dumps({"text": f"Stone {number} is grey."}) + "\n" for number in range(200)))

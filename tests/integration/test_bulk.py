@@ -48,6 +48,15 @@ def test_the_last_slice_returns_the_answers_of_all_in_order(redis: Redis) -> Non
     assert answers == [None, None, [{"of": "a 0"}, {"of": "a 1"}, {"of": "a 2"}]]
 
 
+def test_the_last_slice_returns_the_answers_again_if_they_did_not_arrive(redis: Redis) -> None:
+    joined(redis, "a", "mira", 1)
+    (last,) = bulk.claim(redis, NOW)
+    part = bulk.find(redis, "a", last.place)
+    assert part is not None
+    assert bulk.advance(redis, part, ["recorded"]) == ["recorded"]
+    assert bulk.advance(redis, part, ["repeated"]) == ["recorded"]
+
+
 def test_each_worker_keeps_a_child_only_while_callers_wait(redis: Redis) -> None:
     for id_ in "abcdef":
         joined(redis, id_, id_)

@@ -227,8 +227,10 @@ def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
 # The batch goes to the front of its namespace, and the namespace to the end of the ring. Deleting comes first: a full
 # Redis still accepts the later writes of a script that has begun to write.
 ADVANCE = """
-    if redis.call('hget', KEYS[1], 'next') ~= ARGV[3] then return 0 end
-    local after = ARGV[3] + ARGV[5]
+    local after, now = ARGV[3] + ARGV[5], redis.call('hget', KEYS[1], 'next')
+    if now ~= ARGV[3] then
+        return now == tostring(after) and now == redis.call('hget', KEYS[1], 'parts') and 2 or 0
+    end
     for place = ARGV[3], after - 1 do redis.call('hdel', KEYS[1], 'slice:' .. place) end
     redis.call('zrem', KEYS[4], ARGV[2])
     redis.call('hset', KEYS[1], 'next', after, 'tries', 0, 'at_once', ARGV[6], 'answer:' .. ARGV[3], ARGV[4])
@@ -239,7 +241,10 @@ ADVANCE = """
 
 
 def advance(redis: Redis, done: Slice, answers: Sequence[Any], seconds: float = 0.0) -> list[Any] | None:
-    """Record the answers of slices that took `seconds`; return all answers after the last slice, else None."""
+    """Record the answers of slices that took `seconds`; return all answers after the last slice, else None.
+
+    Again after the last slice, it returns the recorded answers.
+    """
     batch = done.batch
     keys = [BATCH + batch.id, WAITING + batch.namespace, RING, RUNNING]
     at_once = max(1, min(MOST_AT_ONCE, int(AT_ONCE_SECONDS * done.count / max(seconds, 1e-3))))

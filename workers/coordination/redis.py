@@ -1,11 +1,11 @@
 """Connections to Redis: messages, results and Ebb's own keys in separate databases, and the state of the server."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from ebb.broker import RESULTS_AFTER, database_after, sentinels
 from redis import Redis
@@ -18,6 +18,8 @@ from redis.exceptions import (
     RedisError,
     ResponseError,
 )
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from workers.coordination.outbox import FULL_SHARE
@@ -27,9 +29,16 @@ OWN_AFTER = 2
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10
 REWRITE_SECONDS = 60.0
+PATIENCE_SECONDS = 10.0
+"""Time that a task which has committed gives a Redis that is away: it may just restart."""
+
+AGAIN_SECONDS = 0.2
 CANNOT_SAVE = "MISCONF"
 TOO_FEW = "DB index is out of range"
 OF_PIPELINE = "of pipeline caused error: "
+
+
+T = TypeVar("T")
 
 
 class RefusedError(UnavailableError, RedisError):
@@ -53,6 +62,21 @@ class _Pipeline(Pipeline):
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         with translated_refusals():
             return super().execute(raise_on_error)
+
+
+def insist(act: Callable[[], T]) -> T:
+    """Return what `act` returns; while Redis is away, call it again for up to `PATIENCE_SECONDS`.
+
+    This is for what a task does after its commit: tried again as a whole, it would answer that nothing was left to do.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return act()
+        except (RedisConnectionError, RedisTimeoutError):
+            if time.monotonic() >= until:
+                raise
+        time.sleep(AGAIN_SECONDS)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from workers.coordination import idempotency
-from workers.coordination.redis import RefusedError
+from workers.coordination.redis import RefusedError, insist
 
 RECALLED = "ebb:recalled"
 SKIPPED = "ebb:decay:skipped"
@@ -186,7 +186,7 @@ def try_lock(redis: Redis, work: str, seconds: float, wait: float = 0.0) -> Iter
 def mark_grown(redis: Redis, namespace: str) -> None:
     """Record that a namespace's facts changed since its words were counted."""
     with suppress(RefusedError):  # as in `first_seen`; the next change is recorded again
-        redis.sadd(GROWN, namespace)
+        insist(lambda: redis.sadd(GROWN, namespace))
 
 
 def take_grown(redis: Redis) -> list[str]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 from uuid import uuid5
 
@@ -18,7 +19,7 @@ from workers.celery import app
 from workers.clock import UNTIL, has_passed
 from workers.coordination import bulk, outbox, timings
 from workers.coordination.bulk import Batch, Slice
-from workers.coordination.redis import RefusedError, explain
+from workers.coordination.redis import RefusedError, explain, insist
 from workers.errors import TaskFailedError, UnavailableError
 from workers.queues import LSN, SENT_AT
 from workers.tasks.decay import leave_answer_to_others
@@ -178,7 +179,7 @@ def _perform(task: Task, part: Slice) -> dict[str, Any] | None:
     began = time.monotonic()
     done = SLICED[part.batch.task].act(task, part)
     with redis_needed(task):
-        every = bulk.advance(context.redis, part, done, time.monotonic() - began)
+        every = insist(partial(bulk.advance, context.redis, part, done, time.monotonic() - began))
         if every is None:
             send_slices()
     return None if every is None else {"results": every}

@@ -23,7 +23,7 @@ from workers.celery import app, settings
 from workers.clock import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.context import Context
 from workers.coordination import outbox, signals, timings
-from workers.coordination.redis import RefusedError, explain
+from workers.coordination.redis import RefusedError, explain, insist
 from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import LSN, SENT_AT, VISIBILITY_SECONDS
@@ -310,4 +310,4 @@ def _alone(task_id: str) -> Iterator[bool]:
 def note(task_id: str, answer: dict[str, Any]) -> None:
     """Store the answer of a task, unless Redis refuses it."""
     with suppress(RefusedError):
-        signals.note_done(context.redis, task_id, answer)
+        insist(lambda: signals.note_done(context.redis, task_id, answer))
