@@ -1,5 +1,6 @@
 """Forgetting by subject covers all facts about it, live or not, and no others."""
 
+import math
 from typing import Any
 from uuid import uuid4
 
@@ -9,16 +10,14 @@ from memory import Memory, day
 from pydantic import ValidationError
 
 from workers.admin import purge
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
 from workers.memory import restore
 from workers.storage import subjects
 
-RUN = uuid4()
-
 
 def forget(memory: Memory, *, at: float, until: float = float("inf"), **asked: Any) -> Forgot:
-    return forgetting.forget_subject(memory.context, Forget(**asked), day(at), RUN, until)
+    return forgetting.forget_subject(memory.context, Forget(**asked), day(at), uuid4(), until)
 
 
 def texts(memory: Memory) -> list[str]:
@@ -61,7 +60,7 @@ def test_all_that_fits_is_forgotten_and_can_be_restored_by_its_run(
     assert [one.id for one in preview.results] == [one.id for one in done.results]
     assert {(one.action, one.text is None) for one in preview.results} == {("matching", False)}
     assert preview.matching == done.matching
-    assert len(stocked.forgotten(reasons=("asked",), run=RUN)) == done.done
+    assert len(stocked.forgotten(reasons=("asked",), run=done.run)) == done.done
     assert forget(stocked, at=2, **subject).matching == 0
 
 
@@ -151,11 +150,37 @@ def test_another_namespace_is_not_reached(stocked: Memory) -> None:
 
 
 def test_a_request_names_ids_or_a_subject(stocked: Memory) -> None:
-    for wrong in ({}, {"ids": [str(RUN)], "entity": "Mira"}, {"ids": [str(RUN)], "dry_run": True}, {"dry_run": True}):
+    ids = {"ids": [str(uuid4())]}
+    for wrong in ({}, ids | {"entity": "Mira"}, ids | {"dry_run": True}, {"dry_run": True}):
         with pytest.raises(ValidationError, match="give either ids, or any of entity"):
             Forget(**wrong)
     with pytest.raises(InvalidInputError, match="only words that every text has"):
         forget(stocked, at=1, query="the of and")
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_the_receipt_counts_what_a_delivery_forgot_before_it_was_broken_off(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, purge: bool
+) -> None:
+    for number in range(3):
+        memory.add(f"Stone {number} is grey.", entity="stones")
+    memory.forget(memory.add("Stone 3 is grey.", entity="stones"), at=1)
+    monkeypatch.setattr(forgetting, "BATCH", 1)
+    acting, run, asked = forgetting.forget, uuid4(), Forget(entity="stones", purge=purge)
+
+    def broken_off(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(forgetting, "forget", broken_off_now)
+        return acting(*given, **options)
+
+    def broken_off_now(*_: Any, **__: Any) -> Any:
+        raise UnavailableError("broken off")
+
+    monkeypatch.setattr(forgetting, "forget", broken_off)
+    with pytest.raises(UnavailableError):
+        forgetting.forget_subject(memory.context, asked, day(2), run, math.inf)
+    monkeypatch.setattr(forgetting, "forget", acting)
+    done = forgetting.forget_subject(memory.context, asked, day(2), run, math.inf)
+    assert (done.matching, done.done) == (3 + purge, 3 + purge)
 
 
 def test_a_session_that_is_forgotten_keeps_what_another_one_said_too(memory: Memory) -> None:

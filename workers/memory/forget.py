@@ -201,10 +201,13 @@ FORGOT = ("forgotten", "purged")
 def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, until: float) -> Forgot:
     """Forget or count the facts that match a subject, in batches until `until` on the monotonic clock.
 
+    What an earlier delivery with the same `run` and `now` forgot is counted again.
+
     Raises:
         InvalidInputError: the query has no word to search for.
     """
     shown, actions, left = list[Outcome](), Counter[str](), False
+    before = 0 if asked.dry_run else _forgotten_before(context, asked.namespace, now, run)
     for found in _batches(context, asked, now):
         outcomes = _forget_batch(context, asked, found, now, run)
         actions.update(one.action for one in outcomes)
@@ -212,13 +215,21 @@ def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, un
         left = time.monotonic() >= until
         if left:
             break
-    done = {"done": sum(actions[name] for name in FORGOT), "left": left, "run": run, "at": now}
+    done = {"done": before + sum(actions[name] for name in FORGOT), "left": left, "run": run, "at": now}
     return Forgot(
         results=shown,
-        matching=actions.total(),
+        matching=before + actions.total(),
         kept=None if asked.session is None else actions["kept"],
         **(done if left or not asked.dry_run else {}),
     )
+
+
+def _forgotten_before(context: Context, namespace: str, now: datetime, run: UUID) -> int:
+    """Return how many facts an earlier delivery of a request forgot or erased; its batches are committed one by one."""
+    with context.namespace(namespace) as (db, tenant):
+        if not tenant or activity.claim_uses(db, tenant, [run]):
+            return 0
+        return statements.count_forgotten(db, tenant, now)
 
 
 def _forget_batch(

@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 
 from workers.core import text
 from workers.storage import columns
-from workers.storage.connection import Connection, fetch_all
+from workers.storage.connection import Connection, fetch_all, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +225,11 @@ FORGOTTEN_OF = """
     where namespace = %(namespace)s and fact = any(%(facts)s)
 """
 
+COUNT_FORGOTTEN = """
+    select count(distinct fact) from forgotten_hashes
+    where namespace = %(namespace)s and forgotten_at = %(now)s and reason = 'asked'
+"""
+
 LIFT_FORGOTTEN = """
     delete from forgotten_hashes
     using unnest(%(hashes)s::bytea[]) as said (hash), namespaces
@@ -281,6 +286,11 @@ def forgotten_of(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UU
     """Return the time and reason of facts forgotten on request, including purged ones."""
     rows = db.execute(FORGOTTEN_OF, {"namespace": namespace, "facts": list(ids)})
     return {fact: (forgotten_at, reason) for fact, forgotten_at, reason in rows}
+
+
+def count_forgotten(db: Connection, namespace: int, now: datetime) -> int:
+    """Return how many facts were forgotten on request at an instant, including those that are erased."""
+    return number(db, COUNT_FORGOTTEN, {"namespace": namespace, "now": now})
 
 
 def lift_forgotten(db: Connection, namespace: int, hashes: Sequence[bytes]) -> None:
