@@ -72,22 +72,37 @@ def main() -> None:
 
 
 def _salience(sets: Mapping[str, Sequence[Conversation]]) -> None:
-    """Learn which turns are evidence, with the role of the speaker, and equally often without it if sets have roles."""
-    examples = [
-        Examples(_turns(one, roles=roles), _asked_for(one), f"{name} {roles}")
+    """Learn which turns are evidence, where facts are short on all sets, and where they are long on those with such.
+
+    With the role of the speaker, and equally often without it if sets have roles.
+    """
+    examples = {
+        name: [
+            Examples(_turns(one, roles=roles), _asked_for(one), f"{name} {roles}")
+            for roles in (True, False)
+            if roles or any(turn.role for turn in every[0].turns)
+            for one in every
+        ]
         for name, every in sets.items()
-        for roles in (True, False)
-        if roles or any(turn.role for turn in every[0].turns)
-        for one in every
-    ]
+    }
+    long = [name for name, every in sets.items() if _mean_words(every) >= ranking.LONG]
+    _print(tuple(salience.WEIGHTS), _centred([one for each in examples.values() for one in each]))
+    _print(tuple(salience.WEIGHTS), _centred([one for name in long for one in examples[name]]))
+
+
+def _mean_words(every: Sequence[Conversation]) -> float:
+    return float(np.mean([len(turn.fact.text.split()) for one in every for turn in one.turns]))
+
+
+def _centred(examples: Sequence[Examples]) -> Floats:
+    """Return the weights by which an ordinary turn has 0.5: the mean of the medians of the groups."""
     learnt = _fit(examples, balanced=False)
-    # An ordinary turn has 0.5: the median of each set, and the mean of those.
     groups = {one.group for one in examples}
     odds = {
         group: np.concatenate([one.features @ learnt for one in examples if one.group == group]) for group in groups
     }
     learnt[0] -= np.mean([np.median(own) for own in odds.values()])
-    _print(tuple(salience.WEIGHTS), learnt)
+    return learnt
 
 
 def _turns(conversation: Conversation, *, roles: bool) -> Floats:

@@ -4,6 +4,8 @@ import pytest
 from memory import Memory, day
 
 from workers.admin import search_indexes
+from workers.core.ranking import LONG
+from workers.core.salience import Statement, salience
 from workers.memory import estimate
 from workers.memory.facts import show
 
@@ -36,6 +38,23 @@ def test_a_salience_that_was_given_is_the_strength_and_so_is_that_of_an_archive(
 def test_the_documented_constant_is_a_setting(memory: Memory) -> None:
     memory.add(SAYS_MUCH)
     assert strengths(memory) == {SAYS_MUCH: 0.5}
+
+
+def test_how_long_facts_are_by_the_last_count_decides_what_their_words_are_worth(estimated: Memory) -> None:
+    for namespace, times in (("notes", 1), ("chats", LONG)):
+        estimated.store(
+            *({"text": f"The oboe of room {room} {'sounds ' * times}"} for room in range(20)), namespace=namespace
+        )
+        search_indexes.count_lexemes(estimated.context, namespace, day(0))
+        estimated.add("The oboe sounds well.", namespace=namespace)
+    statement, held = [Statement("The oboe sounds well.")], {"oboe": 20, "sounds": 20}
+    expected = {
+        namespace: salience(statement, held, 20, set(held), mean_words)[0]
+        for namespace, mean_words in (("notes", 1), ("chats", LONG))
+    }
+    found = {namespace: content(estimated, "The oboe sounds well.", namespace) for namespace in expected}
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert abs(expected["notes"] - expected["chats"]) > 0.01
 
 
 def content(memory: Memory, text: str, namespace: str = "default") -> float:

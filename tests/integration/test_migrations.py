@@ -17,7 +17,9 @@ from databases import new_database
 from memory import DAY_0, Memory, day, wait_for
 
 from api.up import servers
+from workers.admin import search_indexes
 from workers.errors import SchemaError, UnavailableError
+from workers.memory import estimate
 from workers.memory.embed import check_embedder
 from workers.storage import migrations, schema
 from workers.storage.connection import close_pools, connect
@@ -242,6 +244,16 @@ def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) ->
     assert old.demote(at=5_000) == old.value("select count(*) from deep") == wanted > 0
     assert old.value(by_itself) == 0
     assert {line["id"]: line["text"] for line in old.archive(LAST_DAY) if "text" in line} == before
+
+
+def test_where_facts_are_long_their_salience_is_estimated_again(memory: Memory) -> None:
+    for namespace, times in (("notes", 1), ("chats", 100)):
+        memory.add("The oboe is tuned. " * times, namespace=namespace)
+        search_indexes.count_lexemes(memory.context, namespace, day(0))
+        estimate.estimate_again(memory.context, namespace, day(0))
+    assert estimate.grown_tenfold(memory.context) == []
+    migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "long_facts"))
+    assert estimate.grown_tenfold(memory.context) == ["chats"]
 
 
 def test_a_connection_that_ends_says_to_run_it_again(memory: Memory) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workers.core.ranking import LONG, SHORT
 from workers.core.salience import FEW_FACTS, WEIGHTS, Statement, features, salience, words
 
 COMMON = {"great": 80, "wow": 60, "hi": 70, "thanks": 75, "good": 90, "day": 85}
@@ -68,7 +69,7 @@ def test_what_people_say_of_somebody_or_of_lately_is_worth_more_unless_it_is_sai
     places = [list(WEIGHTS).index(name) for name in ("people", "recent")]
     assert added[0][places].tolist() == pytest.approx([1 / 3, 1 / 3])
     assert added[1][places].tolist() == [0, 0]
-    assert WEIGHTS["people"] > 0 < WEIGHTS["recent"]
+    assert min(*WEIGHTS["people"], *WEIGHTS["recent"]) > 0
 
 
 def test_words_that_no_older_statement_has_are_new() -> None:
@@ -81,6 +82,26 @@ def test_words_that_no_older_statement_has_are_new() -> None:
 
 def test_words_are_different_and_say_something() -> None:
     assert words("The oboe and the Oboe's reed, of the reed-maker") == ["oboe", "reed", "maker"]
+
+
+def test_where_facts_are_long_rare_words_score_lower_and_in_between_both_weights_count() -> None:
+    def gain(mean_words: float) -> float:
+        rare, common = (
+            salience(
+                [Statement("The oboe needs a reed.")], {"oboe": held, "reed": held, "needs": 90}, 100, set(), mean_words
+            )
+            for held in (0, 90)
+        )
+        return float((rare - common)[0])
+
+    assert gain(LONG) < gain((SHORT + LONG) / 2) < 0 < gain(SHORT) == gain(1)
+
+
+def test_without_a_count_of_words_facts_are_as_long_as_the_statements_and_what_precedes_them() -> None:
+    answer = "word " * 2 * LONG
+    for before, mean_words in ((None, SHORT), ("", SHORT), (answer, LONG)):
+        said = [Statement("I moved to Porto in March.", "user", before)]
+        assert salience(said, {}, 100, set()) == salience(said, {}, 100, set(), mean_words)
 
 
 def test_no_statement_has_no_salience() -> None:

@@ -145,7 +145,7 @@ def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Ca
     """Return a function that gives the facts with their content salience, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
     said = [TextInSession(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
-    read = estimate.ask_salience(db, owner.id, said, owner.counted_facts)
+    read = estimate.ask_salience(db, owner.id, said, owner.counted_facts, owner.mean_words)
 
     def estimated() -> list[Fact]:
         found = iter(read())

@@ -25,10 +25,10 @@ def salience_within(
     *,
     counted: int = 0,
 ) -> list[float]:
-    """Return the content salience of n facts as `ask_salience` does, with the number of facts by the last count."""
+    """Return the content salience of n facts as `ask_salience` does, with the namespace's latest counts."""
     if not said:
         return []
-    return ask_salience(db, tenant, said, words.counted_facts(db, tenant), seen, counted=counted)()
+    return ask_salience(db, tenant, said, *words.counts(db, tenant), seen, counted=counted)()
 
 
 def ask_salience(
@@ -36,6 +36,7 @@ def ask_salience(
     tenant: int,
     said: Sequence[TextInSession],
     counted_facts: int,
+    mean_words: float | None,
     seen: set[str] | None = None,
     *,
     counted: int = 0,
@@ -44,7 +45,7 @@ def ask_salience(
 
     `seen` are the words of older facts; by default those in more than `counted` facts, where these facts may be among
     the counted ones. Words missing from the latest counts are treated as rare. `counted_facts` is the number of the
-    namespace's facts by the last count.
+    namespace's facts by the last count, and `mean_words` their average number of words, None before any count.
     """
     spoken = [salience.words(one.text) for one in said]
     asked = dict.fromkeys(chain.from_iterable(spoken))
@@ -57,7 +58,7 @@ def ask_salience(
             for one, previous, own in zip(said, before(), spoken, strict=True)
         ]
         known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
-        return salience.salience(statements, held, counted_facts, known).tolist()
+        return salience.salience(statements, held, counted_facts, known, mean_words).tolist()
 
     return estimated
 

@@ -144,7 +144,9 @@ GROWN_TENFOLD = """
 
 RECORD_ESTIMATED = "update namespaces set estimated_facts = counted_facts where id = %(namespace)s"
 
-COUNTED_FACTS = "select counted_facts from namespaces where id = %(namespace)s"
+COUNTS = """
+    select counted_facts, counted_words::float8 / nullif(counted_facts, 0) from namespaces where id = %(namespace)s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +207,9 @@ def ask_alike(db: Connection, namespace: int, letters: str, length: int) -> Call
     return lambda: [lexeme for (lexeme,) in rows]
 
 
-def counted_facts(db: Connection, namespace: int) -> int:
-    """Return a namespace's number of live facts by the last count."""
-    return number(db, COUNTED_FACTS, {"namespace": namespace})
+def counts(db: Connection, namespace: int) -> tuple[int, float | None]:
+    """Return a namespace's number of live facts by the last count, and their average number of words, if any."""
+    return db.execute(COUNTS, {"namespace": namespace}).fetchone() or (0, None)
 
 
 def grown_tenfold(db: Connection) -> list[str]:
