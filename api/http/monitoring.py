@@ -252,10 +252,11 @@ class _System:
         yield _counter("ebb_task_failures", "Tasks that failed for another reason than their input", failures, "task")
 
     def _pause(self) -> Iterator[Metric]:
-        found = pause.state(self._door.redis)
-        said = "For how long the embedder is not asked any more, because it did not answer; 0 while it is"
-        yield _gauge("ebb_embedder_pause_seconds", said, found.seconds)
-        yield _gauge("ebb_embedder_failures", "How often in a row it did not answer", found.failures)
+        for model in (pause.EMBEDDER, pause.RERANKER):
+            name, found = model.name, pause.state(self._door.redis, model)
+            said = f"For how long the {name} is not asked any more, because it did not answer; 0 while it is"
+            yield _gauge(f"ebb_{name}_pause_seconds", said, found.seconds)
+            yield _gauge(f"ebb_{name}_failures", "How often in a row it did not answer", found.failures)
 
     def _timings(self) -> Iterator[Metric]:
         recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])

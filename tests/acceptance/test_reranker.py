@@ -68,6 +68,9 @@ def test_every_interface_says_that_the_reranker_does_not_answer(system: LiveSyst
     assert system.own_keys.expire(RERANKER.keys[0], 1_000)
     assert "The reranker does not answer" in system.ebb("context", QUERY).stderr
     with serving(system) as api:
+        metrics = api.get("/metrics").text
+        assert "ebb_reranker_failures 1.0" in metrics
+        assert "ebb_reranker_pause_seconds 0.0" not in metrics
         assert api.post("/memory/recall", json={"query": QUERY}).json()["reranked"] is False
         assert "The reranker does not answer" in api.get("/dashboard/recall", params={"query": QUERY}).text
     found = diagnosis(system)
