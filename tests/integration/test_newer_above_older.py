@@ -39,6 +39,14 @@ def test_a_newer_figure_ranks_above_the_older_one(memory: Memory, library: tuple
     assert best.score > second.score
 
 
+def test_a_pair_that_two_rules_find_is_named_once(memory: Memory, library: tuple[UUID, UUID]) -> None:
+    older, newer = library
+    memory.link(newer, older, kind="UPDATES", at=3)
+    best = memory.ask(ASKED, at=30, explain=True).results[0]
+    assert best.explain is not None
+    assert (best.id, best.explain["updates"]) == (newer, [str(older)])
+
+
 @pytest.mark.parametrize("question", ["How many sources did my library have before?", "Is my library full of sources?"])
 def test_the_older_one_stays_above_where_the_past_or_no_value_is_asked_for(
     memory: Memory, library: tuple[UUID, UUID], question: str

@@ -1,6 +1,7 @@
 """Updates: pairs of candidates where a newer statement makes an older one outdated."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from uuid import UUID
 
 import numpy as np
@@ -53,7 +54,8 @@ def outdated_pairs(
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
     by_words = _by_words(db, tenant.id, question, known, rows, held, scores, first)
-    return [*_contradicting(db, tenant.id, rows, first), *_linked(rows, links), *by_words]
+    found = chain(_contradicting(db, tenant.id, rows, first), _linked(rows, links), by_words)
+    return list(dict.fromkeys(found))  # several rules may find one pair
 
 
 def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> dict[int, str]:
