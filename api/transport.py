@@ -198,7 +198,8 @@ class Sender:
                 raise older from None
             if isinstance(error, EbbError):
                 raise
-            raise TaskFailedError(f"The worker failed: {self._shown(error)}. Its log says more; try again.") from error
+            said = self._shown(error).rstrip(".")
+            raise TaskFailedError(f"The worker failed: {said}. Its log says more; try again.") from error
         return self.noted(answer)
 
     def _shown(self, error: BaseException) -> str:

@@ -133,8 +133,8 @@ class Endpoint:
             raise self._service.unavailable(message, error.retry_after, doubtful=error.doubtful) from None
 
     def excerpt(self, text: str) -> str:
-        """Return the start of a server's answer on one line, without the key."""
-        line = " ".join(text.split())
+        """Return the start of a server's answer on one line, without the key and a full stop at its end."""
+        line = " ".join(text.split()).rstrip(".")
         if self._key:
             line = line.replace(self._key, "***")
         return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"

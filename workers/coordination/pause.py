@@ -106,7 +106,7 @@ class Pause:
             seconds = min(max(FIRST_SECONDS * 2 ** min(failures - 1, 16), error.retry_after or 0.0), LONGEST_SECONDS)
             if self._redis.set(self._paused, json.dumps({"error": str(error)}), nx=True, px=int(seconds * 1000)):
                 self._redis.set(self._failures, failures, ex=int(seconds) + REMEMBERED_SECONDS)
-                said = "the %s is not asked for %g s after %d failures: %s"
+                said = "the %s is not asked for %g s; failures in a row: %d, the last: %s"
                 log.warning(said, self._model.name, seconds, failures, error)
             self._redis.delete(self._trying)
 
@@ -148,5 +148,5 @@ def describe(found: State) -> str:
     """Return a pause in one sentence, without the server's own words, which may quote a text."""
     name = found.model.name
     if found.seconds:
-        return f"The {name} is not asked for another {found.seconds:.0f} s, after {found.failures} failures in a row."
-    return f"The {name} failed {found.failures} times in a row; another request is trying whether it answers again."
+        return f"The {name} is not asked for another {found.seconds:.0f} s. Failures in a row: {found.failures}."
+    return f"Another request is trying whether the {name} answers again. Failures in a row: {found.failures}."

@@ -83,6 +83,6 @@ class Chat:
 
     def _unusable(self, what: str) -> UnusableJudgementError:
         return UnusableJudgementError(
-            f"{self._model!r} at {self._endpoint} {self._endpoint.excerpt(what)} "
+            f"{self._model!r} at {self._endpoint} {self._endpoint.excerpt(what)}. "
             "Check EBB_LLM_MODEL, which must answer by a JSON schema."
         )

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 import psycopg
 
 from workers.errors import SchemaError, UnavailableError
-from workers.storage.connection import Connection, connect, scalar
+from workers.storage.connection import Connection, cause_of, connect, scalar
 
 Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches"]
 Report: TypeAlias = Callable[[str], None]
@@ -124,7 +124,7 @@ def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
             yield db
         except psycopg.OperationalError as error:
             raise UnavailableError(
-                f"The migration was interrupted: {' '.join(str(error).split())}. Run `ebb migrate` again: it goes on "
+                f"The migration was interrupted: {cause_of(error)}. Run `ebb migrate` again: it goes on "
                 "where it stopped."
             ) from None
 
@@ -162,7 +162,7 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
     except psycopg.Error as error:
         raise SchemaError(
             f"Migration {migration.number:04} {migration.name} failed and changed nothing that is not repeatable: "
-            f"{' '.join(str(error).split())}. Remove the cause and run `ebb migrate` again."
+            f"{' '.join(str(error).split()).rstrip('.')}. Remove the cause and run `ebb migrate` again."
         ) from error
 
 
