@@ -10,6 +10,15 @@ pytestmark = pytest.mark.acceptance
 TEXT, QUESTION = "The spare key hangs behind the kitchen clock", "Where is the other key?"
 
 
+def test_a_purge_that_is_delivered_again_answers_what_it_did_the_first_time(live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as client:
+        client.store(TEXT, decay_class="session")
+        later = datetime.now(UTC) + timedelta(days=3)
+        client.call("decay.plan", {"namespace": namespace, "now": later.isoformat(), "force": True}, 60)
+    given = {"namespace": namespace, "now": (later + timedelta(days=2)).isoformat()}
+    assert [answer["sunk"] for answer in live.delivered("memory.purge", given, times=2)] == [1, 1]
+
+
 def test_deep_facts_are_hinted_at_and_live_again_when_a_deep_recall_uses_them(live: LiveSystem, namespace: str) -> None:
     with live.client(namespace) as client:
         id_ = client.store(TEXT, decay_class="session")["id"]

@@ -1,5 +1,7 @@
 """Purge: old tombstones are erased without a trace of their text, and stay forgotten."""
 
+import math
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -7,7 +9,8 @@ from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 
 from workers.admin import purge, search_indexes
-from workers.errors import InvalidInputError
+from workers.coordination import signals
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import history
 from workers.memory.forget import outcome_of
 from workers.storage import activity
@@ -113,6 +116,27 @@ def test_a_purge_takes_any_number_in_batches_and_names_whose_they_were(memory: M
     batches = [purge.purge_batch(owner.context, day(40), None) for _ in range(3)]
     assert [batch.facts for batch in batches] == [1_000, 520, 0]
     assert {name for batch in batches for name in batch.namespaces} == {"ours", "theirs"}
+
+
+def test_what_a_purge_erases_before_it_is_broken_off_is_counted_for_its_task(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "BATCH", 2)
+    ids = [memory.add(f"Stone {number} is grey.") for number in range(5)]
+    for id_ in ids:
+        memory.forget(id_, at=1)
+    erase, left = purge.purge_batch, [1, 1]
+
+    def broken_off(*given: Any, **options: Any) -> purge.Purged:
+        if not left:
+            raise UnavailableError("broken off")
+        left.pop()
+        return erase(*given, **options)
+
+    monkeypatch.setattr(purge, "purge_batch", broken_off)
+    with pytest.raises(UnavailableError):
+        purge.purge(memory.context, day(40), None, "a-task", math.inf)
+    assert signals.progress(memory.context.redis, "a-task") == {"purged": 4, "sunk": 0}
 
 
 def test_locked_facts_are_left_for_the_next_purge(memory: Memory) -> None:

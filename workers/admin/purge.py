@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from redis.exceptions import RedisError
 
 from workers.admin import search_indexes
 from workers.context import Context
-from workers.coordination import idempotency
+from workers.coordination import idempotency, signals
 from workers.coordination.redis import compact, drop_results, own_keys
 from workers.errors import UnavailableError
 from workers.storage import deep, namespaces, server, tombstones
@@ -34,6 +35,27 @@ class Purged:
 
     facts: int
     namespaces: list[str]
+
+
+def purge(
+    context: Context, now: datetime, namespace: str | None, task_id: str, until: float, *, in_gaps: bool = True
+) -> Counter[str]:
+    """Erase and pack facts batch by batch until `until` on the monotonic clock; return how many, `purged` and `sunk`.
+
+    Each batch is counted for the task, for its next delivery if this one is broken off.
+    """
+    done = Counter[str]()
+    while time.monotonic() < until:
+        sunk = demote_batch(context, now, namespace, in_gaps=in_gaps)
+        batch = purge_batch(context, now, namespace, in_gaps=in_gaps)
+        if not batch.facts and not sunk:
+            break
+        did = {"purged": batch.facts, "sunk": sunk}
+        signals.note_progress(context.redis, task_id, did)
+        done.update(did)
+        for grown in batch.namespaces:
+            signals.mark_grown(context.redis, grown)
+    return done
 
 
 def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> Purged:

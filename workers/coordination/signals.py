@@ -21,6 +21,7 @@ GROWN = "ebb:grown"
 COUNTING = "ebb:counting"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
+PROGRESS = "ebb:progress"
 DONE = "ebb:done"
 WORKING = "ebb:working"
 BEGUN = "ebb:begun"
@@ -101,6 +102,26 @@ def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:
     if isinstance(stored, RedisError):
         raise stored
     return datetime.fromisoformat(stored.decode()) if isinstance(stored, bytes) else now
+
+
+def note_progress(redis: Redis, task_id: str, did: Mapping[str, int]) -> None:
+    """Add to what the deliveries of a task have done so far, by name."""
+    key = f"{PROGRESS}:{task_id}"
+
+    def add() -> None:
+        with redis.pipeline() as pipeline:
+            for name, number in did.items():
+                pipeline.hincrby(key, name, number)
+            pipeline.expire(key, FIRST_SEEN_SECONDS)
+            pipeline.execute()
+
+    with suppress(RefusedError):  # as in `first_seen`; the count is lower then
+        insist(add)
+
+
+def progress(redis: Redis, task_id: str) -> dict[str, int]:
+    """Return what all deliveries of a task have done so far, by name."""
+    return counted(redis, f"{PROGRESS}:{task_id}")
 
 
 def note_done(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -174,11 +175,11 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
     """
     at, until = instant(self, asked, writes=not asked.dry_run), time.monotonic() + WORK_SECONDS
     if not asked.scheduled:
-        return _purge(asked, at)
+        return _purge(self, asked, at)
     for _ in shards_of(asked):
         forget_limit.check_for_gap(context, everywhere=False)
     with signals.try_lock(context.redis, "purge", WORK_SECONDS * 2) as alone:
-        done = _purge(asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
+        done = _purge(self, asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
     sunk = int(done.get("sunk", 0))
     if (done.get("purged") and done["left"]) or sunk >= purging.BATCH or (sunk and time.monotonic() >= until):
         scope = {"namespace": asked.namespace, "everywhere": asked.everywhere}
@@ -186,32 +187,22 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
     return done
 
 
-def _purge(asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str, Any]:
-    until = time.monotonic() + WORK_SECONDS
-    parts = [_purge_here(asked, at, until, in_gaps=in_gaps) for _ in shards_of(asked)]
-    return parts[0] | {name: sum(part[name] for part in parts) for name in ("purged", "left", "sunk")}
-
-
-def _purge_here(asked: PurgePart, at: datetime, until: float, *, in_gaps: bool) -> dict[str, Any]:
-    erased, sunk = 0, 0
-    if not asked.dry_run and asked.everywhere:
-        passes.drop_old_runs(context)
-    while not asked.dry_run and time.monotonic() < until:
-        sinking = purging.demote_batch(context, at, asked.scope, in_gaps=in_gaps)
-        batch = purging.purge_batch(context, at, asked.scope, in_gaps=in_gaps)
-        for grown in batch.namespaces:
-            signals.mark_grown(context.redis, grown)
-        erased, sunk = erased + batch.facts, sunk + sinking
-        if not batch.facts and not sinking:
-            break
+def _purge(task: Task, asked: PurgePart, at: datetime, *, in_gaps: bool = True) -> dict[str, Any]:
+    """Purge for up to 30 seconds; return the counts, with those of a delivery that was broken off."""
+    until, task_id = time.monotonic() + WORK_SECONDS, task.request.id or ""
+    done = Counter({} if asked.dry_run else signals.progress(context.redis, task_id))
+    for _ in () if asked.dry_run else shards_of(asked):
+        if asked.everywhere:
+            passes.drop_old_runs(context)
+        done += purging.purge(context, at, asked.scope, task_id, until, in_gaps=in_gaps)
     given = context.settings
     return {
-        "purged": erased,
-        "left": purging.waiting(context, at, asked.scope),
+        "purged": done["purged"],
+        "left": sum(purging.waiting(context, at, asked.scope) for _ in shards_of(asked)),
         "forgotten_before": shown(purging.days_before(at, given.retention_days)),
         "superseded_before": None if given.history_days is None else shown(purging.days_before(at, given.history_days)),
         "ended_before": None if given.deep_days is None else shown(purging.days_before(at, given.deep_days)),
-        "sunk": sunk,
+        "sunk": done["sunk"],
     }
 
 
