@@ -36,6 +36,20 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
     assert [at for _, at in memory.history(id_)] == [0, 1, 2, 3, 5, 6]
 
 
+def test_repeated_stores_are_told_from_recalls(memory: Memory) -> None:
+    id_, use = memory.add("Tea at four."), uuid4()
+    memory.touch(id_, at=1)
+    for at in (2, 3):
+        memory.store("Tea at four.", at=at)
+    memory.store("Tea at four.", at=4, touch=False)
+    for _ in range(2):
+        memory.store("Tea at four.", at=5, use=use)
+    stored, recalled, again = history_of(memory, id_, 6).events
+    assert (stored.what, recalled.what, recalled.details) == ("stored", "recalled", {"times": 4})
+    assert (again.what, again.at, again.details["times"]) == ("stored again", day(5), 3)
+    assert again.details["since"] == day(2).isoformat()
+
+
 def test_links_are_omitted_on_request(memory: Memory) -> None:
     one, other = memory.add("Tea at four."), memory.add("Cake at five.")
     memory.link(one, other, at=1)

@@ -28,7 +28,7 @@ from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within, link_outdated_within
 from workers.memory.touch import Shown, touch_within
-from workers.storage import activity, edits, facts, namespaces, occurrences, statements, tombstones, vectors
+from workers.storage import activity, edits, events, facts, namespaces, occurrences, statements, tombstones, vectors
 from workers.storage.connection import Connection, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
@@ -223,12 +223,14 @@ def _touched(
     now: datetime,
     options: Options,
 ) -> list[UUID]:
-    """Touch the known facts of a batch, unless not wanted; return those with less than their full vector."""
+    """Touch the known facts of a batch and note that, unless not wanted; return those without their full vector."""
     repeated = [one.id for one in answers if isinstance(one, Stored) and one.is_use]
     if not repeated or not options.touch:
         return []
     restate_within(context, db, tenant, repeated, now)
-    return touch_within(context, db, tenant, [Shown(repeated, now, options.use or uuid4())]).faded
+    touched = touch_within(context, db, tenant, [Shown(repeated, now, options.use or uuid4())])
+    events.add_use(db, tenant, touched.changed, now, "stored again", {})
+    return touched.faded
 
 
 def _is_first(db: Connection, tenant: int, said: Sequence[NewFact], use: UUID | None) -> bool:

@@ -56,7 +56,7 @@ ADD_USE = """
     from unnest(%(facts)s::uuid[]) as given (fact)
     where fact not in (select fact from earlier)
 """
-USES = ("used", "reinforced")
+USES = ("used", "reinforced", "stored again")
 """Kinds of events of which consecutive ones are one entry."""
 
 OF = """
