@@ -3,11 +3,13 @@
 import json
 import logging
 import os
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from celery import current_task
 
+from workers import redaction
 from workers.core import controls
 from workers.settings import Settings
 
@@ -26,11 +28,11 @@ class JsonLines(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "process": record.processName,
-            "message": record.getMessage(),
+            "message": _redacted(record.getMessage(), _errors(record)),
             **_about(record),
         }
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = _redacted(self.formatException(record.exc_info), _errors(record))
         return controls.escaped_json(json.dumps(fields, ensure_ascii=False, default=str))
 
 
@@ -39,11 +41,12 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the first line, with control characters escaped."""
-        return controls.escaped(super().formatMessage(record))
+        return controls.escaped(_redacted(super().formatMessage(record), _errors(record)))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
         """Return the lines of a traceback, indented."""
-        return "\n".join(f"  {controls.escaped(line)}" for line in super().formatException(ei).split("\n"))
+        said = _redacted(super().formatException(ei), [ei[1]])
+        return "\n".join(f"  {controls.escaped(line)}" for line in said.split("\n"))
 
 
 def configure(settings: Settings) -> None:
@@ -60,6 +63,19 @@ def write_json(message: str, *_: object) -> None:
     """Write a message of Celery's signal handlers as JSON, bypassing locks that the interrupted code may hold."""
     fields = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": "WARNING", "logger": "celery"}
     os.write(2, f"{json.dumps(fields | {'message': message.strip()})}\n".encode())
+
+
+def _redacted(text: str, errors: Iterable[BaseException]) -> str:
+    """Return a text without rows that errors of the database quote, unless the level is debug."""
+    return text if logging.root.isEnabledFor(logging.DEBUG) else redaction.without_rows(text, errors)
+
+
+def _errors(record: logging.LogRecord) -> Iterator[BaseException]:
+    """Yield the errors that a record reports or quotes."""
+    if record.exc_info and record.exc_info[1]:
+        yield record.exc_info[1]
+    quoted = record.args if isinstance(record.args, tuple) else ()
+    yield from (one for one in quoted if isinstance(one, BaseException))
 
 
 def _about(record: logging.LogRecord) -> dict[str, Any]:

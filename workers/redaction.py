@@ -1,9 +1,12 @@
-"""Redaction of tasks for monitors: namespace, ids and counts, never the text of a fact or a question."""
+"""Redaction for monitors and logs: namespace, ids and counts, never the text of a fact or a question."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import UUID
+
+if TYPE_CHECKING:
+    import psycopg
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 ARGUMENT = re.compile(r"[a-z_]{1,40}")
@@ -61,6 +64,48 @@ def kind(error: Any) -> str:
     """Return the class name of an error from its `repr`."""
     name = str(error).partition("(")[0]
     return name if name.isidentifier() else "Error"
+
+
+DETAILS = re.compile(r"\n(?:LINE \d+|DETAIL|HINT|QUERY|CONTEXT):")
+"""Where PostgreSQL's message goes on with values and rows."""
+
+QUOTED = re.compile(r'".*"', re.DOTALL)
+DATA_EXCEPTIONS = "22"
+"""The class of SQLSTATE whose messages quote values."""
+
+LEFT_OUT = " (details, which may quote facts, are left out)"
+
+
+def without_rows(text: str, errors: Iterable[BaseException]) -> str:
+    """Return a text that quotes errors, without the rows and values in those of PostgreSQL that caused them."""
+    for error in _chained(errors):
+        if _is_of_database(error):
+            whole, short = str(error), _primary(error)
+            if whole != short:
+                text = text.replace(whole, short + LEFT_OUT).replace(repr(whole)[1:-1], short + LEFT_OUT)
+    return text
+
+
+def _is_of_database(error: BaseException) -> "TypeGuard[psycopg.Error]":
+    """Return whether an error is one of psycopg, which a process without a database does not load for this."""
+    return hasattr(error, "diag") and hasattr(error, "sqlstate")
+
+
+def _primary(error: "psycopg.Error") -> str:
+    """Return PostgreSQL's message without its details; an error that another process raised has only its words."""
+    said = error.diag.message_primary or DETAILS.split(str(error), maxsplit=1)[0]
+    return QUOTED.sub('"…"', said) if (error.sqlstate or "").startswith(DATA_EXCEPTIONS) else said
+
+
+def _chained(errors: Iterable[BaseException]) -> Iterator[BaseException]:
+    """Yield errors and their causes, each once."""
+    waiting, seen = list(errors), set[int]()
+    while waiting:
+        error = waiting.pop()
+        if id(error) not in seen:
+            seen.add(id(error))
+            yield error
+            waiting += filter(None, (error.__cause__, error.__context__))
 
 
 def _is_plain(value: str, name: str) -> bool:

@@ -1,0 +1,54 @@
+"""Logs: what the database says of a refused statement is logged without the rows and values that it quotes."""
+
+import logging
+import sys
+
+import psycopg
+import pytest
+from memory import Memory
+
+from workers import logs
+from workers.storage.connection import connect
+
+SECRET = "Zebra 47110815."
+FAILING = {
+    "check": "create table short (text text check (length(text) < 3)); insert into short select %s",
+    "unique": "create table once (text text unique); insert into once select %s from generate_series(1, 2)",
+    "value": "select %s::uuid",
+}
+FORMATS = {"text": logs.Lines(logs.FOR_PEOPLE), "json": logs.JsonLines()}
+
+
+def logged(memory: Memory, statement: str, form: logging.Formatter) -> list[str]:
+    """Return records of a failing statement: as quoted, as by Celery, and with the traceback of what it caused."""
+    logger, said = logging.getLogger("test"), []
+
+    def note(message: str, *args: object, exc_info: bool = False) -> None:
+        info = sys.exc_info() if exc_info else None
+        said.append(form.format(logger.makeRecord("test", logging.ERROR, "x.py", 1, message, args, info)))
+
+    try:
+        try:
+            with connect(memory.context.database_url) as db:
+                psycopg.ClientCursor(db).execute(statement, [SECRET])
+        except psycopg.Error as error:
+            note("refused: %s", error)
+            note("Task %s raised unexpected: %s", "memory.store", repr(error), exc_info=True)
+            note("rebuilt: %s", type(error)(str(error)))
+            raise RuntimeError("It failed.") from error
+    except RuntimeError:
+        note("caused", exc_info=True)
+    return said
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("statement", FAILING)
+def test_a_logged_error_of_the_database_quotes_no_fact(memory: Memory, statement: str, form: str) -> None:
+    said = logged(memory, FAILING[statement], FORMATS[form])
+    assert len(said) == 4
+    assert all("left out" in one and "47110815" not in one for one in said)
+
+
+def test_debug_logs_quote_rows(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert all("47110815" in one for one in logged(memory, FAILING["check"], FORMATS["text"]))
