@@ -25,6 +25,9 @@ from workers.errors import EbbError, InvalidInputError, UnavailableError
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 DIMS = 256
+LAST_TRY = 6
+"""As `EbbTask.max_retries`, which a process without settings cannot import."""
+
 FEW = ["I moved to Leipzig.", "The cat is called Minka.", "My sister works at the bank."]
 WORDS = (
     "otter", "lantern", "harbour", "violin", "saffron", "glacier",
@@ -305,6 +308,17 @@ def test_a_part_of_a_pass_that_comes_twice_counts_once(live: LiveSystem, client:
         live.send("decay.apply", {"run": run, "segment": segment, "part": part})
     live.settle()
     assert (live.state(), live.rows(counted, [run])) == before
+
+
+def test_a_task_waits_for_the_lock_of_a_killed_delivery_after_any_number_of_tries(
+    live: LiveSystem, namespace: str
+) -> None:
+    task_id = str(uuid4())
+    with signals.try_lock(live.own_keys, f"once:{task_id}", 60):
+        given = {"namespace": namespace}
+        result = live.control.send_task("memory.consolidate", kwargs=given, task_id=task_id, retries=LAST_TRY)
+        eventually(lambda: result.state in ("RETRY", "FAILURE"), "it waits for the lock")
+    assert result.get()["merged"] == 0
 
 
 # The outbox -----------------------------------------------------------------------------------------------------

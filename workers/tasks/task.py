@@ -266,6 +266,7 @@ class OnceTask(EbbTask):
                 raise self.retry(exc=UnavailableError(explain(error)), countdown=RETRY_SECONDS) from None
             if not alone:
                 busy = UnavailableError("Another delivery of this task is at work: try again.")
+                self.request.retries -= 1  # waiting is no try: the lock of a delivery that was killed expires
                 raise self.retry(exc=busy, countdown=RETRY_SECONDS)
             return self._done(task_id, *args, **kwargs) if noted is None else self._again(noted)
 
