@@ -10,6 +10,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Annotated, Any
 
+from ebb.contract.reports import FACT
 from fastapi import APIRouter, Depends, Query, Request
 
 from api.contrib.foreign import namespace_of, user_of
@@ -29,8 +30,6 @@ MARK = "~"
 
 Names of namespaces do not contain it.
 """
-
-MOST_UPDATES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,8 @@ class Memories:
             wanted = str(fact_id(given))
         except InvalidInputError:
             raise NotFoundError(f"id: {id_!r} is no memory's; give one that /memory/add answered.") from None
-        for _hop in range(MOST_UPDATES):
-            fact = memory.fact(wanted)
-            if fact["superseded_by"] is None:
-                break
-            wanted = fact["superseded_by"]
-        return memory, fact
+        asked = {"namespace": memory.namespace, "id": wanted, "latest": True}
+        return memory, memory.call(FACT.name, asked, FACT.seconds)
 
 
 def memories(request: Request, who: Annotated[Caller, Depends(caller)]) -> Memories:

@@ -14,8 +14,8 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT
-from workers.errors import InvalidInputError, UnavailableError
-from workers.memory import embed, store
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
+from workers.memory import embed, facts, store
 from workers.memory.add import Stored
 from workers.memory.lifetime import UNKNOWN
 
@@ -367,3 +367,15 @@ def test_a_process_that_dies_amid_a_supersession_leaves_the_old_fact(
     monkeypatch.undo()
     assert memory.rows(LIVE) == [(old,)]
     assert replaced(memory, LISBON, old) in memory.ids(ASKED, at=10)
+
+
+def test_the_latest_of_a_chain_is_shown_for_any_of_its_facts(memory: Memory) -> None:
+    ids = [memory.add("Ana lives in Porto.")]
+    for day_, town in enumerate(("Braga", "Lisbon", "Faro"), start=1):
+        ids.append(replaced(memory, f"Ana lives in {town}.", ids[-1], at=day_))
+    for id_ in ids:
+        assert facts.show(memory.context, "default", id_, day(10), latest=True)["id"] == ids[-1]
+    assert facts.show(memory.context, "default", ids[0], day(10))["id"] == ids[0]
+    memory.forget(ids[-1], at=11)
+    with pytest.raises(NotFoundError):
+        facts.show(memory.context, "default", ids[0], day(12), latest=True)

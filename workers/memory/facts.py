@@ -20,7 +20,7 @@ from workers.core.tiers import Tier
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import endings_at, instant_at
 from workers.memory.namespace_settings import hygiene, rules_of_each
-from workers.storage import exports, tombstones, visible
+from workers.storage import exports, supersession, tombstones, visible
 from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
 from workers.storage.candidates import Scope
@@ -39,13 +39,14 @@ AS_STORED = (
 )  # fmt: skip
 
 
-def show(context: Context, namespace: str, id_: UUID, now: datetime) -> dict[str, Any]:
-    """Return a fact as of `now`, in the format of an export; this does not count as access.
+def show(context: Context, namespace: str, id_: UUID, now: datetime, *, latest: bool = False) -> dict[str, Any]:
+    """Return a fact, or with `latest` what superseded it, as of `now`, in the format of an export; this is no access.
 
     Raises:
         NotFoundError: the namespace has no such live fact.
     """
     with transaction(context.read_url) as db:
+        id_ = supersession.latest(db, tenants.id_of(db, namespace), id_) if latest else id_
         row = exports.shown(db, namespace, [id_], now).get(id_)
     if row is None:
         raise NotFoundError(

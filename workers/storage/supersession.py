@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
-from workers.storage.connection import Connection, fetch_all, number
+from workers.storage.connection import Connection, fetch_all, number, scalar
 
 GIVEN_END = """
     select (details ->> 'valid_until')::timestamptz from events
@@ -34,6 +34,20 @@ CLOSE = """
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, id, at, 'closed', jsonb_build_object('valid_until', given) from old where given is not null
 """
+
+# A chain has a circle only if a clock was wrong.
+LATEST = """
+    with recursive chain as (
+        select %(fact)s::uuid as id, 0 as place
+        union all
+        select superseded_by, place + 1
+        from chain
+        join facts on facts.namespace = %(namespace)s and facts.id = chain.id
+        where superseded_by is not null and place < %(most)s
+    )
+    select id from chain order by place desc limit 1
+"""
+MOST_UPDATES = 1_000
 
 LINK_OLD = """
     update facts set superseded_by = pair.new
@@ -96,6 +110,12 @@ def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
         "until": [one.until for one in closed],
     }
     db.execute(CLOSE, given)
+
+
+def latest(db: Connection, namespace: int, fact: UUID) -> UUID:
+    """Return the last of the facts that superseded a fact one after another, or the fact itself."""
+    found: UUID = scalar(db, LATEST, {"namespace": namespace, "fact": fact, "most": MOST_UPDATES})
+    return found
 
 
 def link(db: Connection, namespace: int, old: Sequence[UUID], new: Sequence[UUID]) -> None:

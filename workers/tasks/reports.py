@@ -5,6 +5,7 @@ from uuid import UUID
 
 from celery import Task
 from ebb.contract import reports as contract
+from ebb.contract.values import Flag
 
 from workers import graph
 from workers.admin import stats as counting
@@ -32,10 +33,17 @@ def namespaces(_: Task, asked: contract.ListNamespaces) -> dict[str, Any]:
     return {"namespaces": showing.namespaces(context, asked.prefix, asked.limit)}
 
 
-@task_of(contract.FACT, contract.ShowFact, from_replica=True)
-def fact(_: Task, asked: contract.ShowFact) -> dict[str, Any]:
+class FactPart(contract.ShowFact):
+    """A fact, or the `latest` of those that superseded it one after another."""
+
+    latest: Flag = False
+
+
+@task_of(contract.FACT, FactPart, from_replica=True)
+def fact(_: Task, asked: FactPart) -> dict[str, Any]:
     """Return one fact."""
-    return answers.fact(showing.show(context, asked.namespace, asked.id, asked.now or context.now()))
+    at = asked.now or context.now()
+    return answers.fact(showing.show(context, asked.namespace, asked.id, at, latest=asked.latest))
 
 
 @task_of(contract.FACTS, contract.ListFacts, from_replica=True)
