@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from ebb.contract.retention import Forget
+from ebb.contract.retention import Forget, ListForgotten
 from memory import LOCK_WAITS, Memory, day, wait_for
+from pydantic import ValidationError
 
 from workers.admin import import_archive
 from workers.errors import InvalidInputError, UnavailableError
@@ -89,6 +90,16 @@ def test_a_decay_class_without_its_source_is_refused(part: dict[str, Any]) -> No
     state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at, **part}
     with pytest.raises(InvalidInputError, match="state: decay_class and decay_class_source go together"):
         archived({"id": str(uuid4()), "text": "Tea.", "created_at": at, "valid_from": at, "state": state}, 100)
+
+
+def test_a_reason_that_nothing_writes_is_imported_but_not_asked_for(memory: Memory) -> None:
+    at = "2025-01-01T00:00:00Z"
+    state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at}
+    line = {"id": str(uuid4()), "text": "Tea.", "created_at": at, "valid_from": at, "state": state}
+    ended = {"forgotten_reason": "retracted", "forgotten_at": "2025-01-02T00:00:00Z"}
+    assert memory.import_records([line | ended], at=2) == ["kept"]
+    with pytest.raises(ValidationError, match="Input should be 'expired'"):
+        ListForgotten.model_validate({"reason": "retracted"})
 
 
 @pytest.mark.parametrize(

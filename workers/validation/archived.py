@@ -11,6 +11,7 @@ from ebb.contract.faults import faults
 from ebb.contract.values import (
     FIRST_INSTANT,
     MOST_TIMES,
+    ArchivedReason,
     ClassSource,
     Count,
     DecayClass,
@@ -18,7 +19,6 @@ from ebb.contract.values import (
     Instant,
     KeptInstant,
     Name,
-    Reason,
     Role,
     Session,
     Share,
@@ -168,7 +168,7 @@ class Validity(BaseModel):
     superseded_by: UUID | None = None
     supersedes_id: UUID | None = None
     forgotten_at: Instant | None = None
-    forgotten_reason: Reason | None = None
+    forgotten_reason: ArchivedReason | None = None
     forgotten_by: UUID | None = None
     tombstone_at: Instant | None = None
     created_at: Instant
@@ -259,7 +259,7 @@ class ArchivedWish(Strict):
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     fact: UUID
     forgotten_at: Instant
-    reason: Reason
+    reason: ArchivedReason
 
 
 class ArchivedNamespace(Strict):

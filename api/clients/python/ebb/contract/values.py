@@ -39,10 +39,13 @@ Kind = Literal["semantic", "episodic", "chunk", "item"]
 Durability = Literal["persistent", "permanent"]
 Role = Literal["user", "assistant", "system", "tool"]
 Tier = Literal["hot", "warm", "cold"]
-Reason = Literal["expired", "faded", "culled", "aged", "crowded", "asked", "retracted", "merged", "pruned"]
-"""Why a fact was forgotten. Nothing writes `retracted`, but an archive may say so; what is retracted is superseded."""
+Reason = Literal["expired", "faded", "culled", "aged", "crowded", "asked", "merged", "pruned"]
+"""Why a fact was forgotten."""
 
-REQUESTED: tuple[Reason, ...] = ("asked", "retracted")
+ArchivedReason = Literal[Reason, "retracted"]
+"""As an archive may say it. Nothing writes `retracted`: what is retracted is superseded."""
+
+REQUESTED: tuple[ArchivedReason, ...] = ("asked", "retracted")
 """Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
 
 LOGGED = "mem_"
