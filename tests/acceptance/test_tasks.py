@@ -321,6 +321,17 @@ def test_a_task_waits_for_the_lock_of_a_killed_delivery_after_any_number_of_trie
     assert result.get()["merged"] == 0
 
 
+def test_the_receipt_of_a_consolidation_counts_what_an_earlier_delivery_merged(
+    live: LiveSystem, client: Client
+) -> None:
+    for end in (".", " now.", "!"):
+        client.store(f"The blue heron rests on the wooden jetty of the old harbour{end}")
+    given = {"namespace": client.namespace, "apply": True, "force": True}
+    first = live.send("memory.consolidate", given)
+    again = first.get()["merged"], live.send("memory.consolidate", given | {"run": first.id}).get()["merged"]
+    assert again[0] == again[1] > 0
+
+
 # The outbox -----------------------------------------------------------------------------------------------------
 
 

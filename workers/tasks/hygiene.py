@@ -18,6 +18,8 @@ from workers.decay import janitor as tidying
 from workers.decay import passes
 from workers.decay import review as reviewing
 from workers.decay.consolidate import Group
+from workers.memory import restore as restoring
+from workers.storage.tombstones import Selection
 from workers.tasks.decay import answered, hand_over, yield_to_users
 from workers.tasks.decay import apply as apply_part
 from workers.tasks.operation import Upkeep, internal, plain, task_of
@@ -91,6 +93,9 @@ def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
         rest = {"run": str(run), "so_far": so_far, "now": at.isoformat()}
         hand_over(self, asked, rest, f"{so_far['compared']} facts compared, {so_far['merged']} merged so far")
     left = consolidating.near_duplicates(context, name, at)
+    if asked.apply:  # with what a delivery merged that was broken off
+        merged = restoring.selected(context, name, Selection((consolidating.REASON,), run=run))
+        so_far["merged"] = max(so_far["merged"], merged)
     if asked.scheduled:
         _follow_consolidation(name)
     return answered(asked.asked_by, _consolidated(so_far, left, asked))
