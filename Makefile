@@ -9,8 +9,9 @@ LIBRARY := api/clients/python
 DECLARED := pyproject.toml $(LIBRARY)/pyproject.toml constraints.txt
 EXTRAS := embedded,oauth,openai,otel,tokens
 INSTALL := PIP_CONSTRAINT=constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable $(LIBRARY) --editable
-# two more than cores: for half of their time tests wait for other processes
-PYTEST = $(VENV)/bin/pytest --dist loadfile --no-loadscope-reorder --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
+# One thread for each product of matrices: they are small, and waiting for the other threads took a tenth of the
+# processor time of tests. Two more processes than cores: for half of their time tests wait for other processes.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pytest --dist loadfile --no-loadscope-reorder --numprocesses $(shell $(VENV)/bin/python -c 'import os; print(min(5, os.cpu_count() + 2))')
 
 # tests start hundreds of processes: compiled modules are kept, whatever the environment says
 export PYTHONDONTWRITEBYTECODE :=
