@@ -74,8 +74,8 @@ ACROSS_TENANTS = {
 """Statements that concern several tenants, each with its reason."""
 
 
-def strings(module: Path, tables: str = TENANTS) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of every string in a module that is a statement on such tables; inline ones by line."""
+def strings(module: Path) -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of every string in a module that is a statement; inline ones by line."""
     names: dict[ast.AST, str] = {}
     parts: set[ast.AST] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
@@ -85,13 +85,13 @@ def strings(module: Path, tables: str = TENANTS) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Assign) and is_derived(node.value):
             (target,) = node.targets
             name = target.id if isinstance(target, ast.Name) else ""
-            if name.isupper() and is_statement(derived := value(module, name), tables):
+            if name.isupper() and STATEMENT.match(derived := value(module, name)):
                 yield f"{module.stem}.{name}", derived
         if isinstance(node, ast.JoinedStr):
             parts.update(node.values)
-            if names.get(node, "").isupper() and is_statement(composed := value(module, names[node]), tables):
+            if names.get(node, "").isupper() and STATEMENT.match(composed := value(module, names[node])):
                 yield f"{module.stem}.{names[node]}", composed
-        if isinstance(node, ast.Constant) and node not in parts and is_statement(str(node.value), tables):
+        if isinstance(node, ast.Constant) and node not in parts and STATEMENT.match(str(node.value)):
             yield f"{module.stem}.{names.get(node, f'line {node.lineno}')}", str(node.value)
 
 
@@ -110,12 +110,11 @@ def is_statement(text: str, tables: str = TENANTS) -> bool:
     return bool(STATEMENT.match(text) and re.search(TOUCHES.format(tables), text))
 
 
-STATEMENTS = dict(sorted(one for module in WORKERS.rglob("*.py") for one in strings(module)))
+EVERY = dict(sorted(one for module in WORKERS.rglob("*.py") for one in strings(module)))
+
+STATEMENTS = {name: text for name, text in EVERY.items() if is_statement(text)}
 
 STATEMENTS_ON_NAMESPACES = {
-    name: text
-    for module in WORKERS.rglob("*.py")
-    for name, text in strings(module, "namespaces")
-    if name not in STATEMENTS
+    name: text for name, text in EVERY.items() if name not in STATEMENTS and is_statement(text, "namespaces")
 }
 """Those on the table of namespaces alone: a namespace's settings and counts."""
