@@ -8,15 +8,17 @@ from pathlib import Path
 from live_system import ROOT
 
 CACHE = ROOT / ".mypy_cache" / "programs"
+OPTIONS = ("--strict", "--ignore-missing-imports", "--allow-untyped-decorators")
+"""Those that programs with a framework need; the same for all programs, since mypy keeps no types for other ones."""
 
 
-def mypy(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def mypy(folder: Path) -> subprocess.CompletedProcess[str]:
     """Check the programs in a folder outside of the repository, strictly.
 
     The cache keeps the types of libraries for the next run; test processes take turns, since mypy does not lock it.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "mypy", "--strict", *options, f"--cache-dir={CACHE}", "."]
+    command = [sys.executable, "-m", "mypy", *OPTIONS, f"--cache-dir={CACHE}", "."]
     with CACHE.with_suffix(".lock").open("w") as lock:
         flock(lock, LOCK_EX)
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
