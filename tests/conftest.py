@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
+import httpcore2
 import pytest
 import redis
 from databases import (
@@ -39,6 +40,7 @@ def _own_ports() -> range:
 
 
 servers.FREE_PORTS = _own_ports()
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)  # hundreds of clients: reading it takes 20 ms
 settings.register_profile("ebb", examples(100))
 settings.load_profile("ebb")
 
