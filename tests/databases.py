@@ -30,6 +30,7 @@ FOR_TESTS = {
     "full_page_writes": "off",
     "shared_buffers": "128MB",
     "max_wal_size": "256MB",
+    "io_method": "sync",  # pages come from memory: handing a read to another process takes longer
 }
 """Settings of the tests' PostgreSQL: safe against crashes of processes, which tests cause, but not of the machine."""
 
