@@ -117,6 +117,15 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
+def test_the_api_is_not_opened_to_the_world_without_a_key(stopped: Place) -> None:
+    up = stopped.ebb("up", "--detach", "--port", str(stopped.port), "--host", "0.0.0.0", "--json")
+    assert up.returncode == 1
+    message = json.loads(up.stdout)["error"]["message"]
+    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
+    assert "ebb keys create" in message
+    assert stopping.supervisor_of(stopped.home) is None
+
+
 def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
     """As with `ebb up --detach 2>&1 | head -1`."""
     reading, writing = os.pipe()
@@ -236,14 +245,21 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
     assert [each["state"] for each in running.status()["processes"]] == ["running"] * len(PROGRAMS)
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.deep)])
-def test_when_all_are_killed_at_once_up_works_again_until_a_signal_to_it_stops_everything(
+ENDINGS = (signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.deep) for one in (signal.SIGINT, signal.SIGHUP)))
+"""Signals that `ebb up` handles by one function."""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_until_a_signal_stops_everything(
     running: Place, ending: signal.Signals
 ) -> None:
     for process in running.family():
         with suppress(psutil.NoSuchProcess):  # killing one ends others
             process.kill()
     with _foreground(running) as up:
+        psutil.Process(running.pids()["beat"]).kill()
+        assert up.stderr is not None
+        assert any("beat" in line and "is running as pid" in line for line in up.stderr)
         family = running.family()
         up.send_signal(ending)
         assert up.wait() == 0
@@ -296,17 +312,6 @@ def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
     eventually(lambda: all_gone(family))
 
 
-def test_the_foreground_reports_what_happens_and_an_interrupt_stops_everything(stopped: Place) -> None:
-    with _foreground(stopped) as up:
-        psutil.Process(stopped.pids()["beat"]).kill()
-        assert up.stderr is not None
-        assert any("beat" in line and "is running as pid" in line for line in up.stderr)
-        family = stopped.family()
-        up.send_signal(signal.SIGINT)
-        assert up.wait() == 0
-    assert all_gone(family)
-
-
 def _foreground(place: Place) -> subprocess.Popen[str]:
     """Start `ebb up` and return when it reports that it is ready."""
     up = subprocess.Popen(
@@ -350,15 +355,6 @@ def test_one_port_for_flower_and_the_api_is_refused_before_anything_starts(place
     message = json.loads(up.stdout)["error"]["message"]
     assert f"Flower and the API cannot both listen on port {place.port}" in message
     assert not place.home.postgres.exists()
-
-
-def test_the_api_is_not_opened_to_the_world_without_a_key(place: Place) -> None:
-    up = place.ebb("up", "--detach", "--port", str(place.port), "--host", "0.0.0.0", "--json")
-    assert up.returncode == 1
-    message = json.loads(up.stdout)["error"]["message"]
-    assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
-    assert "ebb keys create" in message
-    assert stopping.supervisor_of(place.home) is None
 
 
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
