@@ -118,7 +118,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.thin_course": {"now": AT},
     "memory.curve": HERE | {"id": ONE},
     "memory.neighbours": HERE | {"id": ONE, "most": 3},
-    "memory.fact": HERE | {"id": ONE},
+    "memory.fact": HERE | {"id": ONE, "latest": True},
     "memory.facts": HERE | {"limit": 3, "before": ONE, "offset": 1, "ids": None} | FILTERS,
     "memory.forecast": HERE | {"days": 3, "shown": 2, "set": ["cold_threshold=0.3"], "ending": 7, "by": "value"},
     "memory.timeline": HERE | {"entity": "Mira", "key": "home", "limit": 3},
