@@ -137,7 +137,7 @@ RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen cl
 
 
 def _reranker(settings: "Settings", _: "Client") -> str:
-    """Have the reranker order two texts; a model that is none may prefer the wrong one, which is a warning."""
+    """Have the reranker order two texts; a model that is no reranker may prefer the wrong one: then it warns."""
     from workers.memory.recall import rerank  # noqa: PLC0415 - see _database
 
     with _context(settings) as context:

@@ -140,7 +140,7 @@ def shared_out(every: Sequence[ScoredRecall], limit: int) -> list[ScoredRecall]:
 
 def made_comparable(every: Sequence[ScoredRecall]) -> Sequence[ScoredRecall]:
     """Return recalls in several namespaces with comparable scores: their fit is scaled over all."""
-    if len(every) < 2:  # noqa: PLR2004 - several
+    if len(every) <= 1:
         return every
     scores = [one.scored.scores for one in every]
     text, similarity = (np.concatenate([getattr(one, arm) for one in scores]) for arm in ("text", "similarity"))

@@ -74,8 +74,8 @@ def _answered(
 ) -> Recalled | NotFoundError:
     """Answer one question in a transaction of its own, as it changes planner settings.
 
-    Statements are pipelined: independent ones are sent together. A reranker is asked between two transactions, if
-    it is not yet `until`; 0 if there is none.
+    Statements are pipelined: independent ones are sent together. The reranker, if there is one, is asked between two
+    transactions, and not after `until` on the monotonic clock, which is 0 without a reranker.
     """
     try:
         with in_pipeline(db):
