@@ -215,8 +215,9 @@ def test_a_cluster_is_refused_with_the_reason(tmp_path: Path) -> None:
     server = servers.Redis(data=tmp_path / "cluster", port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     program = str(redis_programs.choose(server.data).path)
-    bus = str(servers.free_port())  # else ten thousand above its port, where another server may listen
-    command = [program, str(server.configuration), "--cluster-enabled", "yes", "--cluster-port", bus]
+    # By default the bus is ten thousand above the port, where another server may listen.
+    bus = next(port for port in iter(servers.free_port, None) if port != server.port)
+    command = [program, str(server.configuration), "--cluster-enabled", "yes", "--cluster-port", str(bus)]
     fault: Callable[[], str | None] = lambda: None if "Cluster" in str(servers.redis_fault(server.url())) else "wait"  # noqa: E731
     with servers.running(command, tmp_path / "cluster.log", fault, servers.signal.SIGTERM):
         assert "a Redis Cluster, which Celery's transport cannot use" in str(servers.redis_fault(server.url()))
