@@ -6,7 +6,7 @@ answer, queue, scope, route and limits.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from types import NoneType, UnionType
@@ -227,6 +227,7 @@ def plain_type(annotation: Any) -> type[Any]:
     return annotation if annotation in (bool, int, float) else str
 
 
+@cache
 def operations() -> Mapping[str, Operation]:
     """Return all operations by task name."""
     package = import_module(__package__)
