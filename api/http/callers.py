@@ -1,12 +1,12 @@
 """Callers: the namespace and the scopes of a request, by its key or its origin."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, get_args
 from urllib.parse import urlsplit
 
+from anyio import to_thread
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
@@ -62,15 +62,17 @@ class Caller:
             )
 
 
-def caller(
+async def caller(
     request: Request,
     bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
     api_key: Annotated[str | None, Depends(API_KEY)],
     namespace: NamespaceHeader = None,
 ) -> Caller:
-    """Return the caller of a request; for routes with a body it is identified already."""
+    """Return the caller of a request; for routes of operations it is identified already."""
     known: Caller | None = getattr(request.state, "caller", None)
-    return known or identify(request, bearer.credentials if bearer else api_key, namespace)
+    if known is not None:
+        return known
+    return await to_thread.run_sync(identify, request, bearer.credentials if bearer else api_key, namespace)
 
 
 def identify(request: Request, key: str | None, namespace: str | None, *, signed_in: str | None = None) -> Caller:
@@ -115,16 +117,6 @@ def _within(who: Caller, namespace: str | None) -> Caller:
             "with the scope `system`.",
         )
     return replace(who, namespace=namespace_name(namespace))
-
-
-def allowed(scope: Scope) -> Callable[[Caller], Caller]:
-    """Return a dependency that yields the caller if it has this scope."""
-
-    def checked(who: Annotated[Caller, Depends(caller)]) -> Caller:
-        who.check(scope)
-        return who
-
-    return checked
 
 
 def _check_local(request: Request, *, any_key: bool) -> None:

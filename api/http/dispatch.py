@@ -15,7 +15,7 @@ from starlette.datastructures import URL
 from uuid_utils.compat import uuid7
 
 from api.client import Client
-from api.http.callers import Caller, allowed
+from api.http.callers import Caller, caller
 from api.http.door import Door, door_of
 from api.http.problems import RefusedError, without_addresses
 from workers.coordination import idempotency, shares
@@ -178,13 +178,14 @@ class Session(Client):
 def reading(scope: Scope) -> Any:
     """Return the dependency of routes that only read: a session for callers with this scope."""
 
-    def session(
+    async def session(
         request: Request,
-        caller: Annotated[Caller, Depends(allowed(scope))],
-        timeout: Timeout = None,
+        who: Annotated[Caller, Depends(caller)],
+        timeout: Timeout = None,  # noqa: ASYNC109 - a parameter of requests
         written: Written = None,
     ) -> Session:
-        own = Session(door_of(request), caller, timeout=timeout)
+        who.check(scope)
+        own = Session(door_of(request), who, timeout=timeout)
         own.written.note(written)
         return own.noted_by(request)
 
@@ -194,14 +195,15 @@ def reading(scope: Scope) -> Any:
 def writing(scope: Scope) -> Any:
     """Return the dependency of routes that write: as for reading, with `wait` and the idempotency key."""
 
-    def session(
+    async def session(
         request: Request,
-        caller: Annotated[Caller, Depends(allowed(scope))],
-        timeout: Timeout = None,
+        who: Annotated[Caller, Depends(caller)],
+        timeout: Timeout = None,  # noqa: ASYNC109 - a parameter of requests
         wait: Wait = True,
         idempotency_key: IdempotencyKey = None,
     ) -> Session:
-        return Session(door_of(request), caller, timeout=timeout, wait=wait, key=idempotency_key).noted_by(request)
+        who.check(scope)
+        return Session(door_of(request), who, timeout=timeout, wait=wait, key=idempotency_key).noted_by(request)
 
     return Depends(session)
 

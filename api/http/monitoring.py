@@ -16,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.http.callers import Caller, allowed
+from api.http.callers import Caller, caller
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import without_addresses
 from api.transport import AWAY
@@ -184,8 +184,9 @@ FRESH_SECONDS = 15.0
 
 
 @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-def metrics(request: Request, _: Annotated[Caller, Depends(allowed("system"))]) -> Response:
+def metrics(request: Request, who: Annotated[Caller, Depends(caller)]) -> Response:
     """Return the figures of the whole system, all namespaces together, in the format of Prometheus."""
+    who.check("system")
     registry = CollectorRegistry()
     registry.register(_System(door_of(request)))
     registry.register(REQUESTS)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from ebb.contract.operation import Operation, Params, plain_type
@@ -80,7 +81,6 @@ def add(
         endpoint,
         methods=[method],
         response_model=options.pop("response_model", operation.answer),
-        response_model_exclude_unset=True,
         summary=options.get("name", METHODS[operation.name]).replace("_", " ").title(),
         responses=(ACCEPTED if session is not Reader and method != "GET" else {})
         | responses(*problems)
@@ -153,7 +153,10 @@ def _endpoint(operation: Operation, act: Act | None, placed: _Placed) -> Callabl
         known = plain | (body.given() if body is not None else {})
         if any(one and operation.spelled.get(name, name) == "everywhere" for name, one in known.items()):
             memory.caller.check("system")
-        return memory.perform(operation, known) if act is None else act(memory, known, response)
+        answer = memory.perform(operation, known) if act is None else act(memory, known, response)
+        # FastAPI need not validate it, as workers have made it from the model.
+        content, status = JSON.dump_json(answer), response.status_code or HTTPStatus.OK
+        return Response(content, status, response.headers, "application/json")
 
     endpoint.__name__ = operation.name.rpartition(".")[2]
     endpoint.__doc__ = operation.params.__doc__
