@@ -28,7 +28,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "process": record.processName,
-            "message": _redacted(record.getMessage(), _errors(record)),
+            "message": _redacted(record.getMessage(), _errors(record), record.name),
             **_about(record),
         }
         if record.exc_info:
@@ -41,7 +41,7 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the first line, with control characters escaped."""
-        return controls.escaped(_redacted(super().formatMessage(record), _errors(record)))
+        return controls.escaped(_redacted(super().formatMessage(record), _errors(record), record.name))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
         """Return the lines of a traceback, indented."""
@@ -65,9 +65,11 @@ def write_json(message: str, *_: object) -> None:
     os.write(2, f"{json.dumps(fields | {'message': message.strip()})}\n".encode())
 
 
-def _redacted(text: str, errors: Iterable[BaseException]) -> str:
-    """Return a text without rows that errors of the database quote, unless the level is debug."""
-    return text if logging.root.isEnabledFor(logging.DEBUG) else redaction.without_rows(text, errors)
+def _redacted(text: str, errors: Iterable[BaseException], logger: str = "") -> str:
+    """Return a text without the rows and the messages of tasks that it quotes, unless the level is debug."""
+    if logging.root.isEnabledFor(logging.DEBUG):
+        return text
+    return redaction.without_rows(redaction.without_contents(text, logger), errors)
 
 
 def _errors(record: logging.LogRecord) -> Iterator[BaseException]:

@@ -75,6 +75,19 @@ DATA_EXCEPTIONS = "22"
 
 LEFT_OUT = " (details, which may quote facts, are left out)"
 
+QUOTES_MESSAGES = "celery.worker.consumer.consumer"
+"""Celery's logger of messages that a worker cannot read, or whose task it does not know."""
+
+CONTENTS = re.compile(r"(?:The full contents of the message body was|headers|(?<!message )body):.*", re.DOTALL)
+"""Where a record of this logger goes on with a message."""
+
+MESSAGE_LEFT_OUT = "(the message, which may quote a fact, is left out)"
+
+
+def without_contents(text: str, logger: str) -> str:
+    """Return what a logger says, without the body and headers of a refused message that it quotes."""
+    return CONTENTS.sub(MESSAGE_LEFT_OUT, text) if logger == QUOTES_MESSAGES else text
+
 
 def without_rows(text: str, errors: Iterable[BaseException]) -> str:
     """Return a text that quotes errors, without the rows and values in those of PostgreSQL that caused them."""

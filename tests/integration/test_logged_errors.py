@@ -1,10 +1,11 @@
-"""Logs: what the database says of a refused statement is logged without the rows and values that it quotes."""
+"""Logs: refused statements and messages are logged without the rows, values and texts that they quote."""
 
 import logging
 import sys
 
 import psycopg
 import pytest
+from celery.worker.consumer import consumer
 from memory import Memory
 
 from workers import logs
@@ -52,3 +53,21 @@ def test_a_logged_error_of_the_database_quotes_no_fact(memory: Memory, statement
 def test_debug_logs_quote_rows(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     assert all("47110815" in one for one in logged(memory, FAILING["check"], FORMATS["text"]))
+
+
+QUOTING = {
+    consumer.UNKNOWN_FORMAT: (consumer.MESSAGE_REPORT.format(SECRET, "json", "utf-8", {}, {"kwargsrepr": SECRET}),),
+    consumer.UNKNOWN_TASK_ERROR: (KeyError("memory.stor"), SECRET, {"kwargsrepr": SECRET}, {"routing_key": "store"}),
+    consumer.INVALID_TASK_ERROR: (ValueError("untrusted content"), SECRET),
+    consumer.MESSAGE_DECODE_ERROR: (ValueError("no JSON"), "json", "utf-8", {"kwargsrepr": SECRET}, SECRET),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("message", QUOTING)
+def test_a_logged_refusal_of_a_message_quotes_no_fact(message: str, form: str) -> None:
+    record = logging.makeLogRecord({"name": consumer.logger.name, "msg": message, "args": QUOTING[message]})
+    said = FORMATS[form].format(record)
+    assert "left out" in said
+    assert "47110815" not in said
+    assert message.split("%", maxsplit=1)[0].split("\n", maxsplit=1)[0].strip() in said
