@@ -132,13 +132,18 @@ def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[s
     """Return up to `asked.most` facts that one is linked with, by strongest links, and all links among them.
 
     The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out.
+
+    Raises:
+        NotFoundError: the namespace has no such fact, or it was purged.
     """
     id_ = asked.id
     with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         account = events.account(db, tenant, id_, now)
         if account is None:
-            return {"facts": [], "links": [], "total": 0}
+            raise NotFoundError(
+                f"id: no fact {id_} is in namespace {asked.namespace!r}: it never was, or it was purged."
+            )
         own = links.strongest(db, tenant, id_, asked.most)
         total = links.count(db, tenant, id_)
         others = {end for one in own for end in (one.source, one.target)} - {id_}
@@ -171,10 +176,11 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
         InvalidInputError: both entities are equal ignoring case, or the observation is in the future.
     """
     if asked.source.lower() == asked.target.lower():
-        raise InvalidInputError(f"target: {show(asked.target)} is the entity itself; give two different ones.")
+        raise InvalidInputError(f"A relation needs two different entities; given {show(asked.target)} for both.")
     names, observed = (asked.source, asked.target, asked.type), asked.last_observed or now
     if observed > now:
-        raise InvalidInputError(f"last_observed: {show(observed.isoformat())} lies ahead of now, {now.isoformat()}.")
+        said = show(observed.isoformat())
+        raise InvalidInputError(f"The observation at {said} lies ahead of now, {now.isoformat()}; leave it out for now.")
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, asked.namespace).id
         table.observe(db, tenant, *names, observed, weight=asked.weight, pinned=asked.pinned)

@@ -112,7 +112,7 @@ def test_neighbours_are_those_of_the_strongest_links_and_what_links_them(memory:
     assert found["total"] == 4
 
 
-def test_forgotten_neighbours_are_not_there_nor_anybody_elses(memory: Memory) -> None:
+def test_forgotten_neighbours_are_not_there(memory: Memory) -> None:
     one, two, three = (memory.add(f"Boat number {number}.") for number in range(3))
     for other, strength in ((two, 1.0), (three, 0.5)):
         memory.link(one, other, strength=strength, at=1)
@@ -120,7 +120,13 @@ def test_forgotten_neighbours_are_not_there_nor_anybody_elses(memory: Memory) ->
     found = around(memory, one, most=1)
     assert [fact["id"] for fact in found["facts"]] == [str(three)]
     assert [link["target"] for link in found["links"]] == [str(three)]
-    assert around(memory, one, namespace="other")["facts"] == []
+
+
+def test_a_fact_of_another_namespace_or_of_none_has_no_neighbours(memory: Memory) -> None:
+    one = memory.add("Boat number one.")
+    for id_, namespace in ((one, "other"), (uuid4(), "default")):
+        with pytest.raises(NotFoundError, match="it never was, or it was purged"):
+            around(memory, id_, namespace=namespace)
 
 
 def test_what_took_its_place_is_a_neighbour(memory: Memory) -> None:
