@@ -67,10 +67,13 @@ class Memories:
         """Return the session for a memory's namespace, and its current fact, following updates.
 
         Raises:
-            NotFoundError: it is forgotten, or never existed.
+            NotFoundError: it is forgotten, never existed, or is not of the user that the request names.
         """
         given, _, namespace = id_.partition(MARK)
-        memory = self.of(user_of(namespace.replace(MARK, "/")) or user, scope)
+        owner = user_of(namespace.replace(MARK, "/")) or user
+        if user and owner and namespace_of(owner) != namespace_of(user):
+            raise NotFoundError(f"id: {id_!r} is no memory of {user!r}; leave user_id out, or give the one it is of.")
+        memory = self.of(owner, scope)
         try:
             wanted = str(fact_id(given))
         except InvalidInputError:

@@ -229,10 +229,12 @@ def test_users_see_nothing_of_each_other(api: httpx2.Client, user: str) -> None:
     other, bare = f"{user}-other", id_.partition("~")[0]
 
     assert matched(api, "Who sails to Zanzibar?", other) == []
-    assert api.get(f"/memory/{bare}", params={"user_id": other}).status_code == 404
     assert api.get(f"/memory/{bare}").status_code == 404
-    assert api.delete(f"/memory/{bare}", params={"user_id": other}).status_code == 404
-    assert api.patch(f"/memory/{bare}", json={"content": "x", "user_id": other}).status_code == 404
+    for named in (bare, id_):
+        assert api.get(f"/memory/{named}", params={"user_id": other}).status_code == 404
+        assert api.delete(f"/memory/{named}", params={"user_id": other}).status_code == 404
+        assert api.patch(f"/memory/{named}", json={"content": "x", "user_id": other}).status_code == 404
+    assert api.get(f"/memory/{id_}", params={"user_id": user}).status_code == 200
     assert api.post("/memory/reinforce", json={"id": bare}).status_code == 404
     assert [one["id"] for one in matched(api, "Who sails to Zanzibar?", user)] == [id_]
 
