@@ -179,8 +179,8 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
         raise InvalidInputError(f"A relation needs two different entities; given {show(asked.target)} for both.")
     names, observed = (asked.source, asked.target, asked.type), asked.last_observed or now
     if observed > now:
-        said = show(observed.isoformat())
-        raise InvalidInputError(f"The observation at {said} lies ahead of now, {now.isoformat()}; leave it out for now.")
+        given = show(observed.isoformat())
+        raise InvalidInputError(f"The observation at {given} lies ahead of now, {now.isoformat()}; leave it out.")
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, asked.namespace).id
         table.observe(db, tenant, *names, observed, weight=asked.weight, pinned=asked.pinned)

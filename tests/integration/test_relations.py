@@ -123,7 +123,7 @@ def test_a_relation_fades_from_its_stated_observation(memory: Memory) -> None:
     assert (seen.weight, seen.last_observed) == (pytest.approx(0.5), day(0).date())
     relate(memory, at=95, last_observed=day(-10))
     assert weights(memory, 90) == {"ProjectAlpha": pytest.approx(0.5)}
-    with pytest.raises(InvalidInputError, match=r"observation at .* lies ahead of now.*; leave it out for now"):
+    with pytest.raises(InvalidInputError, match=r"observation at .* lies ahead of now.*; leave it out"):
         relate(memory, at=95, last_observed=day(96))
 
 
