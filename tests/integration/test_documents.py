@@ -7,7 +7,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from ebb.contract.documents import Document, Index, Indexed, ListDocuments, ListItemPaths, NewItem, Unindex, Upload
+from ebb.contract.documents import (
+    Document,
+    Index,
+    Indexed,
+    ItemQuery,
+    ListDocuments,
+    ListItemPaths,
+    NewItem,
+    Unindex,
+    Upload,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -61,6 +71,13 @@ def test_an_item_without_a_place_of_an_earlier_version_hides_no_others(memory: M
     memory.store("Tea at four.", {"text": "Tea at five.", "entity": "users/ana", "metadata": {"document": "{}"}})
     memory.rows("update facts set kind = 'item' where kind = 'semantic'")
     assert items.paths(memory.context, ListItemPaths(namespace="default"), day(0)).paths == [["users"]]
+
+
+def test_instants_of_an_item_are_written_alike(memory: Memory) -> None:
+    items.put(memory.context, "default", [NewItem(path=["users"], key="drink", document="{}")], [uuid4()], day(0))
+    (item,) = items.find(memory.context, "default", ItemQuery(path=["users"]), day(1))[0].items
+    said = item.model_dump(mode="json")
+    assert said["created_at"] == said["updated_at"]
 
 
 def embeddings(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:

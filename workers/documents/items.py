@@ -196,7 +196,7 @@ def _shown(item: Row, score: float | None) -> Item:
         path=labels(item.path),
         key=item.key,
         document=item.metadata["document"],
-        created_at=item.metadata["created_at"],
+        created_at=item.metadata["created_at"].replace("+00:00", "Z"),
         updated_at=item.created_at,
         score=score,
     )
