@@ -126,6 +126,9 @@ def context(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> No
     """Print the text to put before an agent's prompt: the facts that fit a prompt, within a budget of tokens."""
     if answer["context"]:
         typer.echo(answer["context"])
+    elif answer.get("over_budget"):
+        said = "The budget has no room for what fits; give a higher --max-tokens."
+        output.console(stderr=True).print(said, style="yellow", markup=False)
     else:
         hint = "" if asked.get("documents") else " `--documents` also looks into indexed files."
         where = _place(asked, namespace)

@@ -54,7 +54,7 @@ def looked_up(answer: Answer) -> Answer:
 
 def injected(answer: Answer) -> Answer:
     """Return the block of text for a prompt."""
-    few = {name: answer[name] for name in ("context", "deep") if answer.get(name) not in (None, 0)}
+    few = {name: answer[name] for name in ("context", "deep", "over_budget") if answer.get(name) not in (None, 0)}
     return {"context": "", **few, "ids": [one["id"] for one in answer.get("facts", ())]}
 
 

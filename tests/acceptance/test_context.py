@@ -48,6 +48,15 @@ def test_the_command_says_if_nothing_fits_beside_its_output(live: LiveSystem, na
     assert "fits. `--documents` also looks into indexed files." in " ".join(printed.stderr.split())
 
 
+def test_the_command_says_if_the_budget_has_no_room(live: LiveSystem, client: Client, namespace: str) -> None:
+    client.store("The keel of the boat is oak.")
+    answer = client.context("What is the keel made of?", max_tokens=5)
+    assert (answer["context"], answer["over_budget"]) == ("", 1)
+    printed = live.ebb("context", "What is the keel made of?", "--max-tokens", "5", "--namespace", namespace)
+    assert (printed.returncode, printed.stdout) == (0, "")
+    assert "no room for what fits; give a higher --max-tokens" in " ".join(printed.stderr.split())
+
+
 def test_only_injected_facts_are_touched_and_only_once(live: LiveSystem, client: Client, namespace: str) -> None:
     texts = [f"The lake was calm on day {number}." for number in range(6)]
     client.store_many([{"text": text} for text in texts])

@@ -197,3 +197,20 @@ def test_a_part_of_a_file_is_cited_by_its_lines_also_where_they_move(memory: Mem
 
 def upload(memory: Memory, text: str, at: float = 0) -> Indexed:
     return files.upload(memory.context, Upload(path="notes/house.md", text=text), day(at))
+
+
+def test_the_best_fact_is_injected_by_its_summary_if_the_budget_has_no_more_room(memory: Memory) -> None:
+    memory.add("We talked about the weather. " * 40 + "The spare key hangs in the shed. " + "And so on. " * 60)
+    memory.add("The spare key of the neighbours hangs in the barn, " + "and so on, " * 20)
+    done = inject_from(memory, "Where is the spare key?", shape=Shape(most_tokens=40))
+    (line,) = done.lines
+    assert line.summarised
+    assert line.passage is None
+    assert 0 < done.tokens <= 40
+    assert len(done.cut) == 1
+
+
+def test_a_budget_without_room_for_the_shortest_line_gives_nothing(memory: Memory) -> None:
+    memory.store("The spare key hangs in the shed.", "The spare key was lost.")
+    done = inject_from(memory, "Where is the spare key?", shape=Shape(most_tokens=5))
+    assert (done.text, done.tokens, done.lines, len(done.cut)) == ("", 0, [], 2)

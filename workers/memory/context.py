@@ -46,13 +46,20 @@ class Injection:
 def inject(context: Context, namespace: str, question: Question, shape: Shape, now: datetime) -> Injection:
     """Recall facts for a prompt and format as many as the budget allows.
 
-    Facts are taken best first until one exceeds the budget. A stable shape orders them by the time of storing, so the
-    text stays the same while the facts do, and newer facts come last.
+    Facts are taken best first until one exceeds the budget; if that is the best one, it is taken by its summary. A
+    stable shape orders them by the time of storing, so the text stays the same while the facts do, and newer facts come
+    last.
     """
     count = tokens.counter(context.settings.tokenizer)
     found = recall(context, namespace, question, now)
     lines = [_line(fact, shape, context.settings) for fact in found.results]
-    taken = injection.count_fitting(len(lines), shape.most_tokens, lambda first: count(_text(lines[:first], shape)))
+
+    def size(first: int) -> int:
+        return count(_text(lines[:first], shape))
+
+    if lines and size(1) > shape.most_tokens:
+        lines[0] = _brief(found.results[0], shape, context.settings)
+    taken = injection.count_fitting(len(lines), shape.most_tokens, size)
     text = _text(lines[:taken], shape)
     return Injection(text, count(text), _arranged(lines[:taken], shape), lines[taken:], found)
 
@@ -66,9 +73,20 @@ def _line(fact: Result, shape: Shape, settings: Settings) -> Line:
     written = fact.summary is not None and fact.summary != injection.summary(fact.text)
     passage = fact.passage if is_long and not written else None
     summary = fact.summary if is_long and passage is None else None
-    said = _cited(fact, summary or fact.text, passage)
+    text = _labelled(fact, _cited(fact, summary or fact.text, passage), shape, settings)
+    return Line(fact, text, summary is not None, passage)
+
+
+def _brief(fact: Result, shape: Shape, settings: Settings) -> Line:
+    """Return a fact as the shortest line: by its summary."""
+    said = _cited(fact, fact.summary or injection.summary(fact.text), None)
+    return Line(fact, _labelled(fact, said, shape, settings), summarised=True, passage=None)
+
+
+def _labelled(fact: Result, said: str, shape: Shape, settings: Settings) -> str:
+    """Return a line for what is said of a fact, with how it was found and its category."""
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label
-    return Line(fact, injection.line(said, fact.category, label, shape.form), summary is not None, passage)
+    return injection.line(said, fact.category, label, shape.form)
 
 
 def _cited(fact: Result, said: str, passage: Passage | None) -> str:

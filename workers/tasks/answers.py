@@ -60,6 +60,7 @@ def injected(done: Injection) -> dict[str, Any]:
         "facts": [_injected(line) for line in done.lines],
         "by_meaning": done.recalled.by_meaning,
         **_known(reranked=done.recalled.reranked, deep=done.recalled.deep),
+        **_known(over_budget=None if done.lines else len(cut) or None),
         **_known(left_out=None if left_out is None else cut + left_out),
     }
 

@@ -37,6 +37,7 @@ RERANKED = (
     "whether the reranker ordered the first results; false: it did not answer; null: there is none, or nothing to order"
 )
 DEEP = "how many facts in deep memory fit, where nothing else does, or clearly better; ask with `deep` to get them"
+OVER_BUDGET = "if the block is empty: how many facts fit the prompt, of which even the best exceeds the budget"
 LEFT_OUT = "with `explain`, the facts that are not among the results, each with the rule"
 NAMESPACE = "where it is, if several namespaces were asked"
 MIN_RELEVANCE = (
@@ -357,6 +358,7 @@ class Injected(Answer):
     by_meaning: bool | None = Field(default=None, description=BY_MEANING)
     reranked: bool | None = Field(default=None, description=RERANKED)
     deep: int | None = Field(default=None, description=DEEP)
+    over_budget: int | None = Field(default=None, description=OVER_BUDGET)
     left_out: list[LeftOut] | None = Field(default=None, description=LEFT_OUT)
 
 
