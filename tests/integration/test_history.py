@@ -9,7 +9,7 @@ from memory import Memory, day
 from psycopg.types.json import Jsonb
 
 from workers.errors import InvalidInputError
-from workers.memory import history
+from workers.memory import history, supersede
 from workers.memory.history import History
 
 
@@ -70,6 +70,15 @@ def test_what_took_anothers_place_and_was_replaced_says_so(memory: Memory) -> No
         ("superseded another", {"id": str(older)}),
         ("superseded", {"by": str(newer)}),
     ]
+
+
+def test_a_fact_that_is_kept_later_says_when_it_superseded_the_other(memory: Memory) -> None:
+    older, newer = memory.add("Tea at four."), memory.add("Tea at five.", at=1)
+    memory.touch(newer, at=2)
+    supersede.keep(memory.context, "default", newer, [older], day(3))
+    assert [(one.what, one.at) for one in history_of(memory, newer, 4).events] == [
+        ("stored", day(1)), ("recalled", day(2)), ("superseded another", day(3)),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

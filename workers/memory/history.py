@@ -105,7 +105,8 @@ def _columns(account: Account, before: Mapping[str, Any]) -> Iterator[Event]:
     """Yield the events that follow from the fact's columns: stored, superseded and recalled."""
     yield _event(account.created_at, "stored", _stated(account, before))
     if account.supersedes_id is not None:
-        yield _event(account.created_at, "superseded another", {"id": str(account.supersedes_id)})
+        at = account.superseded_another_at or account.created_at
+        yield _event(at, "superseded another", {"id": str(account.supersedes_id)})
     if account.superseded_at is not None:
         by = account.superseded_by
         yield _event(account.superseded_at, "superseded", {"by": str(by)} if by else {})

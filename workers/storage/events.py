@@ -147,6 +147,12 @@ STATE = """case
 ACCOUNT = f"""
     select text, source, role, content_salience, created_at,
         supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
+        (
+            select older.superseded_at
+            from facts as older
+            where older.namespace = facts.namespace
+                and older.id = facts.supersedes_id and older.superseded_by = facts.id
+        ) as superseded_another_at,
         {STATE},
         coalesce(pinned_until > %(now)s, false) as pinned,
         case when pinned_until > %(now)s and isfinite(pinned_until) then pinned_until end as pinned_until
@@ -170,6 +176,7 @@ class Account:
     superseded_by: UUID | None
     recall_count: int
     last_accessed_at: datetime | None
+    superseded_another_at: datetime | None
     state: str
     pinned: bool
     pinned_until: datetime | None
