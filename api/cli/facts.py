@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ebb.contract.facts import EDIT, STORE
 from ebb.contract.reports import FACTS, STATS, TIMELINE
-from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, USED
+from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, SUBJECT, USED
 
 from api.cli import output
 from api.cli.operations import Call, command, command_of, flag
@@ -131,10 +131,14 @@ def forget(call: Call) -> None:
     superseded and ended facts. The receipt names the run, and `ebb restore --run RUN --reason asked` restores the facts
     that were forgotten.
     """
-    if not call.own["ids"]:
+    ids, subject = call.own["ids"], [name for name in SUBJECT if call.given.get(name)]
+    if bool(ids) == bool(subject) or (ids and call.given["dry_run"]):
+        options = ", ".join(f"--{name}" for name in SUBJECT)
+        raise typer.BadParameter(f"give either ids, or any of {options}, to which --dry-run belongs")
+    if not ids:
         _forget_subject(call)
         return
-    call.given["ids"] = call.own["ids"]
+    call.given["ids"] = ids
     if call.given["purge"]:
         output.confirm(output.ERASE, len(set(call.given["ids"])), yes=call.own["yes"], as_json=call.as_json)
     show_outcomes(call.perform(), as_json=call.as_json)

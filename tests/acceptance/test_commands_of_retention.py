@@ -111,7 +111,10 @@ def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSys
     assert [text for _, text in live.facts(client.namespace)] == ["Anselm bakes"]
     restored = live.ebb("restore", "--run", receipt["run"], "--reason", "asked", "--yes", *name)
     assert "2 facts restored" in restored.stdout
-    assert "give either ids, or any of" in live.ebb("forget", *name).stderr
+    for wrong in ((), ("--yes",), (str(uuid4()), "--entity", "mira"), (str(uuid4()), "--dry-run")):
+        refused = live.ebb("forget", *wrong, *name)
+        assert refused.returncode == 2
+        assert "give either ids, or any of --entity, --key" in " ".join(refused.stderr.split())
 
 
 def test_forgetting_a_session_asks_about_the_facts_that_go(live: LiveSystem) -> None:
