@@ -4,9 +4,9 @@ import math
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
-from ebb.contract.faults import MOST_FAULTS, fault, joined
+from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
 from ebb.contract.operation import EXAMPLE_ID
 from ebb.errors import OLDER_WORKERS
 from fastapi import FastAPI, Request
@@ -164,6 +164,7 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     details = error.errors() if isinstance(error, RequestValidationError) else []
     more = max(len(details) - MOST_FAULTS, 0) + getattr(error, "more", 0)
     faults = [_fault(detail) for detail in details[:MOST_FAULTS]]
+    faults = _with_fields(faults, details, _fields(request))
     no_json = any(detail["type"] == "json_invalid" for detail in details)
     status = HTTPStatus.BAD_REQUEST if no_json else HTTPStatus.UNPROCESSABLE_ENTITY
     return answer(
@@ -178,6 +179,26 @@ def _fault(detail: Any) -> str:
     if isinstance(detail.get("input"), bytes):
         return "body: was not read, for it was not sent as JSON; say so by `Content-Type: application/json`"
     return fault(detail)
+
+
+def _with_fields(faults: list[str], details: Sequence[Any], known: Sequence[str]) -> list[str]:
+    """Return the messages, of which the first about an unknown field of the body lists the known ones."""
+    for place, detail in enumerate(details[:MOST_FAULTS]):
+        if known and detail["type"] == UNKNOWN and tuple(detail["loc"][:-1]) == ("body",):
+            name = show(str(detail["loc"][-1]))[1:-1]
+            listed = f"body.{name}: is no field of this request; known are {', '.join(known)}"
+            return [*faults[:place], listed, *faults[place + 1 :]]
+    return faults
+
+
+def _fields(request: Request) -> list[str]:
+    """Return the names of the fields that the body of a request may have, if its route takes an object."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    kind = body.field_info.annotation if body else None
+    for model in (kind, *get_args(kind)):
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            return list(model.model_json_schema().get("properties", ()))
+    return []
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:

@@ -292,7 +292,10 @@ def test_idempotency_keys_are_separate_by_namespace(api: httpx2.Client) -> None:
     ("method", "path", "body", "status", "words"),
     [
         ("POST", "/memory/facts", {"text": ""}, 422, "empty"),
-        ("POST", "/memory/facts", {"text": "A", "txt": "B"}, 422, "is no field"),
+        ("POST", "/memory/facts", {"text": "A", "txt": "B"}, 422, "txt: is no field of this request; known are text"),
+        ("POST", "/memory/facts/batch", {"facts": [], "fcts": []}, 422, "known are facts"),
+        ("POST", "/memory/graph/edges", {"last_observed": 1}, 422, "from, to, type, weight, pinned, lastObserved"),
+        ("POST", "/memory/decay", {"foo": 1}, 422, "foo: is no field of this request; known are dry_run"),
         ("POST", "/memory/facts", {"text": "A" * 70_000}, 422, "EBB_MAX_TEXT"),
         ("POST", "/memory/recall", {"query": "   "}, 422, "blank"),
         ("POST", "/memory/recall", {"query": "a", "limit": 0}, 422, "limit"),
