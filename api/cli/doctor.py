@@ -233,10 +233,11 @@ def _redis(url: str, _: "Client") -> str:
 
     with _answering(), open_redis(url) as server, own_keys(url) as keys:
         condition = condition_of(server)
-        waiting = ", ".join(f"{length_of(server, queue)} tasks in {queue}" for queue in QUEUES)
+        waiting = ", ".join(f"{output.counted(length_of(server, queue), 'task')} in {queue}" for queue in QUEUES)
         said = f"{condition}; waiting are {waiting}"
         unserved = server.llen(DEFAULT_QUEUE)
-        lost = [f"{unserved} tasks in {DEFAULT_QUEUE}, which no worker of Ebb serves: {ROUTE}"] if unserved else []
+        stray = f"{output.counted(unserved, 'task')} in {DEFAULT_QUEUE}, which no worker of Ebb serves: {ROUTE}"
+        lost = [stray] if unserved else []
         try:
             signals.try_write(keys)
         except UnavailableError as error:

@@ -182,4 +182,4 @@ def test_the_doctor_shows_tasks_that_were_sent_to_no_queue_of_ebb(live: LiveSyst
         finally:
             queues.delete("celery")
 
-    assert "1 tasks in celery, which no worker of Ebb serves" in " ".join(shown.split())
+    assert "1 task in celery, which no worker of Ebb serves" in " ".join(shown.split())
