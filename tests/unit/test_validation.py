@@ -331,6 +331,11 @@ def test_an_id_is_read_from_text_and_passed_on_as_it_is() -> None:
     assert new_fact({"text": "Tea.", "id": f"mem_{id_.hex}"}, 100).id == id_
 
 
+def test_an_error_quotes_an_id_as_it_was_given() -> None:
+    with pytest.raises(InvalidInputError, match="given 'mem_1'"):
+        validation.fact_id("mem_1")
+
+
 @pytest.mark.parametrize("given", ["x", "", None, 5, [], {}, b"x", "018f6b2e", SURROGATE])
 def test_ids_must_be_uuids(given: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^id: .*; given "):

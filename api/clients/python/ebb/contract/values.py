@@ -48,7 +48,7 @@ ArchivedReason = Literal[Reason, "retracted"]
 REQUESTED: tuple[ArchivedReason, ...] = ("asked", "retracted")
 """Reasons of requested deletions, which are not stored again automatically; the other reasons belong to decay."""
 
-LOGGED = "mem_"
+LOGGED = re.compile(r"\Amem_(?=[0-9A-Fa-f-]{32})")
 """Prefix of ids in the log, before 32 hexadecimal digits."""
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
@@ -71,7 +71,7 @@ MOST_AHEAD = 366
 
 def unprefixed(value: Any) -> Any:
     """Return an id without the prefix of the log, and other values unchanged."""
-    return value.removeprefix(LOGGED) if isinstance(value, str) else value
+    return LOGGED.sub("", value) if isinstance(value, str) else value
 
 
 def storable(value: Any) -> Any:
