@@ -81,6 +81,15 @@ def test_a_fact_that_is_kept_later_says_when_it_superseded_the_other(memory: Mem
     ]  # fmt: skip
 
 
+def test_a_fact_that_is_kept_says_of_each_fact_that_it_superseded_it(memory: Memory) -> None:
+    first, second, newer = (memory.add(f"Tea at {hour}.") for hour in ("four", "five", "six"))
+    for _ in range(2):
+        supersede.keep(memory.context, "default", newer, [first, second], day(3))
+    said = [one for one in history_of(memory, newer, 4).events if one.what == "superseded another"]
+    assert [one.at for one in said] == [day(3), day(3)]
+    assert {one.details["id"] for one in said} == {str(first), str(second)}
+
+
 @pytest.mark.parametrize(
     ("at", "state", "pinned"),
     [(0.5, "live", False), (1.5, "live", True), (10.5, "live", False), (11.5, "over", False)],
