@@ -255,7 +255,7 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
     """Wait until `ready`; raise if one of the programs fails meanwhile."""
     deadline = time.monotonic() + READY_SECONDS
     while not ready():
-        _check_running(system, names)
+        check_running(system, names)
         if time.monotonic() > deadline:
             raise UnavailableError(
                 f"{', '.join(names)}: no answer in {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."
@@ -263,13 +263,13 @@ def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> No
         time.sleep(PAUSE_SECONDS)
 
 
-def _check_running(system: System, names: Sequence[str]) -> None:
+def check_running(system: System, names: Sequence[str]) -> None:
     """Raise if the supervisor has ended, or one of the programs has failed."""
     if system.process.poll() is not None:
         said = (system.home.logs / "supervisord.out").read_text(errors="replace").strip()
         raise UnavailableError(f"The supervisor ended. {said or f'See {system.home.logs}/supervisord.log.'}")
     for process in system.supervisor.processes() if names else ():
-        if process.name in names and process.state in FAILED:
+        if process.name in names and (process.state in FAILED or system.restarted(process)):
             said = system.said(process.name)
             advice = redis_programs.explain(said) or explain_full(said, system.home.folder)
             raise UnavailableError(f"{process.name} does not start. {advice or f'It said: {said}'}")

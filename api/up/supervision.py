@@ -220,6 +220,12 @@ class System:
     supervisor: Supervisor
     log_sizes: Mapping[str, int]
     ready: list[Process] = field(default_factory=list)
+    first: dict[str, int] = field(default_factory=dict)
+    """Process IDs that programs were first seen with."""
+
+    def restarted(self, process: Process) -> bool:
+        """Return whether the program has another process than when it was first seen: that one has ended."""
+        return process.pid is not None and self.first.setdefault(process.name, process.pid) != process.pid
 
     def said(self, name: str) -> str:
         """Return what a program reported when it gave up: its last message, else the end of its log."""

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,28 @@ import psycopg
 import pytest
 
 from api.up import redis_programs, servers, starting, stopping, supervision
-from api.up.home import Home, locate
+from api.up.home import Home, State, locate
+from workers.context import Context
 from workers.errors import UnavailableError
+from workers.memory import embed
 from workers.settings import Settings
+from workers.storage.connection import close_pools
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 PROGRAMS = ["supervisor", "postgres", "redis", "worker", "maintenance", "beat", "flower", "api"]
 COMMAND = [sys.executable, "-m", "api.cli"]
+
+
+REFUSING = """
+import pathlib, sys, time
+end = pathlib.Path(sys.argv[1])
+while not end.exists():
+    time.sleep(0.05)
+end.unlink()
+sys.exit("ebb: The vectors are too long.")
+"""
+"""A program that runs until a file exists, and ends with a message; started again, it runs until the next."""
 
 
 class Place:
@@ -266,13 +280,45 @@ def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_unt
     assert all_gone(family)
 
 
-def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(stopped: Place) -> None:
-    up = stopped.up(EBB_MAX_VECTOR_DIM="128")
+def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(
+    stopped: Place, database_url: str, redis_url: str
+) -> None:
+    embed.check_embedder(Context(Settings(database_url=database_url, redis_url=redis_url)))
+    close_pools()
+    up = stopped.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url, EBB_MAX_VECTOR_DIM="128")
     assert up.returncode == 1
     message = json.loads(up.stdout)["error"]["message"]
     assert "does not start" in message
     assert "ebb reembed" in message
     assert stopping.supervisor_of(stopped.home) is None
+
+
+def test_a_worker_that_refuses_after_it_ran_for_a_while_stops_up_too(place: Place, tmp_path: Path) -> None:
+    """The supervisor takes it for running then, and starts it again."""
+    place.home.prepare()
+    end, program = tmp_path / "end", tmp_path / "program.py"
+    program.write_text(REFUSING)
+    command = [sys.executable, str(program), str(end)]
+    supervision.configure(place.home, [supervision.Program(name, command) for name in supervision.OWN])
+    supervisor = supervision.Supervisor(place.home.control)
+
+    def running_pid() -> int | None:
+        states = {one.name: one for one in supervisor.processes()}
+        return states["worker"].pid if states["worker"].state == "running" else None
+
+    with ExitStack() as stack:
+        process = stack.enter_context(supervision.spawn(place.home, os.environ, detached=True))
+        stack.callback(stopping.stop_home, place.home)
+        system = supervision.System(place.home, State("", "", ""), process, supervisor, {})
+        eventually(lambda: place.home.control.exists() or process.poll() is not None)
+        supervisor.start("worker")
+        eventually(running_pid)
+        first = running_pid()
+        starting.check_running(system, ["worker"])
+        end.touch()
+        eventually(lambda: running_pid() not in {None, first})
+        with pytest.raises(UnavailableError, match=r"worker does not start\. It said: The vectors are too long\."):
+            starting.check_running(system, ["worker"])
 
 
 def test_a_system_that_is_stopping_says_so(running: Place) -> None:
