@@ -10,7 +10,11 @@ from importlib import import_module
 gc.disable()  # while modules are loaded, which create many objects and little garbage
 
 import click  # noqa: E402
+
+sys.modules["pygments"] = None  # type: ignore[assignment]  # which celery.bin.base would load, for colours of `inspect`
 from celery.bin.base import CLIContext  # noqa: E402
+
+del sys.modules["pygments"]
 
 COMMANDS = {"worker": "celery.bin.worker", "beat": "celery.bin.beat", "flower": "flower.command"}
 

@@ -22,9 +22,10 @@ def test_the_command_line_loads_neither_model_nor_database_before_a_command_runs
     assert done.stdout.strip() == "[]"
 
 
-def test_a_worker_loads_no_tracing_unless_it_is_wanted() -> None:
-    loaded = "import sys, workers.startup; print('opentelemetry.exporter' in sys.modules)"
+def test_a_worker_loads_no_highlighter_of_code_and_no_tracing_unless_it_is_wanted() -> None:
+    unneeded = {"pygments", "opentelemetry.exporter"}
+    loaded = f"import sys, workers.__main__, workers.startup; print({unneeded!r} & {{*sys.modules}})"
     environment = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
     command = [sys.executable, "-c", loaded]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "set()"
