@@ -267,6 +267,7 @@ ENDINGS = (signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.deep) for one i
 def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_until_a_signal_stops_everything(
     running: Place, ending: signal.Signals
 ) -> None:
+    """While the system is stopping, other commands say so; a suspended worker holds it in that state."""
     for process in running.family():
         with suppress(psutil.NoSuchProcess):  # killing one ends others
             process.kill()
@@ -274,9 +275,15 @@ def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_unt
         psutil.Process(running.pids()["beat"]).kill()
         assert up.stderr is not None
         assert any("beat" in line and "is running as pid" in line for line in up.stderr)
-        family = running.family()
+        family, worker = running.family(), psutil.Process(running.pids()["worker"])
+        worker.suspend()
         up.send_signal(ending)
+        eventually(supervision.Supervisor(running.home.control).is_stopping)
+        again, shown = running.up(), running.ebb("status")
+        worker.resume()
         assert up.wait() == 0
+    assert "Ebb is stopping at" in json.loads(again.stdout)["error"]["message"]
+    assert "Ebb is stopping: try again" in shown.stderr
     assert all_gone(family)
 
 
@@ -319,18 +326,6 @@ def test_a_worker_that_refuses_after_it_ran_for_a_while_stops_up_too(place: Plac
         eventually(lambda: running_pid() not in {None, first})
         with pytest.raises(UnavailableError, match=r"worker does not start\. It said: The vectors are too long\."):
             starting.check_running(system, ["worker"])
-
-
-def test_a_system_that_is_stopping_says_so(running: Place) -> None:
-    family, worker = running.family(), psutil.Process(running.pids()["worker"])
-    worker.suspend()
-    family[0].terminate()
-    eventually(supervision.Supervisor(running.home.control).is_stopping)
-    again, shown = running.up(), running.ebb("status")
-    worker.resume()
-    assert "Ebb is stopping at" in json.loads(again.stdout)["error"]["message"]
-    assert "Ebb is stopping: try again" in shown.stderr
-    eventually(lambda: all_gone(family))
 
 
 def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole(place: Place) -> None:
