@@ -52,6 +52,12 @@ def state(live: LiveSystem, namespace: str) -> list[Any]:
     return [live.rows(query, [namespace]) for query in (OF.format(columns=columns), relations, runs)]
 
 
+@pytest.fixture(scope="module")
+def live(alone: LiveSystem) -> LiveSystem:
+    """Return a system without the namespaces of other modules, each of which tasks with `everywhere` would visit."""
+    return alone
+
+
 @pytest.fixture
 def clients(live: LiveSystem, namespace: str) -> Iterator[tuple[Client, Client]]:
     """Return the clients of two namespaces with the same content."""
