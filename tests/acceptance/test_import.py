@@ -234,7 +234,7 @@ def peak_memory(live: LiveSystem, file: str, namespace: str) -> int:
 
 
 def test_the_memory_of_an_import_does_not_grow_with_the_file(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
-    begin, size, ballast = 3_000, (50_000 if DEEP else 8_000), {"letter": "x" * 5_000}
+    begin, size, ballast = 2_200, (27_000 if DEEP else 5_000), {"letter": "x" * 9_000}
     small = written(tmp_path / "small.jsonl", lines(begin, "shell", metadata=ballast))  # more than are sent at once
     large = written(tmp_path / "large.jsonl", lines(size, "stone", metadata=ballast))
     more = Path(large).stat().st_size - Path(small).stat().st_size
