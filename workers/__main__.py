@@ -32,6 +32,7 @@ def main(name: str, options: list[str]) -> None:
     quiet = settings.log_format == "json"
     parent = click.Context(click.Group("ebb"), obj=CLIContext(app=app, no_color=False, workdir=None, quiet=quiet))
     level = [] if name == "flower" else [f"--loglevel={settings.log_level}"]
+    gc.freeze()  # skips what was loaded in each collection, and in the one at exit
     gc.enable()
     command.main([*options, *level], prog_name=name, parent=parent)
 

@@ -4,9 +4,7 @@ import gc
 import sys
 from contextlib import closing
 
-GARBAGE_THRESHOLD = 50_000
-"""Allocations between two garbage collections: with Python's 700, a large body and a start cause hundreds of them."""
-gc.set_threshold(GARBAGE_THRESHOLD)
+gc.disable()  # while modules are loaded, which create many objects and little garbage
 
 import uvicorn  # noqa: E402
 
@@ -16,6 +14,9 @@ from workers import logs  # noqa: E402
 from workers.errors import EbbError  # noqa: E402
 from workers.settings import Settings  # noqa: E402
 
+GARBAGE_THRESHOLD = 50_000
+"""Allocations between two garbage collections: with Python's 700, a large body causes hundreds of them."""
+
 STOP_SECONDS = 10
 MOST_CONNECTIONS = 1_000
 """Limit of concurrent connections; more are answered 503."""
@@ -23,6 +24,9 @@ MOST_CONNECTIONS = 1_000
 
 def main() -> None:
     """Listen at EBB_HOST and EBB_PORT until a signal."""
+    gc.freeze()  # what was loaded is skipped by each collection
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    gc.enable()
     try:
         settings = Settings.from_environment()
         with closing(Door(settings)) as door:
