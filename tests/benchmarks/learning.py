@@ -20,8 +20,10 @@ from tests.benchmarks.quality.words import Bm25
 from workers.core import ranking, relevance, salience
 from workers.core.arrays import Floats, Vectors
 from workers.core.salience import Statement
-from workers.embedding import Embedder, make_embedder
+from workers.embedding import Embedder, make_embedder, word_vectors
+from workers.memory.recall import stems
 from workers.settings import Settings
+from workers.storage.candidates import SHORT
 
 RIDGE = 1e-3
 STEPS = 100
@@ -226,6 +228,8 @@ class _Memory:
         weights = ranking.inverse_document_frequency(found.document_frequencies, len(self._texts))
         fit = ranking.fuse(found.scores, similarities, meaning, ranking.enough(weights))
         order = np.argsort(-fit, kind="stable")[:CANDIDATES]
+        said = stems.words_of(question, found.words)
+        vectors = word_vectors.sums(said)
         frequencies = dict(zip(found.words, found.document_frequencies.tolist(), strict=True))
         seen = relevance.Question(
             found.document_frequencies,
@@ -233,9 +237,12 @@ class _Memory:
             found.mean_words,
             found.words,
             relevance.names_unknown(question, frequencies),
+            word_weights=word_vectors.weights(said, vectors),
         )
-        features = relevance.features(seen, found.held[order], similarities[order])
-        return [self._texts[i] for i in order], features, seen.trust
+        best = [self._texts[i] for i in order]
+        short = [text if len(text.encode()) <= SHORT else None for text in best]
+        alike = stems.alike(vectors, short, np.arange(len(best)))
+        return best, relevance.features(seen, found.held[order], alike, similarities[order]), seen.trust
 
 
 def _fit(examples: Sequence[Examples], *, balanced: bool) -> Floats:

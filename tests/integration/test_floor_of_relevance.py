@@ -72,7 +72,7 @@ PARAPHRASED = {
 """Questions that share no word with their answer."""
 
 FOREIGN = [
-    "Which university did Olga graduate from?", "How do volcanoes erupt?", "oboe", "zqx vvkp",
+    "Which university did Olga graduate from?", "How do volcanoes erupt?", "hydrant", "zqx vvkp",
     "Why was the flight to Tokyo cancelled?", "What did the lawyer say about the contract?",
 ]  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_of_35_facts_an_answer_has_the_one_that_fits_and_few_others(small: Memor
 def test_what_35_facts_say_nothing_about_finds_nothing(small: Memory) -> None:
     answered = [query for query in FOREIGN if texts(small, query)]
     assert len(answered) <= len(FOREIGN) / 3
-    assert not {"oboe", "zqx vvkp"} & set(answered)
+    assert not {"hydrant", "zqx vvkp"} & set(answered)
     assert all(texts(small, query, min_relevance=0) for query in FOREIGN)
 
 
@@ -195,7 +195,7 @@ def test_a_floor_that_is_asked_for_cuts_every_result(memory: Memory) -> None:
 def test_the_setting_is_the_floor_where_none_is_asked_for(memory: Memory) -> None:
     memory.store(*KNOWN.values(), *OTHERS)
     assert texts(memory.having(min_relevance=1), "What does Anna prefer?") == []
-    assert len(texts(memory.having(min_relevance=0), "oboe")) > 5
+    assert len(texts(memory.having(min_relevance=0), "hydrant")) > 5
 
 
 def test_neighbours_come_with_what_is_relevant_and_with_nothing_else(memory: Memory) -> None:

@@ -13,6 +13,7 @@ from workers.core.relevance import (
     FEW_WORDS,
     HASHING,
     ONNX,
+    SHARE_OF_PERSONAL,
     STATIC,
     Model,
     Question,
@@ -28,16 +29,31 @@ def asked(*frequencies: int, facts: int = 600, mean_words: float = 20.0, **more:
     return Question(np.array(frequencies, np.int64), facts, mean_words, **more)
 
 
-def of(question: Question, held: int, similarity: float) -> float:
-    """Return the relevance of a fact that holds so many stems of a question, the last ones."""
+def of(question: Question, held: int, similarity: float, alike: float = 0.0, model: Model = HASHING) -> float:
+    """Return the relevance of a fact that holds so many stems of a question, the last ones, and others as `alike`."""
     stems = np.arange(len(question.document_frequencies))[::-1] < held
-    found = relevance(question, stems[None, :], np.array([similarity]))
+    found = relevance(question, stems[None, :], np.full((1, len(stems)), alike), np.array([similarity]), model)
     return float(found[0])
 
 
 def test_the_share_of_the_question_that_a_text_holds_counts_and_its_similarity() -> None:
     question = asked(3, 10, 40)
     assert of(question, 0, 0.2) < of(question, 1, 0.2) < of(question, 3, 0.2) < of(question, 3, 0.6)
+
+
+@pytest.mark.parametrize("model", [HASHING, ONNX, STATIC])
+@pytest.mark.parametrize("facts", [10, 600])
+def test_words_that_mean_about_the_same_as_those_of_the_question_count(model: Model, facts: int) -> None:
+    question = asked(3, 10, 40, facts=facts)
+    assert of(question, 1, 0.2, 0.1, model) < of(question, 1, 0.2, 0.7, model) < of(question, 3, 0.2, 0.0, model)
+    assert of(question, 3, 0.2, 0.1, model) == of(question, 3, 0.2, 0.7, model)
+
+
+def test_a_word_that_says_much_counts_more_than_one_that_says_little() -> None:
+    question = asked(10, 10)
+    assert of(replace(question, word_weights=np.array([1.0, 4.0])), 1, 0.2) > of(question, 1, 0.2)
+    assert of(replace(question, word_weights=np.array([4.0, 1.0])), 1, 0.2) < of(question, 1, 0.2)
+    assert of(replace(question, word_weights=np.array([3.0, 3.0])), 1, 0.2) == of(question, 1, 0.2)
 
 
 def test_words_that_the_namespace_does_not_know_make_every_fact_less_relevant() -> None:
@@ -60,9 +76,9 @@ def test_relevance_is_within_its_bounds(frequencies: list[int], facts: int, simi
 @pytest.mark.parametrize("model", [HASHING, ONNX, STATIC])
 def test_weights_have_the_signs_that_their_names_promise(model: Model) -> None:
     for weights in (model.much, model.little):
-        assert weights.held > 0
-        assert weights.similarity > 0
+        assert weights.said > 0
         assert weights.names_unknown < 0
+    assert model.much.similarity > 0
     assert model.much.unknown < 0
 
 
@@ -97,20 +113,21 @@ def test_the_default_floor_follows_the_length_of_facts_and_the_number_of_long_on
         assert between[-2] == between[-1]
 
 
-def test_the_default_floor_is_high_where_there_are_some_sentences_and_low_where_there_are_some_long_texts() -> None:
-    floors = [HASHING.floor(asked(facts=facts, mean_words=5.0)) for facts in (1, 5, 20, 200, 2_000, 10**6)]
-    assert floors == sorted(floors, reverse=True)
-    assert floors[0] > floors[1] > floors[2] > floors[-1] == pytest.approx(0.1)
-    long = [HASHING.floor(asked(facts=facts, mean_words=200.0)) for facts in (2, 5, 20, 50, 250)]
-    assert long == sorted(long)
-    assert long[0] < floors[0]
+def test_the_default_floor_is_low_where_there_is_little_text() -> None:
+    for mean_words in (5.0, 200.0):
+        floors = [STATIC.floor(asked(facts=facts, mean_words=mean_words)) for facts in (1, 25, 50, 250, 2_000)]
+        assert floors == sorted(floors)
 
 
-def test_the_default_floor_is_low_for_questions_about_the_speaker_where_facts_are_few() -> None:
-    few, many = asked(facts=40, mean_words=10.0), asked(facts=10**6, mean_words=10.0)
-    for model in (STATIC, HASHING, ONNX):
-        assert model.floor(replace(few, personal=True)) < model.floor(few) / 1.5
-        assert model.floor(replace(many, personal=True)) == model.floor(many)
+def test_the_default_floor_is_lower_for_questions_about_the_speaker_where_facts_are_short() -> None:
+    for facts in (40, 10**6):
+        short = asked(facts=facts, mean_words=10.0)
+        for model in (STATIC, HASHING, ONNX):
+            own = replace(short, personal=True)
+            assert model.floor(own) == pytest.approx(SHARE_OF_PERSONAL * model.floor(short))
+    for facts in (2, 10**6):
+        long = asked(facts=facts, mean_words=300.0)
+        assert STATIC.floor(replace(long, personal=True)) == pytest.approx(STATIC.floor(long))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +188,7 @@ def test_what_is_asked_about_strangers_is_less_relevant() -> None:
 def test_what_is_far_more_relevant_than_the_first_ten_stands_above_them() -> None:
     scores = np.linspace(2, 1, 12)
     relevances = np.full(12, 0.1)
-    relevances[[10, 11]] = 0.5, 0.45
+    relevances[[10, 11]] = 0.7, 0.65
     gained = scores + outstanding(scores, relevances)
     assert np.argsort(-gained)[:3].tolist() == [10, 11, 0]
     assert gained[:10].tolist() == scores[:10].tolist()

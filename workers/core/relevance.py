@@ -1,9 +1,10 @@
 """Relevance: the probability that a fact answers a question, comparable across questions and namespaces.
 
 A score only orders the results of one question; relevance is absolute. It is a logistic regression over the share of
-the question's words in the fact's best passage, their similarity, and the part of the question unknown to the
-namespace: its words, and above all its names. Weights belong to an embedder, since embedders differ in the similarity
-of unrelated texts. They were trained on questions about their own and other conversations
+the question that the fact says, their similarity, and the part of the question unknown to the namespace: its words, and
+above all its names. A word of the question that the fact's best passage holds counts fully, another as far as a word of
+a short fact is similar. Weights belong to an embedder, since embedders differ in the similarity of unrelated texts.
+They were trained on questions about their own and other conversations
 (`python -m tests.benchmarks.learning relevance`).
 """
 
@@ -24,7 +25,7 @@ class Weights:
     """Weight of each feature in the log odds; `start` is the intercept."""
 
     start: float
-    held: float
+    said: float
     similarity: float
     unknown: float
     names_unknown: float
@@ -63,19 +64,14 @@ class Model:
         return little + trust * (much - little)
 
     def floor(self, question: "Question") -> float:
-        """Return the default floor: by the length and number of facts; where they are few, by the question.
+        """Return the default floor: by the length and number of facts; lower where there is little text.
 
-        The more facts there are, the more relevant is the best irrelevant one; of some sentences, one is always a
-        little similar to any question. A single fact answers only a small part of a long prompt. A question about its
-        speaker is likely to have an answer.
+        The more facts there are, the more relevant is the best irrelevant one.
         """
         short, long, many = self.floors
-        full = ranking.by_length((short, long + question.crowd * (many - long)), question.mean_words)
-        brief = min(ranking.BRIEF / max(len(question.document_frequencies), 1), 1.0)
-        tiny = max(1 - question.text / TINY, 0.0)
-        low = FLOOR_OF_PERSONAL if question.personal else FLOOR_OF_SENTENCES
-        sentences = low + tiny * (FLOOR_OF_SENTENCES - low + TINY_MORE)
-        few = ranking.by_length((FLOOR_OF_FEW + brief * (sentences - FLOOR_OF_FEW), FLOOR_OF_FEW), question.mean_words)
+        asker = SHARE_OF_PERSONAL if question.personal else 1.0
+        full = ranking.by_length((asker * short, long + question.crowd * (many - long)), question.mean_words)
+        few = ranking.by_length((asker * FLOOR_OF_FEW, FLOOR_OF_FEW), question.mean_words)
         return full + question.few * (few - full)
 
     def certain(self, question: "Question") -> float:
@@ -90,34 +86,20 @@ They are those of the chats that were measured, of about 250 and 1,100 messages 
 latter, the floor of the former leaves 31 % of the questions of other chats without answer, and this one 47 %.
 """
 
-FLOOR_OF_FEW, FLOOR_OF_SENTENCES = 0.1, 0.15
-"""Default floor where facts are few; the higher one is for short questions where facts are short.
+FLOOR_OF_FEW = 0.04
+"""Default floor where facts are few."""
 
-Where a namespace has 2, 4 or 8 turns of a conversation, among them the answer, 0.16 rejects 42, 75 and 90 % of the
-questions about other conversations on LoCoMo 1-5 (18, 49 and 82 with 0.1), and loses the answers to 0, 0 and 1 % (none
-with 0.1); of long messages, 0.1 loses 1 to 3 % already. What answers a prompt of 65 stems has 0.17 to 0.23.
-"""
-
-FLOOR_OF_PERSONAL = 0.07
-"""The higher one for questions about the speaker, which a memory of the speaker is likely to answer unless it is tiny.
-
-Of questions about 15 to 100 statements (`quality`), 44 % of which paraphrase them, 32 % find no right one with 0.17 for
-all, and 17 % with these floors. The price is paid where a question about the speaker reaches the memory of another:
-26 % of them find nothing, instead of 60 %.
-"""
+SHARE_OF_PERSONAL = 0.7
+"""Share of the floor of short facts for a question about the speaker, which a memory of the speaker may well answer."""
 
 PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours|user)\b", re.IGNORECASE)
-
-TINY, TINY_MORE = 100, 0.03
-"""Number of words below which the floor of sentences rises, and by how much it is higher in an empty namespace.
-
-There a question about the speaker has the same floor as others.
-"""
 
 CERTAIN = 0.3
 """Relevance from which an answer counts as used in a namespace of a few facts."""
 
-ODDS_OF_BEST = 0.3
+EPSILON = 1e-9
+
+ODDS_OF_BEST = 0.2
 """Share of the best result's odds that further results need in a namespace of a few facts, unless `KEPT` is enough.
 
 Chosen among 0.1 to 0.4 on thirty facts of which one or two fit (`quality --beliefs`), as the greatest that keeps a
@@ -125,7 +107,7 @@ recall of 0.95 with both embedders. Windows of 35 turns of a conversation, whose
 points of recall by it.
 """
 
-KEPT = 0.39
+KEPT = 0.6
 """Relevance from which a result is kept however relevant the best one is, since it may update that one."""
 
 TOP = 10
@@ -143,38 +125,38 @@ LIFT = 1e-6
 
 HASHING = Model(
     much=Weights(
-        start=-3.596, held=4.175, similarity=4.537, unknown=-3.975, names_unknown=-2.960,
-        question_words=0.833, fact_words=-0.126,
+        start=-6.924, said=7.077, similarity=2.974, unknown=-2.469,
+        names_unknown=-2.809, question_words=1.226, fact_words=0.022,
     ),
     little=Weights(
-        start=-2.635, held=5.366, similarity=2.521, unknown=0.0, names_unknown=-8.335,
-        question_words=0.554, fact_words=0.350,
+        start=-5.583, said=9.806, similarity=-0.112, unknown=0.0,
+        names_unknown=-7.999, question_words=0.853, fact_words=0.436,
     ),
-    floors=(0.1, 0.2, 0.4),
+    floors=(0.17, 0.3, 0.48),
 )  # fmt: skip
 """Trained on LoCoMo 1-5, BEAM-100K 1-10 and five personas of Memora with the hashing embedder."""
 
 STATIC = Model(
     much=Weights(
-        start=-3.530, held=3.158, similarity=4.054, unknown=-3.026, names_unknown=-2.835,
-        question_words=0.527, fact_words=-0.040,
+        start=-6.794, said=6.835, similarity=1.515, unknown=-1.907,
+        names_unknown=-2.786, question_words=1.209, fact_words=0.049,
     ),
     little=Weights(
-        start=-3.001, held=4.072, similarity=9.483, unknown=0.0, names_unknown=-8.788,
-        question_words=-0.100, fact_words=0.174,
+        start=-5.564, said=8.089, similarity=5.496, unknown=0.0,
+        names_unknown=-7.640, question_words=0.383, fact_words=0.345,
     ),
-    floors=(0.13, 0.24, 0.4),
+    floors=(0.12, 0.45, 0.5),
 )  # fmt: skip
 """The same for static vectors; also the closest for models that have no weights of their own."""
 
 ONNX = Model(
     much=Weights(
-        start=-4.859, held=2.335, similarity=6.435, unknown=-3.198, names_unknown=-2.710,
-        question_words=0.491, fact_words=0.103,
+        start=-7.813, said=5.374, similarity=4.777, unknown=-2.538,
+        names_unknown=-2.862, question_words=0.819, fact_words=0.238,
     ),
     little=Weights(
-        start=-3.609, held=1.987, similarity=8.288, unknown=0.0, names_unknown=-6.650,
-        question_words=-0.098, fact_words=0.519,
+        start=-7.147, said=7.300, similarity=6.146, unknown=0.0,
+        names_unknown=-9.042, question_words=-0.036, fact_words=0.508,
     ),
     floors=(0.12, 0.15, 0.28),
 )  # fmt: skip
@@ -205,6 +187,7 @@ class Question:
         words: the k stems.
         names_unknown: whether the question contains names, none of which occurs in a fact.
         personal: whether it is about its speaker.
+        word_weights: how much each of the k stems says; None if all say as much.
     """
 
     document_frequencies: Ints
@@ -213,6 +196,7 @@ class Question:
     words: Sequence[str] = ()
     names_unknown: bool = False
     personal: bool = False
+    word_weights: Floats | None = None
 
     def among(self, facts: int) -> "Question":
         """Return the same question for a namespace of at least that many facts."""
@@ -246,6 +230,13 @@ class Question:
         known: Bools = self.document_frequencies > 0
         return known | ~dates if len(dates) else np.ones(len(known), np.bool_)
 
+    @cached_property
+    def shares(self) -> Floats:
+        """Return the share of each of the k stems in what those that count say, (k,)."""
+        counted = self.counted.astype(np.float64)
+        weights = counted if self.word_weights is None else counted * self.word_weights
+        return weights / max(float(weights.sum()), EPSILON)
+
     @property
     def unknown(self) -> float:
         """Return the share of the question's information that occurs in no fact of the namespace, in [0, 1]."""
@@ -277,16 +268,17 @@ def _stem(word: str) -> str:
     return word[: max(len(word) - 1, 3)]
 
 
-def relevance(question: Question, held: Bools, similarities: Floats, model: Model = HASHING) -> Floats:
+def relevance(question: Question, held: Bools, alike: Floats, similarities: Floats, model: Model = HASHING) -> Floats:
     """Return n relevances in [0, 1].
 
     Args:
         question: the question as seen from the namespace.
         held: which of the k stems of the question each fact's best passage contains, (n, k).
+        alike: cosine of each stem's word and the most similar word of each fact, (n, k); 0 where they are not compared.
         similarities: cosine of the question and each fact; 0 where there is none.
         model: that of the embedder.
     """
-    odds = features(question, held, similarities) @ model.weights(question.trust)
+    odds = features(question, held, alike, similarities) @ model.weights(question.trust)
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 
@@ -311,13 +303,13 @@ def _vector(weights: Weights) -> Floats:
     return np.array(astuple(weights))
 
 
-def features(question: Question, held: Bools, similarities: Floats) -> Floats:
+def features(question: Question, held: Bools, alike: Floats, similarities: Floats) -> Floats:
     """Return (n, 7) features, in the order of `Weights`."""
-    counted = question.counted
-    terms = max(int(counted.sum()), 1)
-    share = held[:, counted].sum(axis=1) / terms
-    unknown = (question.trust * question.unknown, question.trust * question.names_unknown)
-    of_question = (*unknown, np.log(terms), np.log(max(question.mean_words, 1.0)))
-    columns = np.empty((len(held), 3 + len(of_question)))
-    columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3:] = 1.0, share, similarities, of_question
+    terms = int(question.counted.sum())
+    # That a word is like the only one of a question says less than that several are like those of a longer one.
+    said = np.where(held, 1.0, alike * terms / (terms + 1)) @ question.shares
+    columns = np.empty((len(held), 7))
+    columns[:, 0], columns[:, 1], columns[:, 2] = 1.0, said, similarities
+    columns[:, 3:5] = question.trust * question.unknown, question.trust * question.names_unknown
+    columns[:, 5:] = math.log(max(terms, 1)), math.log(max(question.mean_words, 1.0))
     return columns

@@ -5,21 +5,15 @@ contains: names, numbers, misspellings and other languages.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workers.core.arrays import Vectors
 from workers.core.fidelity import normalise
 from workers.embedding import hashing
 from workers.embedding.vectors import unit_rows
-from workers.embedding.wordpiece import encode
+from workers.embedding.word_vectors import sums
 from workers.settings import Settings
-
-PIECES = Path(__file__).parent / "weights" / "pieces.npy"
-"""Vectors of the vocabulary's pieces, in 8 bits; made by `tests/benchmarks/pieces.py` and `distil.py`."""
 
 DIMS = 256
 """Half for meaning, half for parts of words."""
@@ -45,21 +39,9 @@ class StaticEmbedder:
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
         parts = self._parts.embed(texts) * np.float32(np.sqrt(1 - SHARE))
-        meaning = normalise(self.sums(texts)) * np.float32(np.sqrt(SHARE))
+        meaning = normalise(sums(texts)[:, : self.dims // 2]) * np.float32(np.sqrt(SHARE))
         return unit_rows(np.concatenate([parts, meaning], axis=1), texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the (n, dims) vectors of queries."""
         return self.embed(texts)
-
-    def sums(self, texts: Sequence[str]) -> Vectors:
-        """Return the sum of the vectors of each text's pieces, as (n, dims // 2)."""
-        sums = np.zeros((len(texts), self.dims // 2), np.float32)
-        for row, numbers in enumerate(encode(texts)):
-            sums[row] = self._pieces[numbers].sum(axis=0, dtype=np.int32)
-        return sums
-
-    @cached_property
-    def _pieces(self) -> NDArray[np.int8]:
-        """The pieces' vectors, memory-mapped: pages are read on use and shared by all processes of a machine."""
-        return np.load(PIECES, mmap_mode="r")[:, : self.dims // 2]

@@ -15,7 +15,8 @@ from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.names import capitalised
 from workers.core.passages import CUT, best_begin, is_unspaced
 from workers.core.relevance import Question, is_personal, names_unknown
-from workers.memory.recall.stems import Stems, in_best_passage, in_passages
+from workers.embedding import word_vectors
+from workers.memory.recall.stems import Stems, in_best_passage, in_passages, words_of
 from workers.storage import candidates, documents, signatures, words
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Matches, Scope
 from workers.storage.connection import Connection
@@ -140,7 +141,7 @@ def _scored(
         float(weights.sum()),
         ranking.enough(weights[[term.stem for term in terms]]),
         begins,
-        _stems(found, terms, asked, long, complete=all_read),
+        _stems(found, query, terms, asked, long, complete=all_read),
     )
 
 
@@ -187,17 +188,23 @@ def _question(found: _Found, query: str, terms: Sequence[Term], namespace: Names
     )
 
 
-def _stems(found: _Found, terms: Sequence[Term], asked: Question, long: dict[Key, Bools], *, complete: bool) -> Stems:
+def _stems(
+    found: _Found, query: str, terms: Sequence[Term], asked: Question, long: dict[Key, Bools], *, complete: bool
+) -> Stems:
     """Return the stems among the terms, with those that each fact contains; `long` has them for long facts."""
     stems = np.array([term.stem for term in terms], np.bool_)
     short = np.flatnonzero(found.lengths <= LONG)
     held = dict(zip([found.ids[place] for place in short], (found.times[short] > 0)[:, stems], strict=True))
+    lexemes = [term.lexeme for term in terms if term.stem]
+    said = words_of(query, lexemes)
+    vectors = word_vectors.sums(said)
     question = replace(
         asked,
         document_frequencies=asked.document_frequencies[stems],
-        words=[term.lexeme for term in terms if term.stem],
+        words=lexemes,
+        word_weights=word_vectors.weights(said, vectors),
     )
-    return Stems(question, held | long, frozenset(found.ids), complete=complete)
+    return Stems(question, vectors, held | long, frozenset(found.ids), complete=complete)
 
 
 def _by_passage(
@@ -248,9 +255,9 @@ class Found:
         """Return the question as seen from the namespace, which has at least the facts that were found."""
         return self.text.stems.question.among(len(self.near))
 
-    def relevances(self, embedder: str | None, held: Bools, cosines: Floats) -> Floats:
-        """Return the relevance of n candidates in [0, 1]; `held` (n, k) says which of k stems each contains."""
-        return relevance.relevance(self.question, held, cosines, relevance.of_embedder(embedder or ""))
+    def relevances(self, embedder: str | None, held: Bools, alike: Floats, cosines: Floats) -> Floats:
+        """Return the relevance of n candidates in [0, 1], see `relevance.relevance`."""
+        return relevance.relevance(self.question, held, alike, cosines, relevance.of_embedder(embedder or ""))
 
     def how_found(self, id_: Key, by_graph: dict[Key, str]) -> str:
         """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""

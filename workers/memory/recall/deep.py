@@ -14,6 +14,7 @@ from workers.coordination import signals
 from workers.core import ranking, relevance, signature
 from workers.core.arrays import Ints, Vectors
 from workers.core.passages import CUT
+from workers.embedding import word_vectors
 from workers.errors import EmbeddingError, NotFoundError
 from workers.memory.recall import arms, floor, pipeline, stems
 from workers.memory.recall.answer import Recalled
@@ -198,13 +199,16 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
         holding = np.array(deep.containing(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
     known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
     strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
-    asked = relevance.Question(known, max(found.facts, len(found.ids)), found.mean_words, found.stems, strangers)
+    said = stems.words_of(question.text, found.stems)
+    weights = word_vectors.weights(said, word_vectors.sums(said))
+    facts = max(found.facts, len(found.ids))
+    asked = relevance.Question(known, facts, found.mean_words, found.stems, strangers, word_weights=weights)
     similar = np.nan_to_num(np.array(found.similarities))
     model = relevance.of_embedder(context.embedder.name)
     chosen = floor.configured(context, question)
     # A hint needs more than a result in a small namespace.
     least = max(model.certain(asked) if chosen is None else chosen, relevant)
-    fitting = relevance.relevance(asked, holding > 0, similar, model) >= least
+    fitting = relevance.relevance(asked, holding > 0, np.zeros(holding.shape), similar, model) >= least
     return min(int(fitting.sum()), question.limit)
 
 

@@ -11,7 +11,7 @@ from workers.memory.recall.question import Question
 from workers.memory.recall.scoring import Scored
 from workers.storage.namespaces import Namespace
 
-BY_WORDS = 0.02
+BY_WORDS = 0.002
 """The default floor without vectors: relevance by words alone is lower."""
 
 SHARE_OF_FLOOR = 1 / 3
@@ -20,7 +20,7 @@ SHARE_OF_FLOOR = 1 / 3
 SHARE_OF_BEST = 0.25
 """Share of the best result's relevance that further results need."""
 
-DOUBTFUL = 0.7
+DOUBTFUL = 0.8
 """Relevance of the best result below which an ordinary recall also looks into deep memory.
 
 Where half the turns of a conversation were forgotten, that is half of the questions, of 20 turns a quarter. A third of

@@ -220,6 +220,9 @@ they find 0.1 points more of the evidence with the hashing embedder, 0.3 with Mi
 NEIGHBOURS_OF = (20, 30)
 """Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
+COMPARED = 2
+"""Number of best candidates for each result whose words are compared with those of the question."""
+
 TOO_UNLIKE = "not similar enough"
 
 
@@ -287,7 +290,9 @@ def read_and_score(
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
     held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
-    relevances = found.relevances(tenant.embedder, held, cosines)
+    first = np.argsort(-scores.total, kind="stable")[: COMPARED * question.limit]
+    alike = stems.alike(found.text.stems.vectors, seen["text"].tolist(), first)
+    relevances = found.relevances(tenant.embedder, held, alike, cosines)
     scores = scores.lifted(context, relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):

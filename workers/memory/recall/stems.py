@@ -1,15 +1,17 @@
 """The stems of a question: their statistics, and which of them each fact contains, a long one in one passage."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from workers.core import passages
-from workers.core.arrays import Bools, Ints, Key
-from workers.core.names import folded
+from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
+from workers.core.names import WORD, folded
 from workers.core.relevance import Question
+from workers.embedding import word_vectors
 from workers.storage import candidates
 from workers.storage.candidates import Occurrences
 from workers.storage.connection import Connection
@@ -22,11 +24,12 @@ LONGEST_ENDING = 6
 class Stems:
     """The k stems of a question, with their statistics in the namespace.
 
-    `contained` says which stems each fact that was read contains, (k,), a long one in its best passage. If the search
-    was `complete`, facts that it did not match contain none.
+    `vectors` has those of their words, (k, 128). `contained` says which stems each fact that was read contains, (k,), a
+    long one in its best passage. If the search was `complete`, facts that it did not match contain none.
     """
 
     question: Question = field(default_factory=lambda: Question(np.zeros(0, np.int64), 0, 1.0))
+    vectors: Vectors = field(default_factory=lambda: word_vectors.sums([]))
     contained: dict[Key, Bools] = field(default_factory=dict)
     matched: frozenset[Key] = frozenset()
     complete: bool = True
@@ -100,3 +103,25 @@ def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[Key]) 
         rows = rows | dict(zip(unread, in_best_passage(in_passages(db, namespace, unread, stems.lexemes)), strict=True))
     none = np.zeros(len(stems.lexemes), np.bool_)
     return np.array([rows.get(id_, none) for id_ in ids], np.bool_).reshape(len(ids), len(stems.lexemes))
+
+
+def words_of(query: str, lexemes: Sequence[str]) -> list[str]:
+    """Return for each stem the first word of a query, by the alphabet, that may have it; else the stem itself."""
+    said = sorted({*WORD.findall(folded(query))})
+    begins = [lexeme.removesuffix("i") for lexeme in lexemes]
+    found = [next(iter(said[(place := bisect_left(said, begin)) : place + 1]), "") for begin in begins]
+    return [
+        word if word.startswith(begin) else lexeme for word, begin, lexeme in zip(found, begins, lexemes, strict=True)
+    ]
+
+
+def alike(vectors: Vectors, texts: Sequence[str | None], places: Ints) -> Floats:
+    """Return the cosine of each of k words, given their vectors, and the most similar word of each of n texts, (n, k).
+
+    It is 0 but for texts at these places that are there.
+    """
+    found = np.zeros((len(texts), len(vectors)))
+    compared = {place: text for place in places.tolist() if (text := texts[place]) is not None}
+    if compared and len(vectors):
+        found[list(compared)] = word_vectors.most_similar(vectors, list(compared.values()))
+    return found

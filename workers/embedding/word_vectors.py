@@ -1,0 +1,64 @@
+"""Static vectors of single words: what a word says by itself, and which words of a text mean about the same.
+
+They are those that the static embedder adds up, learnt from a model: the longer the vector of a word, the more the word
+decides about the meaning of a text.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.core.arrays import Floats, Vectors
+from workers.core.fidelity import normalise
+from workers.core.summary import ENGLISH_STOP_WORDS
+from workers.embedding.wordpiece import encode
+
+PIECES = Path(__file__).parent / "weights" / "pieces.npy"
+"""Vectors of the vocabulary's pieces, in 8 bits; made by `tests/benchmarks/pieces.py` and `distil.py`."""
+
+LATIN_WORD = re.compile("[a-z0-9\u00df-\u024f]+")
+"""Words in other scripts fall into pieces of one letter each, whose vectors say nothing."""
+
+USUAL_WEIGHT = 77_000.0
+"""The weight of words without such a vector: the median of the words of questions (LoCoMo 1-5, BEAM-100K 1-10)."""
+
+
+@cache
+def pieces() -> NDArray[np.int8]:
+    """Return the pieces' (30522, 128) vectors, memory-mapped: all processes of a machine share the pages they use."""
+    vectors: NDArray[np.int8] = np.load(PIECES, mmap_mode="r")
+    return vectors
+
+
+def sums(texts: Sequence[str]) -> Vectors:
+    """Return the (n, 128) sums of the vectors of the pieces of n texts or words."""
+    vectors = np.zeros((len(texts), pieces().shape[1]), np.float32)
+    for row, numbers in enumerate(encode(texts)):
+        vectors[row] = pieces()[numbers].sum(axis=0, dtype=np.int32)
+    return vectors
+
+
+def weights(words: Sequence[str], vectors: Vectors) -> Floats:
+    """Return how much each of n words says, given their (n, 128) vectors: the squared lengths."""
+    latin = np.array([LATIN_WORD.fullmatch(word) is not None for word in words], np.bool_)
+    lengths = np.square(vectors, dtype=np.float64).sum(axis=1)
+    return np.where(latin & (lengths > 0), lengths, USUAL_WEIGHT)
+
+
+def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
+    """Return for each of k words, given their (k, 128) vectors, the cosine of the most similar word of n texts, (n, k).
+
+    It is 0 where that is negative, and for texts without words in Latin letters.
+    """
+    said = [[word for word in LATIN_WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS] for text in texts]
+    places = {word: place for place, word in enumerate(dict.fromkeys(word for words in said for word in words))}
+    cosines = normalise(sums(list(places))) @ normalise(vectors).T
+    found = np.zeros((len(texts), len(vectors)))
+    for row, words in enumerate(said):
+        if words:
+            found[row] = cosines[[places[word] for word in words]].max(axis=0)
+    return np.maximum(found, 0.0)
