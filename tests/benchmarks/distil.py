@@ -35,7 +35,8 @@ from tests.benchmarks import pieces
 from workers.core.arrays import Floats, Vectors
 from workers.embedding.hashing import HashingEmbedder
 from workers.embedding.onnx import OnnxEmbedder
-from workers.embedding.static import DIMS, PIECES, SHARE
+from workers.embedding.static import DIMS, SHARE
+from workers.embedding.word_vectors import PIECES
 from workers.embedding.wordpiece import encode, vocabulary
 from workers.settings import Settings
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from workers.core.arrays import Floats
 from workers.embedding.onnx import OnnxEmbedder
-from workers.embedding.static import PIECES
+from workers.embedding.word_vectors import PIECES
 from workers.embedding.wordpiece import encode, vocabulary
 from workers.settings import Settings
 

@@ -23,8 +23,8 @@ SHARE_OF_BEST = 0.25
 DOUBTFUL = 0.8
 """Relevance of the best result below which an ordinary recall also looks into deep memory.
 
-Where half the turns of a conversation were forgotten, that is half of the questions, of 20 turns a quarter. A third of
-the questions whose answer was forgotten get a hint, and 2 to 4 % of the others.
+In whole conversations that is a quarter of the questions whose evidence is found, and 40 to 62 % of the others (LoCoMo
+1-5, BEAM-100K 1-10, REALTALK 1-5).
 """
 
 EPSILON = 1e-9
