@@ -75,6 +75,9 @@ def _holds(value: Any, name: str, bound: Any) -> bool:
 MOST_SEARCHED = 10_000
 """Items below a path that are searched, newest first."""
 
+COMPARED = 200
+"""Number of best items whose words are compared with those of a query, the same on each page."""
+
 TRIES = 5
 LIFETIMES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
 """Decay class by TTL in minutes: the shortest class that use renews and that fades no earlier."""
@@ -181,7 +184,7 @@ def _search(
             return []
         found = documents.items_below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=bool(asked.filter))
         ids = [item.id for item in found if item.metadata["indexed"] and _wanted(item, asked)]
-        best = _scored(context, db, tenant, query, vector, ids, now, asked.offset + asked.limit)
+        best = _scored(context, db, tenant, query, vector, ids, now)[: asked.offset + asked.limit]
         shown = documents.items_among(db, tenant.id, [id_ for id_, _ in best])
     return [(shown[id_], score) for id_, score in best]
 
@@ -267,9 +270,8 @@ def _scored(
     vector: Vectors | None,
     ids: Sequence[UUID],
     now: datetime,
-    most: int,
 ) -> list[tuple[UUID, float]]:
-    """Return at most so many of these items with their relevance, which is comparable across queries, best first."""
+    """Return these items with their relevance, which is comparable across queries, best first."""
     if not ids:
         return []
     scope = Scope(now, Filters(kind="item"))
@@ -282,11 +284,10 @@ def _scored(
     fused = ranking.fuse(by_words, cosines, meaning, text.enough)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
     held = stems.contained(db, tenant.id, text.stems, read["id"].tolist())
-    first = np.argsort(-fused, kind="stable")[: scoring.COMPARED * most]
+    first = np.argsort(-fused, kind="stable")[:COMPARED]
     alike = stems.alike(text.stems.vectors, read["text"].tolist(), first)
     relevances = found.relevances(tenant.embedder, held, alike, cosines)
-    best = np.lexsort((-fused, -relevances))[:most]
-    return [(UUID(bytes=read["id"][place]), float(relevances[place])) for place in best]
+    return [(UUID(bytes=read["id"][place]), float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
 
 
 def _embedded(context: Context, query: str) -> Vectors | None:
