@@ -104,7 +104,7 @@ def test_a_recall_is_taken_apart_and_strengthens_nothing(
             assert results.nth(place).locator(".total").inner_text() == f"{one['score']:.3f}"
         assert tab.title() == "Recall · Ebb"
         left = tab.locator(".left-out details")
-        assert "not relevant enough" in left.first.inner_text()
+        assert "not relevant enough" in tab.locator(".left-out").inner_text()
         left.first.get_by_role("link", name="Why was this left out").first.press("Enter")
         tab.wait_for_url("**why=**")
         assert "Rank 3 of" in tab.locator(".why").inner_text()

@@ -14,8 +14,8 @@ from workers.coordination.pause import RERANKER
 
 pytestmark = pytest.mark.acceptance
 
-QUERY = "Where is the key of the shed?"
-NEAR, FAR = "The key of the shed hangs in the shed.", "Ada has the key."
+QUERY = "Where does the key of the shed hang?"
+NEAR, FAR = "The key of the shed hangs behind the door.", "Ada has the key of the shed."
 
 
 def shortest_first(handler: Handler) -> None:
