@@ -89,8 +89,8 @@ latter, the floor of the former leaves 35 % of the questions of other chats with
 FLOOR_OF_FEW = 0.035
 """Default floor where there is no text; it rises with the square root of the text, up to `ENOUGH_WORDS`.
 
-Of 15 to 100 statements, 44 % of whose questions paraphrase them (`quality`), 3 % of the questions find nothing though a
-right one is there, and 33 % of the questions about others' statements.
+In namespaces of 15 to 100 statements (`quality`), 3 % of the questions find nothing although the right statement is
+there, and 33 % of the questions about other people's statements find nothing.
 """
 
 SHARE_OF_PERSONAL = 0.7
@@ -309,7 +309,7 @@ def _vector(weights: Weights) -> Floats:
 def features(question: Question, held: Bools, alike: Floats, similarities: Floats) -> Floats:
     """Return (n, 7) features, in the order of `Weights`."""
     terms = int(question.counted.sum())
-    # That a word is like the only one of a question says less than that several are like those of a longer one.
+    # One similar word is weaker evidence if the question has no other word.
     said = np.where(held, 1.0, alike * terms / (terms + 1)) @ question.shares
     columns = np.empty((len(held), 7))
     columns[:, 0], columns[:, 1], columns[:, 2] = 1.0, said, similarities

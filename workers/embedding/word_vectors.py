@@ -59,9 +59,9 @@ def weights(words: Sequence[str], vectors: Vectors) -> Floats:
 
 
 def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
-    """Return for each of k words, given their (k, 128) vectors, the cosine of the most similar word of n texts, (n, k).
+    """Return the greatest cosine of each of k words with a word of each of n texts, (n, k), given (k, 128) vectors.
 
-    It is 0 where that is negative, and for texts without words in Latin letters.
+    Negative ones are 0, as are those of texts without words in Latin letters.
     """
     said = [[word for word in LATIN_WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS] for text in texts]
     places = {word: place for place, word in enumerate(dict.fromkeys(word for words in said for word in words))}

@@ -23,11 +23,9 @@ SHARE_OF_BEST = 0.25
 DOUBTFUL = 0.8
 """Relevance of the best result below which an ordinary recall also looks into deep memory.
 
-In whole conversations that is a quarter of the questions whose evidence is found, and 40 to 62 % of the others (LoCoMo
-1-5, BEAM-100K 1-10, REALTALK 1-5).
+In whole conversations the best result is below it for a quarter of the questions whose evidence is found, and for 40 to
+62 % of the others (LoCoMo 1-5, BEAM-100K 1-10, REALTALK 1-5).
 """
-
-EPSILON = 1e-9
 
 TOO_IRRELEVANT = "not relevant enough"
 
@@ -85,4 +83,4 @@ def is_doubtful(question: Question, relevances: Floats) -> bool:
 
 
 def _odds(relevances: Floats) -> Floats:
-    return relevances / np.maximum(1 - relevances, EPSILON)
+    return relevances / np.maximum(1 - relevances, relevance.EPSILON)

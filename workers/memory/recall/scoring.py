@@ -221,7 +221,7 @@ NEIGHBOURS_OF = (20, 30)
 """Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
 COMPARED = 2
-"""Number of best candidates for each result whose words are compared with those of the question."""
+"""Number of candidates that are compared with the question word by word, as a multiple of the limit."""
 
 TOO_UNLIKE = "not similar enough"
 

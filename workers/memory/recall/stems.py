@@ -106,7 +106,7 @@ def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[Key]) 
 
 
 def words_of(query: str, lexemes: Sequence[str]) -> list[str]:
-    """Return for each stem the first word of a query, by the alphabet, that may have it; else the stem itself."""
+    """Return for each stem a word of the query that begins with it, the first by the alphabet; else the stem."""
     said = sorted({*WORD.findall(folded(query))})
     begins = [lexeme.removesuffix("i") for lexeme in lexemes]
     found = [next(iter(said[(place := bisect_left(said, begin)) : place + 1]), "") for begin in begins]
@@ -116,9 +116,9 @@ def words_of(query: str, lexemes: Sequence[str]) -> list[str]:
 
 
 def alike(vectors: Vectors, texts: Sequence[str | None], places: Ints) -> Floats:
-    """Return the cosine of each of k words, given their vectors, and the most similar word of each of n texts, (n, k).
+    """Return the greatest cosine of each of k words, given their vectors, with a word of each of n texts, (n, k).
 
-    It is 0 but for texts at these places that are there.
+    Only the texts at `places` are compared; for the others, and where a text is None, it is 0.
     """
     found = np.zeros((len(texts), len(vectors)))
     compared = {place: text for place in places.tolist() if (text := texts[place]) is not None}
