@@ -56,7 +56,7 @@ def test_signing_in_needs_a_key_that_opens_its_own_namespace_until_signing_out(
         answer = tab.goto("/dashboard/facts")
         assert answer is not None
         assert answer.status == 401
-        assert tab.evaluate("document.activeElement.id") == "key"
+        tab.locator("#key:focus").wait_for()
         tab.keyboard.type("ebb_none")
         tab.keyboard.press("Enter")
         assert "revoked" in tab.get_by_role("alert").inner_text()
