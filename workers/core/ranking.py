@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
-from workers.core.names import folded
+from workers.core.names import WORD, folded
 
 K1 = 0.9
 B = 0.4
@@ -224,9 +224,12 @@ def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -
     return np.maximum(least - relevance, 0.0)
 
 
-def begins_with_name(first: Sequence[str], names: Collection[str]) -> Floats:
+def begins_with_name(texts: Sequence[str], names: Collection[str]) -> Floats:
     """Return 1 for each text whose first word, in the form of `names.folded`, is one of the names, else 0."""
-    return np.array([float(folded(word) in names) for word in first]) if names else np.zeros(len(first))
+    if not names:
+        return np.zeros(len(texts))
+    first = [WORD.search(text) for text in texts]
+    return np.array([float(word is not None and folded(word[0]) in names) for word in first])
 
 
 def hop_factors(hops: Ints, strengths: Floats) -> Floats:

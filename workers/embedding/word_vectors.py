@@ -23,6 +23,9 @@ PIECES = Path(__file__).parent / "weights" / "pieces.npy"
 LATIN_WORD = re.compile("[a-z0-9\u00df-\u024f]+")
 """Words in other scripts fall into pieces of one letter each, whose vectors say nothing."""
 
+KNOWN = 8_192
+"""Number of recent words whose vectors are kept; they take about 6 MB."""
+
 USUAL_WEIGHT = 77_000.0
 """The weight of words without such a vector: the median of the words of questions (LoCoMo 1-5, BEAM-100K 1-10)."""
 
@@ -64,10 +67,28 @@ def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
     Negative ones are 0, as are those of texts without words in Latin letters.
     """
     said = [[word for word in LATIN_WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS] for text in texts]
-    places = {word: place for place, word in enumerate(dict.fromkeys(word for words in said for word in words))}
-    cosines = normalise(of_words(list(places))) @ normalise(vectors).T
     found = np.zeros((len(texts), len(vectors)))
+    if not any(said):
+        return found
+    cosines = _units([word for words in said for word in words]) @ normalise(vectors).T
+    end = 0
     for row, words in enumerate(said):
         if words:
-            found[row] = cosines[[places[word] for word in words]].max(axis=0)
+            begin, end = end, end + len(words)
+            found[row] = cosines[begin:end].max(axis=0)
     return np.maximum(found, 0.0)
+
+
+def _units(words: Sequence[str]) -> Vectors:
+    """Return the vectors of n words with length 1; those of recent words are not computed again."""
+    known = {word: _recent.get(word) for word in words}
+    if unknown := [word for word, vector in known.items() if vector is None]:
+        computed = dict(zip(unknown, normalise(of_words(unknown)), strict=True))
+        if len(_recent) > KNOWN:
+            _recent.clear()
+        _recent.update(computed)
+        known |= computed
+    return np.array([known[word] for word in words])
+
+
+_recent: dict[str, Vectors] = {}

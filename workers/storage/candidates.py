@@ -98,6 +98,9 @@ HIDDEN = f"""coalesce(
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
+BEGINNING = 100
+"""Characters of each text that are read, in which its first word is looked for."""
+
 # The rule by which a filter leaves out a candidate, that no search found.
 FILTERED_OUT = f"""case
             when %(tag)s::text is not null and not tags @> array[%(tag)s::text] then 'other tag'
@@ -118,10 +121,10 @@ FILTERED_OUT = f"""case
 # Only the columns that scoring needs: hundreds are scored, ten are shown. The cosine is computed in PostgreSQL, with
 # the query pooled to the vector's dimensions; a signature is read only where the full vector is gone. Numbers come as
 # one array in binary, which numpy reads at once. As to `+ 0`, see `server.OUTDATED`.
-READ_AMONG = rf"""
+READ_AMONG = f"""
     select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
-        coalesce(decay_class, '') as decay_class, folded(coalesce(entity, '')) as entity,
-        coalesce(substring(left(text, 100) from '\w+'), '') as first_word,
+        coalesce(decay_class, '') as decay_class, coalesce(folded(entity), '') as entity,
+        left(text, {BEGINNING}) as beginning,
         case when octet_length(text) <= {SHORT} and forgotten_at is null and superseded_at is null then text end,
         case when fidelity <> 1 then (
             select bit_send(signature) from signatures
@@ -170,7 +173,7 @@ DESCRIBE = f"""
 # With all weights 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which determines
 # the number of occurrences; divided by the rank normalised by length it gives the length, in which the namespace and
 # each tag count as one. This runs in C and is several times faster than unnesting each tsvector. Results come as arrays
-# in binary.
+# in binary. With `select`, one plan serves all words.
 MATCHES = """
     select array_send(array_agg(id)), string_agg(ranks, ''), array_send(array_agg(length))
     from (
@@ -182,7 +185,7 @@ MATCHES = """
                 - 1 - cardinality(tags)::float8 as length
         from facts
         where namespace + 0 = %(namespace)s
-            and search @@ %(candidates)s::tsquery
+            and search @@ (select %(candidates)s::tsquery)
             and (%(ever)s or coalesce(forgotten_at, superseded_at) is null)
         limit %(budget)s
     ) as matching
@@ -269,7 +272,7 @@ def as_stored(session: str | int | None) -> list[Jsonb] | None:
 
 
 OTHERS: dict[str, type[Any]] = {
-    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "first_word": object,
+    "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "beginning": object,
     "text": object, "signature": object, "left_out": object,
 }  # fmt: skip
 NUMBERS: dict[str, type[Any]] = {
@@ -404,8 +407,11 @@ def matches(
         "budget": budget,
     }
     given |= scope.parameters
-    statement = MATCHES_AMONG if scope.selects else MATCHES
-    return partial(_matches, db.execute(statement, given, binary=True, prepare=False), len(terms))
+    if scope.selects:
+        rows = db.execute(MATCHES_AMONG, given, binary=True, prepare=False)
+    else:
+        rows = db.execute(MATCHES, given, binary=True)
+    return partial(_matches, rows, len(terms))
 
 
 def _containing(namespace: Namespace, chosen: Sequence[str], tag: str | None = None) -> str:

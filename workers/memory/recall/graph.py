@@ -59,7 +59,7 @@ class Surroundings:
 
     def gain_by_name(self, found: Candidates, names: Collection[str]) -> Floats:
         """Return the gain of n candidates that begin with one of the names, beyond their gain from entities."""
-        beginning = ranking.begins_with_name(found["first_word"].tolist(), names)
+        beginning = ranking.begins_with_name(found["beginning"].tolist(), names)
         return np.maximum(ranking.NAMED * beginning - self._named(found), 0.0)
 
     def _named(self, found: Candidates) -> Floats:
