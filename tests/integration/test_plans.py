@@ -1,5 +1,6 @@
 """Hot statements use their indexes, by PostgreSQL's plans."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -41,7 +42,7 @@ from workers.storage import (
     visible,
 )
 from workers.storage.candidates import Scope
-from workers.storage.connection import close_pools, connect
+from workers.storage.connection import close_pools, connect, reader
 
 pytestmark = pytest.mark.long
 
@@ -119,6 +120,13 @@ def filled(postgres: Postgres, template: str) -> Iterator[Memory]:
         close_pools()
 
 
+@pytest.fixture
+def empty(postgres: Postgres, template: str) -> Iterator[Memory]:
+    with new_database(postgres, template) as url:
+        yield Memory(Context(Settings(database_url=url)))
+        close_pools()
+
+
 def bound(statements: str, values: dict[str, Any]) -> str:
     """Return several statements as one, without parameters."""
     literals = {name: sql.quote(value) for name, value in values.items()}
@@ -135,6 +143,19 @@ def indexes(memory: Memory, statement: str, values: dict[str, Any]) -> dict[str,
     """Return the indexes in the plan of a statement, and how they are used."""
     with connect(memory.context.database_url) as db:
         (plan,) = db.execute("explain (format json) " + statement, values).fetchone()[0]  # type: ignore[index]
+    return in_plan(plan)
+
+
+def kept(memory: Memory, statement: str) -> dict[str, str]:
+    """Return the indexes in the plan of a reader's statement that is kept for all values, and how they are used."""
+    numbers: dict[str, str] = {}
+    general = re.sub(r"%\((\w+)\)[sb]", lambda found: numbers.setdefault(found[1], f"${len(numbers) + 1}"), statement)
+    with reader(memory.context.read_url) as db:
+        (plan,) = db.execute("explain (generic_plan, format json) " + general).fetchone()[0]  # type: ignore[index]
+    return in_plan(plan)
+
+
+def in_plan(plan: dict[str, Any]) -> dict[str, str]:
     used = [node for node in nodes(plan["Plan"]) if "Index Name" in node]
     return {node["Index Name"]: node["Node Type"] for node in used}
 
@@ -154,6 +175,17 @@ def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING)
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING | {"pinned": True})
     assert "facts_search" in indexes(filled, candidates.TEXTS_CONTAINING, MATCHING | {"limit": 1})
+
+
+def test_searches_of_any_namespace_use_their_indexes_by_one_plan(filled: Memory) -> None:
+    assert set(kept(filled, candidates.MATCHES)) == {"facts_search"}
+    assert kept(filled, signatures.SCAN) == {"signatures_scan": "Index Only Scan"}
+
+
+def test_a_plan_made_for_an_empty_table_uses_the_indexes(empty: Memory) -> None:
+    assert set(kept(empty, candidates.MATCHES)) == {"facts_search"}
+    assert kept(empty, signatures.SCAN).keys() == {"signatures_scan"}
+    assert {"facts_pkey", "activity_pkey"} <= kept(empty, candidates.READ).keys()
 
 
 def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:

@@ -100,16 +100,17 @@ LIFT_LIMITS = """
 
 BEGIN, BEGIN_SNAPSHOT, COMMIT = "begin", "begin isolation level repeatable read", "commit"
 
-# Settings of readers' sessions. A statement that needs a plan for its values, as searches do, must not be prepared.
-READERS = {"default_transaction_isolation": "repeatable read", "plan_cache_mode": "auto"}
+# Settings of readers' sessions. A statement that needs a plan for its values, as those with filters do, must not be
+# prepared. A plan that is kept must not read a whole table, which may have been nearly empty when it was made.
+READERS = {"default_transaction_isolation": "repeatable read", "plan_cache_mode": "auto", "enable_seqscan": "off"}
 
 # With custom plans, foreign keys and `search_lexemes` would be planned once for each written row. Citus cannot plan
 # every statement for any values, and would pass on `set local` to its nodes, whose triggers need custom plans.
-KEEP_PLANS = "select set_config('plan_cache_mode', 'auto', true)"
+KEEP_PLANS = "select set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'off', true)"
 COMMIT_LATER = "select set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'auto', true)"
 GENERIC_PLANS = """
     select set_config('plan_cache_mode', case when current_setting('citus.version', true) is null
-        then 'force_generic_plan' else 'auto' end, true)
+        then 'force_generic_plan' else 'auto' end, true), set_config('enable_seqscan', 'off', true)
 """
 
 NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are reserved")

@@ -33,6 +33,9 @@ NEAREST = """
     ) as near
 """
 
+# For a namespace without an index of its own: with `select`, one plan serves all.
+SCAN = NEAREST.replace("%(namespace)s", "(select %(namespace)s::int)")
+
 NEAREST_EVER = NEAREST.replace(" and live", "")
 
 # As to `select`, see `server.OUTDATED`.
@@ -144,16 +147,21 @@ def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Sco
 
 
 def ask_nearest(
-    db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None
+    db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None, *, indexed: bool = True
 ) -> Callable[[], tuple[list[Key], Floats]]:
-    """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances."""
+    """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances.
+
+    All live signatures are read unless the namespace may be `indexed`.
+    """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
-    if limit > SEARCH_LIST:
+    if indexed and limit > SEARCH_LIST:
         db.execute(LENGTHEN, given)
-    statement = NEAREST_EVER if scope is not None and scope.looks_back else NEAREST
+    statement = NEAREST if indexed else SCAN
+    if scope is not None and scope.looks_back:
+        statement = NEAREST_EVER
     if scope is not None and scope.selects:
         statement, given = NEAREST_AMONG, given | scope.parameters
-    return partial(_nearest, db.execute(statement, given, binary=True, prepare=False))
+    return partial(_nearest, db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False))
 
 
 def _nearest(found: Cursor) -> tuple[list[Key], Floats]:

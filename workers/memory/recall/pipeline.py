@@ -230,8 +230,9 @@ def _search(
 ) -> Found:
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
     large = query is not None and tenant.counted_facts >= LARGE
+    indexed = tenant.counted_facts >= context.settings.ann_threshold
     with second_reader(context.read_url) if large else nullcontext(db) as other:
-        near = dict if query is None else arms.vector_arm(other, tenant, query, scope, question.limit)
+        near = dict if query is None else arms.vector_arm(other, tenant, query, scope, question.limit, indexed=indexed)
         text = arms.send_text(db, tenant, question.text, terms, scope, question.limit)
         by_words = text()
     similar = near()  # from a second connection, the result arrived with its commit
