@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
     In scripts without blanks each character is a word.
     """
     plain, owners = _plain(text)
-    words = _words(plain)
+    words = list(islice(_words(plain), max(place + cut.words, cut.longest) + 1))
     if len(words) <= cut.longest:
         return None
     first = min(max(place, 0), len(words) - cut.words)
@@ -154,9 +155,9 @@ def is_unspaced(lexeme: str) -> bool:
     return UNSPACED_RUN.match(lexeme) is not None
 
 
-def _words(plain: str) -> list[tuple[int, int]]:
-    """Return the first character and the end of each word."""
-    return [found.span(1) for found in WORD.finditer(plain) if found[1]]
+def _words(plain: str) -> Iterator[tuple[int, int]]:
+    """Yield the first character and the end of each word."""
+    return (found.span(1) for found in WORD.finditer(plain) if found[1])
 
 
 def _plain(text: str) -> tuple[str, Sequence[int]]:

@@ -277,13 +277,14 @@ def _scored(
     scope = Scope(now, Filters(kind="item"))
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
     text = arms.search_text(db, tenant, query, scope)
-    read = candidates.read(db, tenant.id, [id_.bytes for id_ in ids], scoring.pooled_queries(context, usable), scope)
+    queries, sought = scoring.pooled_queries(context, usable), text.stems.unsearched
+    read = candidates.read(db, tenant.id, [id_.bytes for id_ in ids], queries, scope, stems=sought)
     cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     meaning = ranking.by_length(context.embedder.weights, text.stems.question.mean_words)
     fused = ranking.fuse(by_words, cosines, meaning, text.enough)
     found = Found(text, dict(zip(read["id"], cosines.tolist(), strict=True)))
-    held = stems.contained(db, tenant.id, text.stems, read["id"].tolist())
+    held = stems.contained(db, tenant.id, text.stems, read)
     first = np.argsort(-fused, kind="stable")[:COMPARED]
     alike = stems.alike(text.stems.vectors, read["text"].tolist(), first)
     relevances = found.relevances(tenant.embedder, held, alike, cosines)

@@ -126,6 +126,9 @@ READ_AMONG = f"""
         coalesce(decay_class, '') as decay_class, coalesce(folded(entity), '') as entity,
         left(text, {BEGINNING}) as beginning,
         case when octet_length(text) <= {SHORT} and forgotten_at is null and superseded_at is null then text end,
+        case when cardinality(%(stems)s::tsquery[]) > 0 and octet_length(text) <= {SHORT} then array(
+            select search @@ stem from unnest(%(stems)s::tsquery[]) as stem
+        ) end as stems,
         case when fidelity <> 1 then (
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
@@ -273,7 +276,7 @@ def as_stored(session: str | int | None) -> list[Jsonb] | None:
 
 OTHERS: dict[str, type[Any]] = {
     "id": object, "session": np.int64, "role": object, "decay_class": object, "entity": object, "beginning": object,
-    "text": object, "signature": object, "left_out": object,
+    "text": object, "stems": object, "signature": object, "left_out": object,
 }  # fmt: skip
 NUMBERS: dict[str, type[Any]] = {
     "turn": np.int64, "stated_at": np.float64, "importance": np.float64, "base": np.float64, "coactivations": np.int64,
@@ -285,7 +288,8 @@ NUMBERS: dict[str, type[Any]] = {
 
 `id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine`
 is NaN where there is no vector; `signature` has bytes where the vector is not full. `text` is that of a live fact of at
-most `SHORT` bytes. `left_out` names the rule that hides the fact.
+most `SHORT` bytes. `stems` says for a text of at most as many bytes, of one passage, which of the stems asked for it
+contains. `left_out` names the rule that hides the fact.
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])
@@ -349,17 +353,19 @@ def read(
     query: Mapping[int, Vectors],
     scope: Scope,
     *,
+    stems: Sequence[str] = (),
     neighbours_of: Sequence[Key] = (),
     reach: int = 0,
 ) -> Candidates:
     """Return the candidates with these ids, including those that a rule leaves out.
 
     Adds the facts at most `reach` turns before or after those of `neighbours_of` in the same session. `query` maps dims
-    to the query's vector, pooled as stored vectors are; it may be empty.
+    to the query's vector, pooled as stored vectors are; it may be empty. `stems` are those to look for in short texts.
     """
     given: dict[str, Any] = {
         "namespace": namespace,
         "ids": columns.keys(ids),
+        "stems": [quoted(stem) for stem in stems],
         "neighbours_of": columns.keys(neighbours_of),
         "reach": reach,
         "dims": columns.ints(list(query)),

@@ -272,9 +272,11 @@ def read_and_score(
     around = surroundings(context, db, tenant, question, best, scope)
     from_graph = around.found
     ids = list(dict.fromkeys([*best, *from_graph]))
-    queries, reach = pooled_queries(context, query), len(CONTIGUITY)
-    read = candidates.read(db, tenant.id, ids, queries, scope, neighbours_of=neighbours_of, reach=reach)
-    read, outdated = _with_newer(context, db, tenant, read, queries, scope)
+    queries, sought = pooled_queries(context, query), found.text.stems.unsearched
+    read = candidates.read(
+        db, tenant.id, ids, queries, scope, stems=sought, neighbours_of=neighbours_of, reach=len(CONTIGUITY)
+    )
+    read, outdated = _with_newer(context, db, tenant, read, queries, scope, sought)
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, visible(read))
     cosines = similarities(seen, query)
@@ -289,7 +291,7 @@ def read_and_score(
         hidden = np.concatenate([hidden, out])
     half_life = hygiene(context, tenant.settings).half_life
     scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
-    held = stems.contained(db, tenant.id, found.text.stems, seen["id"].tolist())
+    held = stems.contained(db, tenant.id, found.text.stems, seen)
     first = np.argsort(-scores.total, kind="stable")[: COMPARED * question.limit]
     alike = stems.alike(found.text.stems.vectors, seen["text"].tolist(), first)
     relevances = found.relevances(tenant.embedder, held, alike, cosines)
@@ -309,6 +311,7 @@ def _with_newer(
     read: Candidates,
     queries: Mapping[int, Vectors],
     scope: Scope,
+    sought: Sequence[str],
 ) -> tuple[Candidates, list[Update]]:
     """Return the candidates with the facts that are linked as their updates, and these links."""
     if not tenant.links or not notices_updates(context, tenant.settings):
@@ -317,7 +320,8 @@ def _with_newer(
     unread = {one.newer for one in pairs}.difference(read["id"])
     if not unread:
         return read, pairs
-    return np.concatenate([read, candidates.read(db, tenant.id, sorted(unread), queries, scope)]), pairs
+    newer = candidates.read(db, tenant.id, sorted(unread), queries, scope, stems=sought)
+    return np.concatenate([read, newer]), pairs
 
 
 def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:

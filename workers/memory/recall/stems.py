@@ -13,7 +13,7 @@ from workers.core.names import WORD, folded
 from workers.core.relevance import Question
 from workers.embedding import word_vectors
 from workers.storage import candidates
-from workers.storage.candidates import Occurrences
+from workers.storage.candidates import Candidates, Occurrences
 from workers.storage.connection import Connection
 
 LONGEST_ENDING = 6
@@ -38,6 +38,11 @@ class Stems:
     def lexemes(self) -> Sequence[str]:
         """Return the stems."""
         return self.question.words
+
+    @property
+    def unsearched(self) -> Sequence[str]:
+        """Return the stems that facts may contain which the search did not match."""
+        return () if self.complete else self.lexemes
 
 
 def in_passages(db: Connection, namespace: int, ids: Sequence[Key], lexemes: Sequence[str]) -> Ints:
@@ -95,12 +100,16 @@ def in_best_passage(times: Ints) -> Bools:
     return held[np.arange(len(held)), best]
 
 
-def contained(db: Connection, namespace: int, stems: Stems, ids: Sequence[Key]) -> Bools:
-    """Return which of k stems each of n facts contains, (n, k); reads the facts that the text arm did not."""
-    rows = stems.contained
+def contained(db: Connection, namespace: int, stems: Stems, found: Candidates) -> Bools:
+    """Return which of k stems each of n facts contains, (n, k).
+
+    Those that the text arm did not read are known from the candidate, or else read.
+    """
+    ids = found["id"].tolist()
+    rows = {id_: those for id_, those in zip(ids, found["stems"].tolist(), strict=True) if those} | stems.contained
     unread = [id_ for id_ in ids if id_ not in rows and not (stems.complete and id_ not in stems.matched)]
     if unread and stems.lexemes:
-        rows = rows | dict(zip(unread, in_best_passage(in_passages(db, namespace, unread, stems.lexemes)), strict=True))
+        rows |= zip(unread, in_best_passage(in_passages(db, namespace, unread, stems.lexemes)), strict=True)
     none = np.zeros(len(stems.lexemes), np.bool_)
     return np.array([rows.get(id_, none) for id_ in ids], np.bool_).reshape(len(ids), len(stems.lexemes))
 
