@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -111,8 +112,8 @@ def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
         return None
     first = min(max(place, 0), len(words) - cut.words)
     last = first + cut.words - 1
-    start = owners[words[first][0]]
-    end = len(text) if last == len(words) - 1 else owners[words[last][1] - 1] + 1
+    start = owners[words[first].start()]
+    end = len(text) if last == len(words) - 1 else owners[words[last].end() - 1] + 1
     return Passage(start, end, text[start:end])
 
 
@@ -155,9 +156,9 @@ def is_unspaced(lexeme: str) -> bool:
     return UNSPACED_RUN.match(lexeme) is not None
 
 
-def _words(plain: str) -> Iterator[tuple[int, int]]:
-    """Yield the first character and the end of each word."""
-    return (found.span(1) for found in WORD.finditer(plain) if found[1])
+def _words(plain: str) -> Iterator[re.Match[str]]:
+    """Return the words of a text, without tags."""
+    return filter(itemgetter(1), WORD.finditer(plain))
 
 
 def _plain(text: str) -> tuple[str, Sequence[int]]:

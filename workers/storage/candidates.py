@@ -437,15 +437,14 @@ def _matches(cursor: Cursor, terms: int) -> Matches:
     return Matches(columns.keys_of(ids), columns.floats_of([ranks or b""], terms), columns.column_of(lengths))
 
 
-Occurrences: TypeAlias = tuple[Key, str, list[int]]
-"""A fact, a stem, and its positions in the text, counted in words from 0."""
+Occurrences: TypeAlias = tuple[Key, str, list[int], int]
+"""A fact, a stem, its positions in the index, counted in words from 1, and the last position that is before the text."""
 
 
 def positions_of(db: Connection, namespace: int, ids: Sequence[Key], stems: Sequence[str]) -> list[Occurrences]:
-    """Return the occurrences of stems in these facts; what a fact is about, as its entity, is before position 0."""
+    """Return the occurrences of stems in these facts; what a fact is about, as its entity, is before its text."""
     given = {"namespace": namespace, "ids": columns.keys(ids), "stems": list(stems)}
-    rows = db.execute(POSITIONS, given, binary=True).fetchall()
-    return [(id_, lexeme, [place - before - 1 for place in positions]) for id_, lexeme, positions, before in rows]
+    return db.execute(POSITIONS, given, binary=True).fetchall()
 
 
 def texts_of(db: Connection, namespace: int, ids: Sequence[Key]) -> dict[Key, str]:

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -50,25 +51,27 @@ def in_passages(db: Connection, namespace: int, ids: Sequence[Key], lexemes: Seq
     texts = {id_: place for place, id_ in enumerate(ids)}
     terms = {lexeme: place for place, lexeme in enumerate(lexemes)}
     read = candidates.positions_of(db, namespace, ids, lexemes)
-    if unspaced := {id_ for id_, lexeme, _ in read if passages.is_unspaced(lexeme)}:
+    if unspaced := {id_ for id_, lexeme, *_ in read if passages.is_unspaced(lexeme)}:
         read = _by_text(read, candidates.texts_of(db, namespace, list(unspaced)))
-    triples = [(texts[id_], terms[lexeme], place) for id_, lexeme, places in read for place in places]
-    text, term, place = np.array(triples, np.int64).reshape(-1, 3).T
-    return passages.term_counts(text, term, place, (len(texts), len(terms)))
+    rows = [(texts[id_], terms[lexeme], before + 1, len(places)) for id_, lexeme, places, before in read]
+    text, term, first, times = np.array(rows, np.int64).reshape(-1, 4).T
+    text, term, first = (np.repeat(column, times) for column in (text, term, first))
+    places = np.fromiter(chain.from_iterable(row[2] for row in read), np.int64)
+    return passages.term_counts(text, term, places - first, (len(texts), len(terms)))
 
 
 def _by_text(read: Sequence[Occurrences], texts: Mapping[Key, str]) -> list[Occurrences]:
     """Return occurrences where those of lexemes in scripts without blanks are as in these texts."""
     sought: dict[Key, set[str]] = {id_: set() for id_ in texts}
-    for id_, lexeme, _ in read:
+    for id_, lexeme, *_ in read:
         if id_ in texts and passages.is_unspaced(lexeme):
             sought[id_].add(lexeme)
     found = {id_: passages.places_in(texts[id_], lexemes) for id_, lexemes in sought.items()}
     return [
-        (id_, lexeme, [*(one for one in places if one < 0), *found[id_][lexeme]])
+        (id_, lexeme, [*(-1 for one in places if one <= before), *found[id_][lexeme]], -1)
         if lexeme in sought.get(id_, ())
-        else (id_, lexeme, places)
-        for id_, lexeme, places in read
+        else (id_, lexeme, places, before)
+        for id_, lexeme, places, before in read
     ]
 
 
