@@ -438,7 +438,7 @@ def _matches(cursor: Cursor, terms: int) -> Matches:
 
 
 Occurrences: TypeAlias = tuple[Key, str, list[int], int]
-"""A fact, a stem, its positions in the index, counted in words from 1, and the last position that is before the text."""
+"""A fact, a stem, its positions in the index, counted from 1, and the last position that is before the text."""
 
 
 def positions_of(db: Connection, namespace: int, ids: Sequence[Key], stems: Sequence[str]) -> list[Occurrences]:
