@@ -175,9 +175,9 @@ DESCRIBE = f"""
 # reads one of them whole.
 # With all weights 1, ts_rank of a single word is the sum of 1/j² over its j occurrences, over π²/6, which determines
 # the number of occurrences; divided by the rank normalised by length it gives the length, in which the namespace and
-# each tag count as one. This runs in C and is several times faster than unnesting each tsvector. A copy, made by setting
-# the weights, keeps each rank of a long text from reading its stored tsvector again, which took two thirds of the time.
-# Results come as arrays in binary. With `select`, one plan serves all words.
+# each tag count as one. This runs in C and is several times faster than unnesting each tsvector. A copy, which setting
+# the weights makes, keeps each rank of a long text from reading its stored tsvector again, which took two thirds of the
+# time. Results come as arrays in binary. With `select`, one plan serves all words.
 MATCHES = """
     select array_send(array_agg(id)), string_agg(ranks, ''), array_send(array_agg(length))
     from (
