@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,9 +16,12 @@ from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
 from ebb import headers
+from ebb.contract.facts import Store
+from ebb.contract.faults import faults
 from ebb.contract.operation import STORE_SECONDS, Operation, find
 from ebb.headers import Position
 from kombu.exceptions import OperationalError
+from pydantic import ValidationError
 from redis.exceptions import ResponseError
 from uuid_utils.compat import uuid7
 
@@ -28,6 +32,7 @@ from workers.coordination.redis import RefusedError, explain, is_refusal, own_ke
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, InvalidInputError, LateError, OlderWorkersError, TaskFailedError, UnavailableError
 from workers.queues import LSN, SENT_AT, configuration
+from workers.validation.facts import new_fact
 
 UNASKED = 16
 """Results that a thread keeps until they are fetched; others are read again from Redis."""
@@ -129,9 +134,11 @@ class Sender:
         The write is dated by Redis' clock now, even if workers process it hours later.
 
         Raises:
+            InvalidInputError: its task would refuse it, whatever the memory holds.
             BusyError: the namespace has too many such writes, or Redis is nearly full; nothing was accepted.
             UnavailableError: Redis does not answer; the write may or may not be accepted.
         """
+        _check(task, arguments)
         own_id = task_id or str(uuid7())
         if "now" in arguments:
             arguments |= {"now": arguments["now"] or self.clock()}
@@ -419,6 +426,23 @@ def sealed(fact: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fact with its metadata as JSON text, which Celery does not interpret."""
     metadata = fact.get("metadata")
     return {**fact, "metadata": json.dumps(metadata)} if isinstance(metadata, Mapping) else dict(fact)
+
+
+def _check(task: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a write that its task would refuse, before it is accepted; only workers know the limit of its size.
+
+    Raises:
+        InvalidInputError: an argument is unknown, missing or not allowed, or some do not go together.
+    """
+    operation = find(task)
+    if operation is None:
+        return
+    try:
+        asked = operation.params.model_validate(arguments)
+    except ValidationError as error:
+        raise InvalidInputError(faults(error)) from None
+    if isinstance(asked, Store):
+        new_fact(asked, sys.maxsize)
 
 
 def _is_default(operation: Operation, name: str, value: Any) -> bool:

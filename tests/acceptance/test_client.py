@@ -17,7 +17,7 @@ from live_system import LiveSystem, eventually
 
 from api.client import Client
 from workers.coordination import transport
-from workers.errors import LateError, NotFoundError
+from workers.errors import InvalidInputError, LateError, NotFoundError
 
 pytestmark = pytest.mark.acceptance
 
@@ -105,6 +105,12 @@ def test_a_refused_write_gives_the_reason(client: Client) -> None:
 
     failed = eventually(lambda: (client.state(accepted["task"]) or {}).get("error"), "it is refused")
     assert "no live fact" in failed
+
+
+@pytest.mark.parametrize("fact", [{"text": ""}, {"text": "An otter", "kind": "fish"}])
+def test_a_write_that_no_memory_could_take_is_not_accepted(client: Client, fact: dict[str, str]) -> None:
+    with pytest.raises(InvalidInputError):
+        client.store(**fact, wait=False)
 
 
 def test_a_task_is_visible_to_its_own_namespace_only(client: Client, live: LiveSystem) -> None:

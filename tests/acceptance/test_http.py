@@ -198,6 +198,16 @@ def test_an_accepted_write_that_is_refused_reports_why_and_leaves_the_outbox(
     eventually(lambda: not live.accepted(task), "it has left the outbox")
 
 
+@pytest.mark.parametrize(
+    "fact", [{"text": " "}, {"text": "x", "durability": "permanent"}, {"text": "x", "kind": "item"}]
+)
+def test_a_write_that_no_memory_could_take_is_refused_before_it_is_accepted(
+    api: httpx2.Client, fact: dict[str, str]
+) -> None:
+    waited, accepted = (api.post("/memory/facts", params={"wait": wait}, json=fact) for wait in ("true", "false"))
+    assert problem(accepted, 422) == problem(waited, 422)
+
+
 def test_a_failure_of_a_worker_quotes_nothing_of_its_data(idle: LiveSystem) -> None:
     idle.start("worker")
     with serving(idle) as api:
