@@ -51,8 +51,13 @@ def test_case_makes_no_difference(memory: Memory) -> None:
     assert {first, add(memory, {"text": "2", "entity": "ÄRGER", "key": "GRÖßE", "value": "2"})} in pairs(memory)
 
 
-@pytest.mark.parametrize("other", [{"entity": "Ben"}, {"key": "job"}, {"entity": None}, {"key": None}, {"value": None}])
-def test_without_the_same_entity_and_key_and_two_values_there_is_none(memory: Memory, other: dict[str, None]) -> None:
+@pytest.mark.parametrize(
+    "other",
+    [{"entity": "Ben"}, {"key": "job"}, {"entity": None}, {"key": None}, {"value": None}, {"value": ""}],
+)
+def test_without_the_same_entity_and_key_and_two_values_there_is_none(
+    memory: Memory, other: dict[str, str | None]
+) -> None:
     add(memory, PORTO)
     add(memory, LISBON, **other)
     assert pairs(memory) == []
@@ -63,7 +68,7 @@ def test_names_of_any_length_are_compared_whole(memory: Memory) -> None:
     first = add(memory, PORTO, entity=f"{long}a", key=f"{long}b")
     add(memory, LISBON, entity=f"{long}c", key=f"{long}b")
     assert pairs(memory) == []
-    third = memory.add("Ana lives.", entity=f"{long}A", key=f"{long}B", value="")
+    third = memory.add("Ana lives.", entity=f"{long}A", key=f"{long}B", value="x")
     assert pairs(memory) == [{first, third}]
 
 

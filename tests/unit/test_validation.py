@@ -4,11 +4,11 @@ import math
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.documents import Upload
-from ebb.contract.facts import NewFact, Store
+from ebb.contract.facts import Edit, NewFact, Store
 from ebb.contract.faults import fault as fault_of
 from ebb.contract.recall import Recall
 from ebb.contract.retention import Reinforce
@@ -472,6 +472,13 @@ def test_a_durability_that_contradicts_the_lifetime_or_the_kind_is_refused() -> 
         assert said.startswith(f"durability: '{durability}' contradicts the decay_class '{decay_class}'")
     assert refused(durability="permanent").startswith("durability: only episodes have one, not a semantic fact")
     assert "'persistent' or 'permanent'" in refused(kind="episodic", durability="eternal")
+
+
+@pytest.mark.parametrize("field", ["value", "summary"])
+def test_a_blank_value_or_summary_counts_as_none(field: str) -> None:
+    blank, none = (Store.model_validate({"text": "Mira drinks tea", field: given}) for given in (" ", None))
+    assert blank == none
+    assert Edit.model_validate({"id": str(uuid4()), field: ""}).model_fields_set == {"id", field}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n"])

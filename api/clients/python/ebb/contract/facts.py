@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, StrictBool, field_validator
+from pydantic import AfterValidator, Field, StrictBool, field_validator
 
 from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
@@ -27,13 +27,16 @@ from ebb.contract.values import (
     Text,
     Times,
     Value,
+    none_if_blank,
 )
 
 Category = Annotated[Name | None, Field(description="such as preference, decision or fact")]
 Entity = Annotated[Named | None, Field(description="the person or thing that it is about")]
 Key = Annotated[Named | None, Field(description="which of the entity's properties, such as phone")]
-PropertyValue = Annotated[Value | None, Field(description="that property's value")]
-Summary = Annotated[Value | None, Field(description="what is shown in place of a long text")]
+PropertyValue = Annotated[Value | None, Field(description="that property's value"), AfterValidator(none_if_blank)]
+Summary = Annotated[
+    Value | None, Field(description="what is shown in place of a long text"), AfterValidator(none_if_blank)
+]
 Source = Annotated[Name | None, Field(description="where it comes from")]
 Speaker = Annotated[Role | None, Field(description="who said it: user, assistant, system or tool")]
 ValidUntil = Annotated[

@@ -189,6 +189,11 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def none_if_blank(text: str | None) -> str | None:
+    """Return a text, or None for one without visible characters, which says nothing."""
+    return text if text and text.strip() else None
+
+
 def _metadata(value: Any) -> Any:
     """Return a JSON object, given as such or as text."""
     if isinstance(value, str):
