@@ -124,6 +124,9 @@ def test_unknown_settings_and_all_faults_are_named_at_once() -> None:
     assert "hygiene.episodicTTL.operator must be 'OR' or 'AND', got None" in said
     assert "hygiene.confidenceDecay.halfLife.x is no setting" in said
     assert refused(unset=["hygiene.halfLife"]).startswith("unset: ['hygiene.halfLife']: no settings of a namespace")
+    for unset in ("lifetimes", "hygiene"):
+        given = {"lifetimes": "careful", "hygiene.schedule": "manual"}
+        assert refused(given, [unset]) == f"unset: ['{unset}']: would also remove what is set; leave out one of them."
 
 
 def test_settings_are_set_by_paths_one_upon_the_other_and_unset_again() -> None:

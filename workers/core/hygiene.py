@@ -178,7 +178,8 @@ def changed(known: Document, given: Document | None, unset: Sequence[str] | None
     """Return a namespace's settings after setting fields, nested or by dotted paths, and unsetting others.
 
     Raises:
-        InvalidInputError: a setting is unknown or its value is not allowed; the first faults are listed.
+        InvalidInputError: a setting is unknown, its value is not allowed, or it is both set and unset; the first faults
+            are listed.
     """
     given, unset, own = given or {}, unset or [], known
     _check(given, unset)
@@ -194,6 +195,8 @@ def _check(given: Document, unset: Sequence[str]) -> None:
         raise InvalidInputError(joined(faults))
     if unknown := [path for path in unset if path not in PATHS]:
         raise InvalidInputError(f"unset: {show(unknown)}: no settings of a namespace; known are {', '.join(PATHS)}.")
+    if both := [path for path in unset if any(f"{one}.".startswith(f"{path}.") for one in given)]:
+        raise InvalidInputError(f"unset: {show(both)}: would also remove what is set; leave out one of them.")
 
 
 def _at(path: list[str], value: Any) -> Document:
