@@ -185,7 +185,7 @@ def command_of(
     def decorate(run: Run) -> Callable[..., None]:
         def typed(namespace: str | None, home: Path | None, as_json: bool, **given: Any) -> None:
             if given.get(reads) == "-":
-                given[reads] = output.standard_input().read()
+                given[reads] = output.text_of_standard_input()
             alone = {name: given.pop(name) for name in others}
             known = {name: value for name, value in given.items() if value is not None}
             with contextlib.ExitStack() as stack:

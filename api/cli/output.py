@@ -78,6 +78,16 @@ def standard_input() -> TextIO:
     return sys.stdin
 
 
+def text_of_standard_input() -> str:
+    """Return all text of standard input; refuse what is no UTF-8, which Python raises or turns into surrogates."""
+    try:
+        text = standard_input().read()
+        text.encode()
+    except UnicodeError:
+        raise InvalidInputError("standard input is no UTF-8; convert it.") from None
+    return text
+
+
 def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     """Return one JSON value on one line, without control characters."""
     from workers.core import controls  # noqa: PLC0415 - needed only for printing

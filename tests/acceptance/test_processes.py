@@ -115,6 +115,19 @@ def test_a_closed_standard_input_is_one_message(live: LiveSystem, namespace: str
     assert (done.returncode, done.stderr[:32]) == (1, "Error: standard input is closed,")
 
 
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_a_text_in_another_encoding_is_one_message(live: LiveSystem, namespace: str, errors: str) -> None:
+    done = subprocess.run(
+        live.command("store", "-", "--namespace", namespace),
+        cwd=ROOT,
+        env=live.environment() | {"PYTHONIOENCODING": f"utf-8:{errors}"},
+        input="Grüße".encode("latin-1"),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"Error: standard input is no UTF-8; convert it.\n")
+
+
 def test_what_the_terminal_cannot_show_is_escaped(live: LiveSystem, namespace: str) -> None:
     live.ebb_json("store", "Jürgen lives in 東京", "--namespace", namespace)
     environment = live.environment() | {"PYTHONIOENCODING": "ascii"}
