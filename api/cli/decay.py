@@ -278,7 +278,7 @@ def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str
         for place, fact in enumerate(pair["facts"])
     ]
     if rows:
-        output.print_table(["entity", "key", "value", "since", "id"], rows)
+        output.print_table(["entity", "key", "value", "stored", "id"], rows)
         output.console().print("[dim]settle one: ebb resolve OLD --keep NEW, or ebb resolve ONE TWO --both[/dim]")
         if found.get("next"):
             output.console().print("There are more: raise --limit.")

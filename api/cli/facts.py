@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ebb.contract.facts import EDIT, STORE
+from ebb.contract.facts import EDIT, EDITABLE, STORE
 from ebb.contract.reports import FACTS, STATS, TIMELINE
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, SUBJECT, USED
 
@@ -99,7 +99,12 @@ def _print_more(page: dict[str, Any]) -> None:
 
 def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
     tags = [tag for listed in given.get("tags") or [] for tag in listed.split(",")]
-    changes = given | {"tags": tags} | dict.fromkeys(given.get("clear") or [])
+    cleared = [name.replace("-", "_") for name in given.get("clear") or []]
+    if wrong := [name for name in cleared if name not in EDITABLE]:
+        raise typer.BadParameter(f"{wrong[0]!r} is no field; give any of {', '.join(EDITABLE)}.", param_hint="--clear")
+    if both := [name for name in cleared if name in given]:
+        raise typer.BadParameter(f"{both[0]!r} is also given a value; leave out one of them.", param_hint="--clear")
+    changes = given | {"tags": tags} | dict.fromkeys(cleared)
     return memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
 
 

@@ -84,7 +84,7 @@ def import_(
 
 
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to; else standard output.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Where to; else, or for `-`, standard output.")] = None,
     now: Annotated[str | None, typer.Option(help="The instant at which facts are described; else now.")] = None,
     everywhere: Everywhere = False,
     namespace: NamespaceName = None,
@@ -99,6 +99,7 @@ def export(
     context = on_database(home)
     name = None if everywhere else validation.namespace_name(namespace or context.settings.namespace)
     at = context.now() if now is None else validation.instant(now, "--now")
+    file = None if file == Path("-") else file
     with contextlib.ExitStack() as stack:
         target = sys.stdout if file is None else stack.enter_context(_new(file))
         facts = others = 0

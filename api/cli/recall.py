@@ -215,7 +215,7 @@ def _print_why(why: dict[str, Any]) -> None:
     times += "".join(f", + {said} {parts[name]:.3f}" for name, said in LIFTS.items() if parts.get(name))
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
     lines = {
-        "rank": f"{would}{why['rank']} of {why['seen']} that were scored, of which {why['limit']} are recalled",
+        "rank": f"{would}{why['rank']} of {why['seen']} that were scored; at most {why['limit']} are recalled",
         "score": f"{why['score']:.3f} = ({total}), times said {_said(parts):.2f}, + alive {parts['prior']:.3f}{times}",
         "by words": _by_words(why["words"]),
         "by meaning": _by_meaning(why["meaning"]),

@@ -352,6 +352,7 @@ def test_an_export_says_what_it_wrote_and_keeps_the_previous_one_if_the_namespac
     written = live.ebb("export", str(file), "--namespace", namespace)
     assert (written.stdout, " ".join(written.stderr.split())) == ("", f"✓ 1 fact and 0 other records in {file}")
     before = file.read_text()
+    assert len(live.ebb("export", "-", "--namespace", namespace).stdout.splitlines()) == len(before.splitlines())
     refused = live.ebb("export", str(file), "--namespace", f"{namespace}-misspelt")
     assert (refused.returncode, "so nothing is exported" in " ".join(refused.stderr.split())) == (1, True)
     assert [one.read_text() for one in tmp_path.iterdir()] == [before]

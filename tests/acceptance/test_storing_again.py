@@ -1,9 +1,10 @@
 """Storing known facts: lifetimes start now, given fields are applied, and each interface reports the lifetime."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -55,6 +56,20 @@ def test_a_long_conversation_is_imported_completely_and_facts_ended_at_once_are_
         assert client.stats()["facts"] == 600
 
 
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (("--category", "home", "--clear", "category"), "'category' is also given a value; leave out one of them."),
+        (("--clear", "text"), "'text' is no field; give any of category, entity, key,"),
+    ],
+)
+def test_a_field_is_either_removed_or_given_a_value(
+    live: LiveSystem, namespace: str, options: Sequence[str], fault: str
+) -> None:
+    refused = live.ebb("edit", str(uuid4()), *options, "--namespace", namespace)
+    assert (refused.returncode, fault in " ".join(refused.stderr.split())) == (2, True)
+
+
 def test_the_command_line_says_how_long_a_fact_lives_and_changes_it(live: LiveSystem, namespace: str) -> None:
     def ebb(*arguments: str) -> Any:
         return live.ebb_json(*arguments, "--namespace", namespace)
@@ -66,7 +81,7 @@ def test_the_command_line_says_how_long_a_fact_lives_and_changes_it(live: LiveSy
     assert (again["decay_class"], again["class_reason"], again["ends_at"]) == ("permanent", "given", None)
     edited = ebb("edit", first["id"], "--decay-class", "session", "--tag", "keys", "--importance", "0.9")
     assert (edited["action"], edited["changed"]) == ("updated", ["tags", "importance", "decay_class"])
-    assert ebb("edit", first["id"], "--clear", "decay_class")["decay_class"] == "stable"
+    assert ebb("edit", first["id"], "--clear", "decay-class")["decay_class"] == "stable"
     events = [event["details"] for event in ebb("history", first["id"])["events"] if event["what"] == "edited"]
     assert [one["was"].get("decay_class") for one in events] == ["stable", "permanent", "session"]
     shown = live.ebb("store", TEXT.upper(), "--namespace", namespace).stdout
