@@ -243,6 +243,8 @@ def restore(call: Call) -> None:
         output.confirm(output.RESTORE, answer["matching"], yes=call.own["yes"], as_json=call.as_json)
         with output.spinner("facts are restored …"):
             answer |= call.memory.restore(**selection)
+    if not answer["matching"] and not call.as_json:
+        call.say_if_unknown()
     _show_restored(answer, as_json=call.as_json)
 
 

@@ -200,7 +200,7 @@ def test_an_empty_answer_from_a_namespace_that_does_not_exist_says_so(live: Live
     empty = (
         ["recall", "zebra"], ["list", "--tag", "zebra"], ["lookup", "zebra"], ["decay"], ["prune"], ["purge", "--yes"],
         ["consolidate"], ["held"], ["contradictions"], ["forgotten"], ["timeline", "zebra", "colour"],
-        ["forget", "--tag", "zebra"],
+        ["forget", "--tag", "zebra"], ["restore", "--reason", "faded", "--yes"],
     )  # fmt: skip
     for words in empty:
         assert live.ebb(*words, "--namespace", namespace).stderr == ""
