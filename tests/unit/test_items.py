@@ -45,7 +45,7 @@ REFUSED: list[tuple[str, list[Any]]] = [
     ("path", ["users", [], [""], [7], None]),
     ("document", ["[]", "7", "{", {"a": 1}, '{"a": "ä"}', '{"a": "' + "x" * 600_000 + '"}']),
     ("ttl", [0, -1, True, "5", float("inf"), float("nan"), 10**400]),
-    ("key", [None, "", " ", 7, "a\0"]),
+    ("key", [None, "", " ", 7, "a\0", " oats", "oats\n"]),
 ]
 
 

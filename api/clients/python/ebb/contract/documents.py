@@ -77,6 +77,12 @@ def _label(given: Any) -> Any:
     return given
 
 
+def _trimmed(key: str) -> str:
+    if key != key.strip():
+        raise ValueError("must not begin or end with a blank")
+    return key
+
+
 def _object(document: str) -> str:
     """Return the JSON of an object in ASCII, which preserves the document."""
     try:
@@ -183,7 +189,7 @@ class NewItem(Params):
     """A document to store under a path and key."""
 
     path: Labels = Field(min_length=1, description="labels, the first one outermost")
-    key: Name = Field(description="the name of the item at its path")
+    key: Annotated[Name, AfterValidator(_trimmed)] = Field(description="the name of the item at its path")
     document: Json = Field(description="the JSON of an object, in ASCII")
     text: str | None = Field(default=None, description="the words by which it is found")
     ttl: Minutes | None = Field(default=None, description="minutes that it lives after each use")
