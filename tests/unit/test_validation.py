@@ -474,6 +474,16 @@ def test_a_durability_that_contradicts_the_lifetime_or_the_kind_is_refused() -> 
     assert "'persistent' or 'permanent'" in refused(kind="episodic", durability="eternal")
 
 
+@pytest.mark.parametrize("said", [{}, {"source_date": "2026-06-02"}, {"created_at": "2026-06-01T00:00:00Z"}])
+def test_a_fact_that_was_no_longer_true_when_it_was_said_needs_a_beginning(said: dict[str, str]) -> None:
+    fact = {"text": "Kim rented a boat shed", "valid_until": "2026-06-01"} | said
+    now = datetime(2026, 11, 27, tzinfo=UTC)
+    with pytest.raises(InvalidInputError, match="when it was said; give valid_from too"):
+        new_fact(fact, LIMIT, now)
+    for more in ({"valid_from": "2026-05-31"}, {"source_date": "2026-05-31"}, {"valid_until": "2026-12-01"}):
+        assert new_fact(fact | more, LIMIT, now).valid_until
+
+
 @pytest.mark.parametrize("field", ["value", "summary"])
 def test_a_blank_value_or_summary_counts_as_none(field: str) -> None:
     blank, none = (Store.model_validate({"text": "Mira drinks tea", field: given}) for given in (" ", None))

@@ -211,7 +211,8 @@ def _store(
             analyze_new(asked.namespace)
         return stored
 
-    outcomes = apply_to_valid([_check(fact, uuid5(own_id, str(i))) for i, fact in enumerate(given, first)], write)
+    checked = [_check(fact, uuid5(own_id, str(i)), at) for i, fact in enumerate(given, first)]
+    outcomes = apply_to_valid(checked, write)
     _link(outcomes, asked.namespace, at, use or own_id)
     _regenerate_used(asked.namespace, outcomes)
     return outcomes
@@ -242,6 +243,6 @@ def _link(outcomes: Sequence[Stored | InvalidInputError], name: str, at: datetim
         autolink.apply_async(kwargs=given, task_id=str(uuid5(own_id, "links")))
 
 
-def _check(given: Any, id_: UUID) -> contract.NewFact | InvalidInputError:
-    fact = or_error(new_fact, given, settings.max_text)
+def _check(given: Any, id_: UUID, at: datetime) -> contract.NewFact | InvalidInputError:
+    fact = or_error(new_fact, given, settings.max_text, at)
     return fact if isinstance(fact, InvalidInputError) or fact.id else fact.model_copy(update={"id": id_})

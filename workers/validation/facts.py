@@ -49,14 +49,16 @@ def own_words(text: str, name: str, max_text: int) -> str:
     return text
 
 
-def new_fact(given: Any, max_text: int) -> NewFact:
-    """Return the fact that a JSON object describes, or a validated fact.
+def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
+    """Return the fact that a JSON object describes, or a validated fact; `at` is when it is stored, if that is known.
 
     Raises:
         InvalidInputError: it is not an object, or fields are unknown or have invalid values; all are listed.
-            Or it is an item without a place, which no list of items could show.
+            Or it is an item without a place, which no list of items could show. Or it was true at no known time.
     """
     fact = stored_fact(given, max_text)
+    if at is not None:
+        _check_beginning(fact, at)
     if fact.kind == "item" and not _has_place(fact):
         raise InvalidInputError(
             "kind: an item has a path, a key and a document; put it with `put_item` or `PUT /memory/items`, or leave "
@@ -81,6 +83,16 @@ def stored_fact(given: Any, max_text: int) -> NewFact:
         raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
     check_validity(fact.valid_from, fact.valid_until)
     return fact.model_copy(update={"text": text, **_lasting(fact)})
+
+
+def _check_beginning(fact: NewFact, at: datetime) -> None:
+    """Refuse a fact that was no longer true when it was said, without a beginning: no question would find it."""
+    said_at = min(filter(None, (fact.created_at or at, fact.source_date)))
+    if fact.valid_from is None and fact.valid_until is not None and fact.valid_until <= said_at:
+        raise InvalidInputError(
+            f"valid_until: {fact.valid_until.isoformat()} does not lie after {said_at.isoformat()}, when it was said; "
+            "give valid_from too, since when it was true."
+        )
 
 
 def check_validity(begins: datetime | None, ends: datetime | None) -> None:
