@@ -138,12 +138,14 @@ ADD_DELETION_REQUESTS = """
 
 DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
 
-# The facts of the archive were written by the settings before, so a pass applies others to them.
+# The facts of the archive were written by the settings before, so a pass applies others to them. A statement of its own,
+# as Citus does not allow the time within `case`.
+UNSETTLE_IF_OTHERS = """
+    update namespaces set settings_changed_at = statement_timestamp()
+    where id = %(namespace)s and %(settings)s || settings <> settings
+"""
 TAKE_OWN = """
-    update namespaces
-    set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings,
-        settings_changed_at = case when %(settings)s || settings = settings then settings_changed_at
-            else statement_timestamp() end
+    update namespaces set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings
     where id = %(namespace)s
 """
 
@@ -187,4 +189,6 @@ def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) ->
 
 def take_own(db: Connection, namespace: int, turns: int, settings: dict[str, Any]) -> None:
     """Add settings that a namespace has not set itself, and increase its number of turns to at least this one."""
+    if settings:
+        db.execute(UNSETTLE_IF_OTHERS, {"namespace": namespace, "settings": Jsonb(settings)})
     db.execute(TAKE_OWN, {"namespace": namespace, "turns": turns, "settings": Jsonb(settings)})
