@@ -11,7 +11,7 @@ from functools import lru_cache
 import mmh3
 import numpy as np
 
-from workers.core.arrays import Ints, Vectors
+from workers.core.arrays import Vectors
 from workers.embedding.vectors import KNOWN_WORDS, LONGEST_KNOWN, unit_rows
 from workers.settings import Settings
 
@@ -58,8 +58,8 @@ class HashingEmbedder:
         for row, text in enumerate(texts):
             words = _prepared(text).split()
             if words:
-                found = np.concatenate([_of_word(word, self.dims) for word in words])
-                counted[row] = np.bincount(found, minlength=self.dims)
+                found = b"".join([_of_word(word, self.dims) for word in words])  # faster than a concatenation of arrays
+                counted[row] = np.bincount(np.frombuffer(found, np.uint16), minlength=self.dims)
         return counted
 
 
@@ -71,13 +71,13 @@ def _prepared(text: str) -> str:
     return "".join(letter for letter in unicodedata.normalize("NFKD", lowered) if not unicodedata.combining(letter))
 
 
-def _of_word(word: str, dims: int) -> Ints:
+def _of_word(word: str, dims: int) -> bytes:
     return _known(word, dims) if len(word) <= LONGEST_KNOWN else _dimensions(word, dims)
 
 
-def _dimensions(word: str, dims: int) -> Ints:
-    """Return the dimension of each n-gram of a word."""
-    return np.array([abs(mmh3.hash(ngram)) % dims for ngram in _ngrams(f" {word} ")], np.uint16)
+def _dimensions(word: str, dims: int) -> bytes:
+    """Return the dimension of each n-gram of a word, two bytes each."""
+    return np.array([abs(mmh3.hash(ngram)) % dims for ngram in _ngrams(f" {word} ")], np.uint16).tobytes()
 
 
 _known = lru_cache(maxsize=KNOWN_WORDS)(_dimensions)
