@@ -11,6 +11,8 @@ gc.disable()  # while modules are loaded, which create many objects and little g
 
 import click  # noqa: E402
 
+from workers import GARBAGE_THRESHOLD  # noqa: E402
+
 sys.modules["pygments"] = None  # type: ignore[assignment]  # which celery.bin.base would load, for colours of `inspect`
 from celery.bin.base import CLIContext  # noqa: E402
 
@@ -33,6 +35,7 @@ def main(name: str, options: list[str]) -> None:
     parent = click.Context(click.Group("ebb"), obj=CLIContext(app=app, no_color=False, workdir=None, quiet=quiet))
     level = [] if name == "flower" else [f"--loglevel={settings.log_level}"]
     gc.freeze()  # skips what was loaded in each collection, and in the one at exit
+    gc.set_threshold(GARBAGE_THRESHOLD)
     gc.enable()
     command.main([*options, *level], prog_name=name, parent=parent)
 

@@ -10,12 +10,9 @@ import uvicorn  # noqa: E402
 
 from api.http.door import Door  # noqa: E402
 from api.http.limits import PatientProtocol  # noqa: E402
-from workers import logs  # noqa: E402
+from workers import GARBAGE_THRESHOLD, logs  # noqa: E402
 from workers.errors import EbbError  # noqa: E402
 from workers.settings import Settings  # noqa: E402
-
-GARBAGE_THRESHOLD = 50_000
-"""Allocations between two garbage collections: with Python's 700, a large body causes hundreds of them."""
 
 STOP_SECONDS = 10
 MOST_CONNECTIONS = 1_000

@@ -1,6 +1,7 @@
 """`python -m tests.benchmarks [NAME…]`: run some or all benchmarks, print the table, write and draw the results."""
 
 import argparse
+import gc
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ from tests.benchmarks import (
 from tests.benchmarks.figures import Answers, console
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.scale import FACTS, QUICK, Size
+from workers import GARBAGE_THRESHOLD
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -45,6 +47,8 @@ BYTES_OF_ALL, BYTES_OF_ONE = 20_000, 6_000
 
 def main() -> None:
     """Run the named benchmarks, or all."""
+    gc.freeze()  # as a worker does
+    gc.set_threshold(GARBAGE_THRESHOLD)
     given = _arguments()
     size = QUICK if given.quick else Size(given.facts, given.rounds, given.queries)
     benchmarks = _benchmarks(size, given)
