@@ -119,7 +119,11 @@ ASKED = f"""
 
 LEXEMES = "select tsvector_to_array(words(%(text)s))"
 
-HELD = "select lexeme, facts from lexemes where namespace = %(namespace)s and lexeme = any(%(words)b::text[])"
+# With `select`, planning does not look up each word in the statistics.
+HELD = """
+    select lexeme, facts from lexemes
+    where namespace = %(namespace)s and lexeme = any((select %(words)b::text[])::text[])
+"""
 
 # The most frequent words of the letters a to z that begin with one of some letters and are about as long. Only letters
 # are compared: after "z" comes "{" or "a", depending on the collation of the database.
