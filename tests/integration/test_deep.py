@@ -92,13 +92,10 @@ def test_a_fact_is_restored_or_erased_at_the_moment_it_is_demoted(memory: Memory
     assert memory.value("select count(*) from facts") == (act == "restored")
 
 
-@pytest.mark.parametrize("first", [(facts, "_known_by_id"), (deep, "ask_promote")])
-def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch, first: tuple[Any, str]
-) -> None:
+def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     memory.decay(2)
-    namespace, asked = memory.value("select id from namespaces"), getattr(*first)
+    namespace, asked = memory.value("select id from namespaces"), facts._known_by_id
 
     def then_demoted(*given: Any) -> Any:
         found = asked(*given)
@@ -107,7 +104,7 @@ def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(
             assert deep.demote(purging, [namespace], [id_]) == 1
         return found
 
-    monkeypatch.setattr(*first, then_demoted)
+    monkeypatch.setattr(facts, "_known_by_id", then_demoted)
     with connect(memory.context.database_url) as db:
         assert [*facts.known_by_id(db, namespace, [id_])] == [id_]
 

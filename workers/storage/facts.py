@@ -206,14 +206,14 @@ def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
 
 def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], dict[UUID, Known]]:
     """Send the query of `known_by_id`; return its reader."""
-    # In this order, since a purge may commit between the two: what it moves into deep memory was read before. What was
-    # read in deep memory is read again, also if another transaction has promoted it meanwhile.
-    rows, promoted = _known_by_id(db, namespace, ids), deep.ask_promote(db, namespace, ids)
+    rows = _known_by_id(db, namespace, ids)
 
     def read() -> dict[UUID, Known]:
         found = list(rows)
-        if promoted() or not all(one.hash for one in found):
-            found += _known_by_id(db, namespace, ids)
+        if deep_ones := [one.id for one in found if not one.hash]:
+            deep.ask_promote(db, namespace, deep_ones)()
+            # read again, also if another transaction has promoted them meanwhile
+            found += _known_by_id(db, namespace, deep_ones)
         return {one.id: one for one in found if one.hash}
 
     return read
