@@ -171,7 +171,7 @@ def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -
 
 def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
     """Forget ended facts that no pass has forgotten yet, so that the same statements can be stored again."""
-    ended = activity.ask_ended_among(db, tenant, hashes, now)()
+    ended = activity.ended_among(db, tenant, hashes, now)
     return forget_ended_of(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
 
 

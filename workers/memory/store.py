@@ -145,12 +145,12 @@ def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify
 def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now: datetime) -> Known:
     hashes = [row.hash for row in batch.rows]
     forgotten = statements.ask_forgotten_among(db, owner.id, hashes)
-    ended = activity.ask_ended_among(db, owner.id, hashes, now)
-    read = statements.ask(db, owner.id, hashes)
-    if any_ended := bool(ended()):
+    known = statements.ask(db, owner.id, hashes)()
+    any_ended = bool(known) and bool(activity.ended_among(db, owner.id, hashes, now))
+    if any_ended:
         forget_ended(context, db, owner.id, hashes, now)
-        read = statements.ask(db, owner.id, hashes)
-    found = statements.matches_identified(db, owner.id, hashes, read())
+        known = statements.ask(db, owner.id, hashes)()
+    found = statements.matches_identified(db, owner.id, hashes, known)
     # A fact that is about to be superseded may be stated again, which needs a vector, and no deletion request.
     superseded = {fact.supersedes for fact in batch.given}
     stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}

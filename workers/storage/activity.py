@@ -329,12 +329,11 @@ def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) ->
     return {id_ for (id_,) in db.execute(ENDED, {"namespace": namespace, "ids": list(ids), "now": now})}
 
 
-def ask_ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> Callable[[], list[UUID]]:
-    """Send the query for facts with the same texts that ended and no pass has forgotten yet; return its reader."""
+def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
+    """Return the facts with the same texts that ended and no pass has forgotten yet."""
     stems = columns.byteas(list(dict.fromkeys(map(text.text_digest, hashes))))
     given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT, "now": now}
-    rows = db.execute(ENDED_AMONG, given)
-    return lambda: [fact for (fact,) in rows]
+    return [fact for (fact,) in db.execute(ENDED_AMONG, given)]
 
 
 def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
