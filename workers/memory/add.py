@@ -83,13 +83,17 @@ def add_within(
     given: Sequence[NewFact],
     embedded: Embedded | None,
     now: datetime,
+    known: statements.Known | None = None,
     *,
     count_turns: bool = True,
 ) -> Added:
-    """Write the new facts with their activity, vectors and signatures; without `embedded`, embed them."""
+    """Write the new facts with their activity, vectors and signatures; without `embedded`, embed them.
+
+    `known` are the live facts with the same texts; without it they are read.
+    """
     tenant, own = owner.id, hygiene(context, owner.settings)
     is_current = _ask_whether_current(context, db, rows, embedded)
-    sent, read_added = _send_new(db, owner, rows, given)
+    sent, read_added = _send_new(db, owner, rows, given, known)
     send_all(db)  # PostgreSQL writes the facts while their vectors and signatures are computed
     found = _having_vectors(context, [row for row, _ in sent], embedded)
     usable = found if is_current() else {}
@@ -127,11 +131,16 @@ def _having_vectors(context: Context, rows: Sequence[Fact], embedded: Embedded |
 
 
 def _send_new(
-    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact]
+    db: Connection,
+    owner: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    known: statements.Known | None,
 ) -> tuple[list[tuple[Fact, NewFact]], Callable[[], dict[UUID, bytes]]]:
     """Send the facts with a new statement and an unused id; return them, and the reader of `facts.ask_add`."""
     tenant, hashes = owner.id, [row.hash for row in rows]
-    stated, taken = statements.ask(db, tenant, hashes), facts.ask_known_by_id(db, tenant, [row.id for row in rows])
+    stated = statements.ask(db, tenant, hashes) if known is None else lambda: known
+    taken = facts.ask_known_by_id(db, tenant, [row.id for row in rows])
     estimated = _ask_estimated(db, owner, rows)
     said = statements.known_with_other_detail(hashes, stated())
     if said:  # wait while one of them is being forgotten

@@ -72,10 +72,11 @@ class Batch:
 class Known:
     """The namespace of a batch, the statements that live facts make, and those forgotten on request.
 
-    `any_ended` if facts were forgotten to know it, as they had ended.
+    `rows` are the live facts with the same texts; `any_ended` if facts were forgotten to know it, as they had ended.
     """
 
     owner: Namespace
+    rows: statements.Known
     stated: dict[bytes, UUID]
     deleted: dict[bytes, UUID]
     any_ended: bool
@@ -156,7 +157,7 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
     kept = {*stated, *batch.forced}
     deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
-    return Known(owner, stated, deleted, any_ended)
+    return Known(owner, known, stated, deleted, any_ended)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
@@ -182,7 +183,7 @@ def _store_within(
         unknown = [row.hash for row in batch.rows if row.hash not in known.stated]
         deleted = deleted | statements.forgotten_among(db, tenant, unknown)
     wanted = batch.without(deleted)
-    done, endings = _write(context, db, known.owner, wanted, embedded, now, count_turns=options.count_turns)
+    done, endings = _write(context, db, known, wanted, embedded, now, count_turns=options.count_turns)
     answers = _merged(batch.rows, deleted, done)
     repeated, new = answers, _new(batch.rows, answers)
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
@@ -444,7 +445,7 @@ def _summary(fact: NewFact, threshold: int) -> str | None:
 def _write(
     context: Context,
     db: Connection,
-    owner: Namespace,
+    known: Known,
     batch: Batch,
     embedded: Embedded | None,
     now: datetime,
@@ -452,8 +453,10 @@ def _write(
     count_turns: bool,
 ) -> tuple[list[Stored | InvalidInputError], dict[UUID, tuple[str | None, Ending]]]:
     """Write facts as if each were stored separately, in order; return the outcomes, and the endings of new facts."""
-    tenant = owner.id
+    owner, tenant = known.owner, known.owner.id
     said = _hashes_of_targets(db, tenant, batch.intents)
+    # in the transaction that has read them, and as long as no fact of the batch is written
+    read = known.rows if embedded is None and all(intent.target is None for intent in batch.intents) else None
     answers: dict[int, Stored | InvalidInputError] = {}
     endings: dict[UUID, tuple[str | None, Ending]] = {}
     ids, hashes = [row.id for row in batch.rows], [row.hash for row in batch.rows]
@@ -462,7 +465,7 @@ def _write(
         decisions = dict(zip(places, supersede.settle_within(db, tenant, own.rows, own.intents, now), strict=True))
         if adding := [i for i, decision in decisions.items() if decision.answer is None]:
             new = batch.only(adding)
-            added = add_within(context, db, owner, new.rows, new.given, embedded, now, count_turns=count_turns)
+            added = add_within(context, db, owner, new.rows, new.given, embedded, now, read, count_turns=count_turns)
             answers |= zip(adding, answers_for(db, tenant, new.rows, added), strict=True)
             endings |= added.endings
         apart = {i for i in places if batch.intents[i].apart}
