@@ -43,12 +43,21 @@ NEAR_ZERO = 1e-4
 """Projections of unit vectors below this are computed again: the error of single precision is below 1e-5."""
 
 
+AT_ONCE = 256
+"""Vectors that are projected together: their projections fit into the processor's cache."""
+
+
 def encode(vectors: Vectors) -> Bytes:
     """Return the (n, 128) signatures of (n, dims) unit vectors.
 
     A vector has the same signature alone as among others. In single precision the sum of a product depends on the size
     of the batch, which would decide the sign of one projection in a hundred million.
     """
+    starts = range(0, max(len(vectors), 1), AT_ONCE)
+    return np.concatenate([_encoded(vectors[start : start + AT_ONCE]) for start in starts])
+
+
+def _encoded(vectors: Vectors) -> Bytes:
     matrix = projection(vectors.shape[1])
     projected = vectors @ matrix.T
     near = np.abs(projected) < NEAR_ZERO
