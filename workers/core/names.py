@@ -115,6 +115,9 @@ PATTERNS = {
 Only `HA` (Home Assistant) must be in capitals: in lower case it is a laugh.
 """
 
+IN_LOWER_CASE = re.compile(f"(?<![a-z0-9])(?:{'|'.join(PATTERNS.values()).lower()})(?![a-z0-9])")
+"""Finds a topic in lower case, also `HA`: most texts name none, which this finds in half the time."""
+
 NAMED = re.compile(
     "(?<![A-Za-z0-9])(?:"
     + "|".join(
@@ -127,5 +130,7 @@ NAMED = re.compile(
 
 def extract_tags(text: str, entity: str | None = None) -> list[str]:
     """Return the topics that a text and its entity name, in the order of their first appearance."""
+    if text.isascii() and not entity and IN_LOWER_CASE.search(text.lower()) is None:
+        return []
     found = [match.lastgroup or "" for said in (text, (entity or "").upper()) for match in NAMED.finditer(said)]
     return [tag.replace("_", "-") for tag in dict.fromkeys(found)]
