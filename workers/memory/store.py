@@ -145,7 +145,7 @@ def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify
 
 def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now: datetime) -> Known:
     hashes = [row.hash for row in batch.rows]
-    forgotten = statements.ask_forgotten_among(db, owner.id, hashes)
+    forgotten = statements.ask_forgotten_among(db, owner.id, hashes) if owner.deletions else dict
     known = statements.ask(db, owner.id, hashes)()
     any_ended = bool(known) and bool(activity.ended_among(db, owner.id, hashes, now))
     if any_ended:

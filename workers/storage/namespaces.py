@@ -29,7 +29,8 @@ FIND = """
         settings_changed_at is not null as unsettled,
         counted_facts >= %(nearly_all)s * greatest(
             pg_stat_get_live_tuples('facts'::regclass), (select reltuples from pg_class where oid = 'facts'::regclass)
-        ) and pg_stat_get_live_tuples('facts'::regclass) > 0 as alone
+        ) and pg_stat_get_live_tuples('facts'::regclass) > 0 as alone,
+        (select namespace from forgotten_hashes where namespace = namespaces.id limit 1) is not null as deletions
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -86,7 +87,8 @@ class Namespace:
     """One tenant, with its id, latest counts and settings, and the database's embedder.
 
     `turns` is its number of stored turns; `links` and `entities` say whether it has any. It is `unsettled` until a pass
-    has applied changed settings to every fact, and `alone` if it has nearly all facts of the database.
+    has applied changed settings to every fact, and `alone` if it has nearly all facts of the database; `deletions` says
+    whether facts were forgotten on request.
     """
 
     id: int
@@ -101,6 +103,7 @@ class Namespace:
     entities: bool = False
     unsettled: bool = False
     alone: bool = False
+    deletions: bool = False
 
     @property
     def mean_words(self) -> float | None:
