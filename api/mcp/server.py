@@ -68,8 +68,9 @@ def _entity(memory: Client, name: str) -> Answer:
     return {"entity": name, **answers.looked_up(about), "relations": related["edges"]}
 
 
-def _timeline(memory: Client, entity: str, key: str = "") -> Answer:
-    return answers.whole(memory.perform(TIMELINE, {"entity": entity, "key": key, "limit": MOST_FACTS}))
+def _timeline(memory: Client, entity: str, key: str) -> Answer:
+    about = memory.perform(TIMELINE, {"entity": entity, "key": key, "limit": MOST_FACTS})
+    return {"statements": [], **answers.whole(about)}
 
 
 RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {
@@ -89,8 +90,9 @@ def read_resource(memory: Client, uri: str) -> Answer:
         NotFoundError: the URI is unknown.
     """
     for prefix, (found, template) in RESOURCES.items():
-        if uri.startswith(prefix) and len(uri) > len(prefix):
-            parts = uri.removeprefix(prefix).split("/", template.uri_template.removeprefix(prefix).count("/"))
+        further = template.uri_template.removeprefix(prefix).count("/")
+        parts = uri.removeprefix(prefix).split("/", further)
+        if uri.startswith(prefix) and all(parts) and len(parts) > further:
             return found(memory, *map(unquote, parts))
     raise NotFoundError(
         f"{uri}: no resource; there are {', '.join(one.uri_template for _, one in RESOURCES.values())}."

@@ -300,13 +300,16 @@ def test_a_fact_and_the_profile_of_an_entity_are_resources(modern_doors: Doors, 
             (gone,) = (await agent.read_resource(f"ebb://fact/{id_}")).contents
             with pytest.raises(MCPError, match="no fact"):
                 await agent.read_resource(f"ebb://fact/{uuid4()}")
-            with pytest.raises(MCPError, match="no resource; there are ebb://fact"):
-                await agent.read_resource("ebb://nothing/1")
+            for unknown in ("ebb://nothing/1", "ebb://timeline/Mira", "ebb://timeline//city", "ebb://entity/"):
+                with pytest.raises(MCPError, match="no resource; there are ebb://fact"):
+                    await agent.read_resource(unknown)
+            (never,) = (await agent.read_resource("ebb://timeline/AC%2FDC/city")).contents
 
         addresses = [one.uri_template for one in templates]
         assert addresses == ["ebb://fact/{id}", "ebb://entity/{name}", "ebb://timeline/{entity}/{key}"]
         assert json.loads(fact.text)["events"][0]["what"] == "stored"
         assert [one["value"] for one in json.loads(timeline.text)["statements"]] == ["Halle"]
+        assert json.loads(never.text) == {"statements": []}
         shown = json.loads(profile.text)
         assert [one["value"] for one in shown["facts"]] == ["Halle"]
         assert [one["to"] for one in shown["relations"]] == [SECRET]

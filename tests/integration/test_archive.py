@@ -477,3 +477,9 @@ def test_an_expiry_beyond_the_calendar_stops_no_other_from_being_packed(memory: 
     memory.rows("update activity set expires_at = '10000-03-28'")
     assert memory.demote(at=5) == 1
     memory.restore(id_, at=6)
+
+
+@pytest.mark.parametrize("line", [{"text": "Tea."}, {"archive": "begins"}, {}])
+def test_what_is_no_record_of_an_export_is_refused_with_what_to_do(line: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="Is neither a fact of an export, .* store a new fact as such"):
+        archived(line, 100)

@@ -293,9 +293,14 @@ KINDS: dict[str, type[Strict]] = {
 }
 """Kinds of records other than facts, by the key that such a line has beside its namespace."""
 
+NO_RECORD = (
+    f"Is neither a fact of an export, which has a `state`, nor one of {', '.join(KINDS)}; store a new fact as such, "
+    "and leave out the lines `archive` at the beginning and end of an export."
+)
+
 
 def archived(given: Any, max_text: int) -> Record:
-    """Return the record in a line of an archive; it is a fact if it has a `text`.
+    """Return the record in a line of an archive; it is a fact if it has a `state`.
 
     Raises:
         InvalidInputError: it is not such a record, or has an invalid value.
@@ -306,6 +311,8 @@ def archived(given: Any, max_text: int) -> Record:
         for kind, model in KINDS.items():
             if kind in given:
                 return model.model_validate(given[kind])
+        if "state" not in given:
+            raise InvalidInputError(NO_RECORD)
         past = Validity.model_validate(given)
     except ValidationError as error:
         raise InvalidInputError(faults(error, known=State.model_fields)) from None
