@@ -176,6 +176,12 @@ def test_an_accepted_write_is_done_and_its_task_says_so(api: httpx2.Client) -> N
     assert api.get(f"/memory/facts/{answered['id']}").status_code == 200
 
 
+def test_a_text_that_says_nothing_is_refused_before_it_is_accepted(api: httpx2.Client) -> None:
+    answer = api.post("/memory/facts", params={"wait": False}, json={"text": " "})
+    assert answer.status_code == 422
+    assert "body.text: cannot store empty fact text" in answer.json()["detail"]
+
+
 def test_every_write_can_be_accepted_without_waiting(live: LiveSystem, api: httpx2.Client) -> None:
     id_ = stored(api)
     answer = api.delete(f"/memory/facts/{id_}", params={"wait": "false"})

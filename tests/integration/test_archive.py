@@ -481,5 +481,5 @@ def test_an_expiry_beyond_the_calendar_stops_no_other_from_being_packed(memory: 
 
 @pytest.mark.parametrize("line", [{"text": "Tea."}, {"archive": "begins"}, {}])
 def test_what_is_no_record_of_an_export_is_refused_with_what_to_do(line: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="Is neither a fact of an export, .* store a new fact as such"):
+    with pytest.raises(InvalidInputError, match=r"Is neither a fact of an export, .* store a new fact as such"):
         archived(line, 100)

@@ -3,8 +3,11 @@
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
-from ebb import InvalidInputError, Memory, NotFoundError
+from ebb import EbbError, InvalidInputError, Memory, NotFoundError
+from ebb.call import error_of
+from ebb.contract.recall import Recall
 
 ADDRESS = "http://127.0.0.1:9"
 CIRCULAR: dict[str, Any] = {}
@@ -50,6 +53,31 @@ def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:
         Memory("http://127.0.0.1:five")
     with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"fit into a URL: .* give fewer"):
         memory.facts(ids=[uuid4()] * 3000)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:5556", "localhost:5556", "ftp://127.0.0.1", "http://", ""])
+def test_an_address_that_is_none_of_the_web_is_refused_at_once(url: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"^url: .*give an address such as http://127.0.0.1:5556"):
+        Memory(url)
+
+
+@pytest.mark.parametrize("given", [{"timeout": 0}, {"timeout": -1.0}, {"timeout": float("nan")}, {"connections": 0}])
+def test_numbers_that_leave_no_time_or_connection_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=rf"^{next(iter(given))}: .*; give .* or more"):
+        Memory(ADDRESS, **given)
+
+
+def test_a_read_cannot_be_accepted() -> None:
+    with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=r"^memory.recall writes nothing"):
+        memory.accept(Recall(query="Where is the other key?"))
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_what_another_server_does_not_find_says_nothing_about_facts(status: int) -> None:
+    request = httpx.Request("GET", ADDRESS)
+    error = error_of(httpx.Response(status, text="<h1>Not here</h1>", request=request))
+    assert type(error) is EbbError
+    assert "perhaps not Ebb" in str(error)
 
 
 def test_a_task_that_is_not_named_is_not_asked_for() -> None:

@@ -17,6 +17,7 @@ from ebb import headers
 from ebb.contract.operation import Operation, Params
 from ebb.errors import (
     OLDER_WORKERS,
+    ConflictError,
     EbbError,
     InvalidInputError,
     LateError,
@@ -32,7 +33,9 @@ MARGIN_SECONDS = 10.0
 
 STATE_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
+SHORTEST_TIMEOUT = 0.05
 LONGEST_TIMEOUT = 300.0
+AN_ADDRESS = "give an address such as http://127.0.0.1:5556."
 FIRST_PAUSE = 0.2
 SHOWN = 200
 SHOWN_BEFORE = 20
@@ -52,13 +55,17 @@ class Server:
     written: Position = field(default_factory=Position, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInputError` for a malformed address, and for a key or namespace that no header can hold."""
+        """Raise `InvalidInputError` for what cannot be used, such as a key or namespace that no header can hold."""
         _check_header("key", self.key)
         _check_header("namespace", self.namespace)
+        if self.timeout is not None and not self.timeout >= SHORTEST_TIMEOUT:
+            raise InvalidInputError(f"timeout: {self.timeout} is too short; give {SHORTEST_TIMEOUT} seconds or more.")
         try:
-            httpx.URL(self.url)
+            url = httpx.URL(self.url)
         except httpx.InvalidURL as error:
-            raise InvalidInputError(f"url: {error}; give one such as http://127.0.0.1:5556.") from None
+            raise InvalidInputError(f"url: {error}; {AN_ADDRESS}") from None
+        if url.scheme not in ("http", "https") or not url.host:
+            raise InvalidInputError(f"url: {self.url!r} does not begin with http://HOST or https://HOST; {AN_ADDRESS}")
 
     def headers(self) -> dict[str, str]:
         """Return the headers for key, namespace and position in the log."""
@@ -140,10 +147,12 @@ def call(
     """Return the request for an operation.
 
     Raises:
-        TypeError: a parameter is missing or unknown.
+        TypeError: a parameter is missing or unknown, or a read is to be accepted.
         InvalidInputError: a value cannot be sent.
     """
     _check(operation, given)
+    if not wait and not operation.writes:
+        raise TypeError(f"{operation.name} writes nothing that could be accepted; call its own method.")
     _check_header("idempotency_key", key)
     method, url = operation.route.split()
     path, _, in_query = url.partition("?")
@@ -268,6 +277,8 @@ def error_of(response: httpx.Response) -> EbbError:
     except (ValueError, KeyError, TypeError, AttributeError):
         problem, detail, task = {}, _foreign(response), ""
     kind = OlderWorkersError if problem.get("type") == OLDER_WORKERS else kind_of(response.status_code)
+    if not problem and issubclass(kind, NotFoundError | ConflictError):
+        return EbbError(detail)  # another server says nothing about facts
     error = LateError(detail, task) if kind is LateError else kind(detail)
     if isinstance(error, UnavailableError):
         asked = response.headers.get("retry-after", "")

@@ -21,7 +21,7 @@ import httpx
 
 from ebb.call import Call, Parsed, Server, answer, call, state_call
 from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
-from ebb.errors import UnavailableError
+from ebb.errors import InvalidInputError, UnavailableError
 from ebb.methods import AsyncOperations, Operations
 
 URL = "http://127.0.0.1:5556"
@@ -36,9 +36,12 @@ class Connected:
         url: the address of Ebb.
         namespace: the namespace; by default that of the key, or without a key the server's.
         key: a key from `ebb keys create`, which opens one namespace, or with the scope `system` each.
-        timeout: seconds for each call; by default each operation has its own.
+        timeout: seconds for each call, at least 0.05; by default each operation has its own.
         retries: how often a call is repeated if the server does not answer or is busy; a write is done only once.
-        connections: the maximum of open connections; further calls wait.
+        connections: the maximum of open connections, at least 1; further calls wait.
+
+    Raises:
+        InvalidInputError: one of them cannot be used.
     """
 
     _client: ClassVar[type[Any]]
@@ -55,6 +58,8 @@ class Connected:
         connections: int = CONNECTIONS,
     ) -> None:
         self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
+        if connections < 1:
+            raise InvalidInputError(f"connections: {connections} leaves no connection for a call; give 1 or more.")
         self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         self._clients = self._by_place()
         self._owns = True

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, StrictBool, field_validator
+from pydantic import AfterValidator, Field, StrictBool
 
 from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
@@ -101,6 +101,13 @@ class Statement(Timed):
     count_turns: Flag = Field(default=True, description="whether their turns age episodes")
 
 
+def _says_something(text: str) -> str:
+    """Refuse what is never stored before it is accepted without waiting."""
+    if not text.strip():
+        raise ValueError("cannot store empty fact text; give at least one visible character")
+    return text
+
+
 class Store(NewFact, Statement):
     """Store one fact; a known fact counts as used, and its lifetime starts again."""
 
@@ -109,13 +116,9 @@ class Store(NewFact, Statement):
         {"text": "Mira's phone is 0341 555 0172", "entity": "Mira", "key": "phone", "value": "0341 555 0172"},
     )
 
-    @field_validator("text")
-    @classmethod
-    def _says_something(cls, text: str) -> str:
-        """Refuse what is never stored before it is accepted without waiting."""
-        if not text.strip():
-            raise ValueError("cannot store empty fact text; give at least one visible character")
-        return text
+    text: Annotated[Text, AfterValidator(_says_something)] = Field(
+        description="one statement that is clear without its context"
+    )
 
 
 class StoreMany(Statement):
