@@ -272,10 +272,10 @@ def _outbox(url: str, memory: "Client") -> str:
         late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
     if late:
         raise UnavailableError(
-            f"{late} accepted writes have not been stored for {LATE_SECONDS / 60:g} minutes and more. "
-            "They are not lost; see whether workers run, and what their log says."
+            f"Accepted and not stored for {LATE_SECONDS / 60:g} minutes and more: {output.counted(late, 'write')}. "
+            "Nothing is lost; see whether workers run, and what their log says."
         )
-    return f"{waiting} accepted writes on their way"
+    return f"{output.counted(waiting, 'accepted write')} under way"
 
 
 def _workers(settings: "Settings", memory: "Client") -> str:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from made_up import examples
 from redis import Redis
 
+from api.cli.doctor import _outbox
 from api.client import Client
+from workers.context import Context
 from workers.coordination import outbox
 from workers.coordination.outbox import Bounds, Entry
 from workers.coordination.redis import own_keys
-from workers.errors import BusyError
+from workers.errors import BusyError, UnavailableError
 
 NOW = 1_800_000_000.0
 PATIENCE = 150.0
@@ -131,3 +133,14 @@ def test_a_message_carries_the_id_of_a_write_and_none_of_its_text(redis_url: str
     assert sent["headers"]["id"] == accepted["task"]
     assert sent["headers"][outbox.HEADER] == "mira"
     client.close()
+
+
+def test_doctor_counts_accepted_writes_with_their_noun(context: Context) -> None:
+    with own_keys(context.settings.redis_url) as redis, Client(context.settings.redis_url) as client:
+        said = [_outbox(context.settings, client)]
+        outbox.put(redis, replace(written("7"), accepted_at=client.seconds()))
+        said.append(_outbox(context.settings, client))
+        outbox.put(redis, written("8"))
+        with pytest.raises(UnavailableError, match=r"^Accepted and not stored for [0-9]+ minutes and more: 1 write\. "):
+            _outbox(context.settings, client)
+    assert said == ["0 accepted writes under way", "1 accepted write under way"]
