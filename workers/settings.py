@@ -12,6 +12,7 @@ from ebb import broker
 from ebb.contract.faults import MESSAGES
 from ebb.contract.values import Namespace
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from workers.core import tokens
 from workers.core.hygiene import Defaults
@@ -22,6 +23,15 @@ FILE = "_FILE"
 """What the name of a variable ends with whose value is a file that contains the setting, such as a secret."""
 
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
+LANGUAGE = r"^[a-z_][a-z0-9_]{0,62}$"
+WEB_ADDRESS = r"^(https?://[^\s\"'<>]+)?$"
+REMEDIES = {
+    LABEL: "give up to 32 letters, digits and . _ -, a letter or digit first",
+    LANGUAGE: "give a text search configuration of PostgreSQL, such as english",
+    WEB_ADDRESS: "give an address such as https://flower.example.org",
+}
+"""What is said of a value that does not match a pattern."""
+
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
 SHARED = (
@@ -153,7 +163,7 @@ class Settings(BaseModel):
         0, ge=0, le=366, description="days before facts end that a notice names them; 0: never"
     )
     ending_webhook: str = Field(
-        "", description="URL that gets these notices as JSON; the Celery event is sent in any case"
+        "", description="URL that gets these notices as JSON; the Celery event is sent in any case", repr=False
     )
     confidence_half_life: float = Field(180.0, gt=0, le=36_525, description="days until confidence halves")
     retention_days: float = Field(
@@ -203,7 +213,7 @@ class Settings(BaseModel):
     # recall
     language: str = Field(
         "english",
-        pattern=r"^[a-z_][a-z0-9_]{0,62}$",
+        pattern=LANGUAGE,
         description="in which words are stemmed, a text search configuration of PostgreSQL",
     )
     ranking: Literal["default", "documented"] = Field("default", description="how recall scores")
@@ -265,7 +275,7 @@ class Settings(BaseModel):
     max_body: int = Field(16_777_216, ge=1_024, description="longest body of a batch sent to the API, in bytes")
     flower_url: str = Field(
         "",
-        pattern=r"^(https?://[^\s\"'<>]+)?$",
+        pattern=WEB_ADDRESS,
         description="where people find Flower: a link on the dashboard, and the host that Flower answers to",
     )
 
@@ -381,6 +391,12 @@ class Settings(BaseModel):
                 raise ValueError(f"EBB_OAUTH_ISSUERS: {url!r} is no address of https; its keys could be forged")
         if self.oauth_issuers and not self.oauth_audience:
             raise ValueError("EBB_OAUTH_ISSUERS needs EBB_OAUTH_AUDIENCE, such as https://memory.example.org/mcp")
+        return self
+
+    @model_validator(mode="after")
+    def _notices_have_an_address(self) -> Self:
+        if self.ending_webhook and not _is_web_address(self.ending_webhook):  # not shown: it may contain a secret
+            raise ValueError("EBB_ENDING_WEBHOOK is no address; give one such as https://hooks.example.org/ebb")
         return self
 
     @field_validator("relation_schedule")
@@ -531,6 +547,15 @@ def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[st
     return fields
 
 
+def _is_web_address(given: str) -> bool:
+    try:
+        parts = urlsplit(given)
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return has_host and re.match(WEB_ADDRESS, given) is not None
+
+
 def _explain(error: ValidationError) -> str:
     lines = []
     for detail in error.errors():
@@ -541,7 +566,14 @@ def _explain(error: ValidationError) -> str:
             lines.append(f"{detail['msg'].removeprefix('Value error, ')}.")
         else:
             own = detail["type"] == "value_error"
-            message = MESSAGES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+            message = _message(detail)
             said = message if own else f"{message[0].lower()}{message[1:]}"
             lines.append(f"{name}={detail['input']!r} is not allowed: {said}.")
     return "\n".join(lines)
+
+
+def _message(detail: ErrorDetails) -> str:
+    """Return the message about a value; of one that does not match a pattern, what to give."""
+    if pattern := detail.get("ctx", {}).get("pattern"):
+        return REMEDIES[pattern]
+    return MESSAGES.get(detail["type"], detail["msg"].removeprefix("Value error, "))

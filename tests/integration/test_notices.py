@@ -52,6 +52,20 @@ def test_a_notice_that_the_webhook_refused_comes_again(memory: Memory, owner: St
     assert [one.facts for one in endings.notices(memory.context, "default", day(62))] == [notice.facts]
 
 
+def test_no_log_shows_the_address_of_the_webhook(
+    memory: Memory, owner: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = owner.url.replace("://", "://mira:secret@") + "/secret"
+    memory = memory.having(ending_notice_days=7, ending_webhook=address)
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    owner.replies.append(failure(404))
+    (notice,) = endings.notices(memory.context, "default", day(62))
+    for _ in range(2):
+        endings.deliver(memory.context, notice)
+    assert "it answered 404" in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_without_days_nothing_is_noticed(memory: Memory) -> None:
     memory.add("I moved to Porto in March 2024.", decay_class="stable")
     assert list(endings.notices(memory.context, "default", day(62))) == []

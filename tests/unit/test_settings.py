@@ -275,3 +275,25 @@ def test_a_variable_that_ends_in_file_names_a_file_with_the_setting(tmp_path: Pa
     (tmp_path / "url").write_text("\n")
     with pytest.raises(SettingsError, match=r"EBB_REDIS_URL_FILE='.*' is empty: write the value into it"):
         Settings.from_environment(given)
+
+
+@pytest.mark.parametrize(
+    "url", ["hooks/secret", "ftp://a/secret", "http://", "http://[::1/secret", "http://a:b/c", "https://a b/"]
+)
+def test_an_address_for_notices_that_is_none_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"^EBB_ENDING_WEBHOOK is no address; give one such as") as refused:
+        read(EBB_ENDING_WEBHOOK=url)
+    assert url not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("EBB_FLOWER_URL", "flower", "give an address such as https://flower.example.org"),
+        ("EBB_VECTOR_LABEL", "a]b", "give up to 32 letters, digits"),
+        ("EBB_LANGUAGE", "English!", "give a text search configuration of PostgreSQL, such as english"),
+    ],
+)
+def test_a_value_of_another_form_is_refused_with_the_form_in_words(name: str, value: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{name}='.*' is not allowed: {said}"):
+        read(**{name: value})

@@ -226,9 +226,12 @@ def deliver(context: Context, notice: Notice) -> None:
     """Send a notice to the webhook, if configured; after a failure its facts are in the next notice again."""
     if url := context.settings.ending_webhook:
         try:
-            httpx2.post(url, json=notice.document, timeout=WEBHOOK_SECONDS).raise_for_status()
-        except httpx2.HTTPError as error:
-            log.warning("the webhook for facts that end soon failed, and gets them again later: %s", error)
+            answer = httpx2.post(url, json=notice.document, timeout=WEBHOOK_SECONDS)
+            fault = None if answer.is_success else f"it answered {answer.status_code}"
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            fault = f"{type(error).__name__}: {error}"
+        if fault is not None:  # without the address, which may contain a secret
+            log.warning("the webhook for facts that end soon failed, and gets them again later: %s", fault)
             return
     ends = {one.id: one.ends_at for one in notice.facts}
     signals.note_noticed(context.redis, notice.namespace, ends, notice.sent_at)
