@@ -235,8 +235,9 @@ def _checked_url(url: str, service: Service) -> httpx2.URL:
     except httpx2.InvalidURL:
         parsed = httpx2.URL()
     if parsed.scheme not in {"http", "https"} or not parsed.host:
+        given = "" if "@" in url else f"={url!r}"  # before an @ may be a password
         raise SettingsError(
-            f"{service.settings}_URL={url!r} is no URL of a server. Give its base, such as http://localhost:11434/v1."
+            f"{service.settings}_URL{given} is no URL of a server. Give its base, such as http://localhost:11434/v1."
         )
     return parsed
 

@@ -334,3 +334,10 @@ def test_a_server_that_ends_during_a_statement_is_reported_as_unavailable(databa
         db.execute("set statement_timeout = 1")
         with pytest.raises(psycopg.errors.QueryCanceled), server.answers():
             db.execute("select pg_sleep(10)")
+
+
+def test_a_server_that_is_not_there_is_reported_without_the_hints_of_the_driver() -> None:
+    refused = "connection failed: connection to server at \"127.0.0.1\", port 1 failed: Connection refused"
+    with pytest.raises(UnavailableError) as caught, connect("postgresql://postgres@127.0.0.1:1/x"):
+        pass
+    assert str(caught.value) == f"PostgreSQL does not answer: {refused}. Is it running at that address?"

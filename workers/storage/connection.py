@@ -595,4 +595,5 @@ def disk_full(cause: str) -> UnavailableError:
 def cause_of(error: psycopg.Error) -> str:
     """Return what the server said on one line, without hints, which do not know of Ebb."""
     said = error.diag.message_primary or str(error)
-    return " ".join(said.split()).rstrip(".?")
+    without_hints = [line for line in said.splitlines() if not line.startswith("\t")]
+    return " ".join(" ".join(without_hints).split()).rstrip(".?")
