@@ -154,7 +154,7 @@ def _forget_subject(call: Call) -> None:
     found = call.perform(dry_run=True)
     if not call.as_json:
         output.print_table(["id", "text"], [[one["id"], one["text"]] for one in found["results"]])
-        output.console().print(f"facts that fit: {found['matching']}{_kept(found)}")
+        output.console().print(f"facts that fit: {found['matching']}{_kept(found, ', ', ' of them')}")
         if not found["matching"]:
             call.say_if_unknown()
     if call.given["dry_run"] or not found["matching"]:
@@ -173,12 +173,14 @@ def _forget_subject(call: Call) -> None:
     else:
         for one in done:
             said = f"{output.counted(one['done'], 'fact')} {done_with}"
-            output.console().print(f"[yellow]{said}[/yellow] at {one['at']}, run {one['run']}{_kept(one)}")
+            output.console().print(f"[yellow]{said}[/yellow] at {one['at']}, run {one['run']}{_kept(one, '; ')}")
 
 
-def _kept(answer: dict[str, Any]) -> str:
+def _kept(answer: dict[str, Any], before: str, of: str = "") -> str:
     """Return how many facts only leave a session."""
-    return f", {answer['kept']} of them also said elsewhere, which stay" if answer.get("kept") else ""
+    kept = answer.get("kept") or 0
+    said = "was also said elsewhere and stays" if kept == 1 else "were also said elsewhere and stay"
+    return f"{before}{kept}{of} {said}" if kept else ""
 
 
 @command(USED, arguments=("ids",), fails=lambda answer: bool(answer["unknown"]))
@@ -246,6 +248,8 @@ def restore(call: Call) -> None:
     if not answer["matching"] and not call.as_json:
         call.say_if_unknown()
     _show_restored(answer, as_json=call.as_json)
+    if not answer["matching"] and "reason" not in selection and not call.as_json:
+        output.console().print("Facts that were forgotten on request match only with --reason asked.")
 
 
 def show_outcomes(answer: dict[str, Any], *, as_json: bool) -> None:

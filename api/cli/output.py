@@ -174,10 +174,10 @@ def warn_held(facts: int, *, dry_run: bool = False) -> None:
     )
 
 
-ERASE = ("will be erased for good", "would be erased for good; nothing was erased. To erase them")
-FORGET = ("will be forgotten", "would be forgotten; nothing was done. To forget them")
-LEAVE = ("will leave the session", "would leave the session; nothing was done. To take them out of it")
-RESTORE = ("will be restored", "would be restored; nothing was done. To restore them")
+ERASE = ("will be erased for good", "would be erased for good; nothing was erased")
+FORGET = ("will be forgotten", "would be forgotten; nothing was done")
+LEAVE = ("will leave the session", "would leave the session; nothing was done")
+RESTORE = ("will be restored", "would be restored; nothing was done")
 """What happens to facts, for `confirm`: the question, and what is said without a terminal."""
 
 
@@ -187,7 +187,7 @@ def confirm(what: tuple[str, str], facts: int, *, yes: bool, as_json: bool) -> N
         return
     asked, otherwise = what
     if not sys.stdin.isatty() or as_json:
-        said = f"{counted(facts, 'fact')} {otherwise}, run the same command with --yes, or on a terminal."
+        said = f"{counted(facts, 'fact')} {otherwise}. To do so, run the same command with --yes, or on a terminal."
         fail(InvalidInputError(said), as_json=as_json)
     elif typer.confirm(f"{counted(facts, 'fact')} {asked}. Go on?", err=True):
         return

@@ -109,6 +109,7 @@ def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSys
     receipt = json.loads(live.ebb("forget", "--entity", "mira", "--yes", "--json", *name).stdout)
     assert (receipt["matching"], receipt["done"], receipt["left"]) == (2, 2, False)
     assert [text for _, text in live.facts(client.namespace)] == ["Anselm bakes"]
+    assert "match only with --reason asked" in live.ebb("restore", "--run", receipt["run"], *name).stdout
     restored = live.ebb("restore", "--run", receipt["run"], "--reason", "asked", "--yes", *name)
     assert "2 facts restored" in restored.stdout
     for wrong in ((), ("--yes",), (str(uuid4()), "--entity", "mira"), (str(uuid4()), "--dry-run")):
@@ -123,7 +124,11 @@ def test_forgetting_a_session_asks_about_the_facts_that_go(live: LiveSystem) -> 
     live.ebb("store", "Mira bakes bread.", "--session", "two", *name)
     assert "1 fact would leave the session" in live.ebb("forget", "--session", "one", *name).stderr
     live.ebb("store", "Mira sells bread.", "--session", "one", *name)
-    assert "1 fact would be forgotten" in live.ebb("forget", "--session", "one", *name).stderr
+    asked = live.ebb("forget", "--session", "one", *name)
+    assert "facts that fit: 2, 1 of them was also said elsewhere and stays" in " ".join(asked.stdout.split())
+    assert "1 fact would be forgotten" in asked.stderr
+    receipt = live.ebb("forget", "--session", "one", "--yes", *name).stdout
+    assert receipt.strip().endswith("; 1 was also said elsewhere and stays")
 
 
 def test_purging_is_permanent(live: LiveSystem, client: Client) -> None:
@@ -195,7 +200,7 @@ def test_the_text_output_shows_the_outcome_for_each_fact(live: LiveSystem, names
     code, said = ebb("restore", id_, "--dry-run")
     assert (code, "--dry-run belongs" in " ".join(said.split())) == (2, True)
     code, said = ebb("restore", "--reason", "asked")
-    assert (code, said.startswith("Error: 1 fact would be restored; nothing was done.")) == (2, True)
+    assert (code, said.startswith("Error: 1 fact would be restored; nothing was done. To do so, run")) == (2, True)
     code, said = ebb("restore", id_, unknown)
     assert (code, f"restored {id_}" in said, f"no fact {unknown}" in said) == (1, True, True)
     code, said = ebb("history", id_)

@@ -337,7 +337,7 @@ def test_a_server_that_ends_during_a_statement_is_reported_as_unavailable(databa
 
 
 def test_a_server_that_is_not_there_is_reported_without_the_hints_of_the_driver() -> None:
-    refused = "connection failed: connection to server at \"127.0.0.1\", port 1 failed: Connection refused"
+    refused = 'connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused'
     with pytest.raises(UnavailableError) as caught, connect("postgresql://postgres@127.0.0.1:1/x"):
         pass
     assert str(caught.value) == f"PostgreSQL does not answer: {refused}. Is it running at that address?"
