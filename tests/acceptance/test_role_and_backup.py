@@ -117,6 +117,7 @@ def test_a_backup_restores_the_same_rows(
         restored = prepared(url, role, again=True)
         restore = [
             servers.postgres_programs() / "pg_restore",
+            "--no-owner",
             "--no-comments",
             "--exit-on-error",
             f"--dbname={restored}",

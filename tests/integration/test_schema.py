@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import psycopg
 import pytest
 from databases import new_database, new_schema
 from memory import Memory
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.up import servers
@@ -57,6 +59,29 @@ def test_two_processes_that_apply_it_to_an_empty_database_at_once_both_succeed(e
     with connect(empty_url) as db:
         schema.verify(db)
         assert db.execute("select count(*) from schema_version").fetchone() == (1,)
+
+
+def test_a_database_with_a_table_of_the_same_name_is_refused_with_what_to_do(empty_url: str) -> None:
+    with connect(empty_url) as db:
+        db.execute("create table facts (id int)")
+    with pytest.raises(SchemaError, match=r'schema: relation "facts" already exists\. Give Ebb an empty'):
+        schema.apply(empty_url)
+
+
+def test_a_role_that_may_not_create_the_extension_is_told_who_can(empty_url: str, postgres: servers.Postgres) -> None:
+    role = f"writer_{uuid4().hex}"
+    database = sql.Identifier(conninfo_to_dict(empty_url)["dbname"])
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+        admin.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
+        admin.execute(sql.SQL("alter database {} owner to {}").format(database, sql.Identifier(role)))
+    try:
+        with pytest.raises(SchemaError, match='extension "vector"\\. Let a superuser prepare the database once'):
+            schema.apply(make_conninfo(empty_url, user=role))
+    finally:
+        close_pools()
+        with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+            admin.execute(sql.SQL("alter database {} owner to postgres").format(database))
+            admin.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
 
 
 def test_the_number_of_the_snapshot_is_that_of_the_newest_migration() -> None:

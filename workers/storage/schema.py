@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from psycopg import sql
+from psycopg.errors import DuplicateFunction, DuplicateObject, DuplicateTable, InsufficientPrivilege, UniqueViolation
 from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError, UnavailableError
 from workers.storage import migrations, routing, shards
-from workers.storage.connection import CONFIGURATION, Connection, number, outside_pool, scalar
+from workers.storage.connection import CONFIGURATION, Connection, cause_of, number, outside_pool, scalar
 
 COMPATIBILITY = "select max(version) from schema_version"
 
@@ -103,13 +104,15 @@ def _of_shard(shard: int, count: int) -> Iterator[None]:
 def _apply(database_url: str, report: Callable[[str], None], count: int) -> list[int]:
     with migrations.exclusive(database_url, report) as db:
         check_writable(db)
-        if missing := _missing_schema(db):
-            db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
+        with _explained():
+            if missing := _missing_schema(db):
+                db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         had = migrations.number(db)
         if had == 0:
             _check_encoding(db)
             _distribute(db)
-            _make(db)
+            with _explained():
+                _make(db)
             shards.number_namespaces(db)
         elif had < version():
             migrations.run(database_url, db, migrations.known(), report)
@@ -117,6 +120,19 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
         if not routing.current():
             shards.check(db, count)
     return [one.number for one in migrations.known() if 0 < had < one.number]
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Explain why the schema cannot be made: the role may not, or the database has objects of these names."""
+    try:
+        yield
+    except InsufficientPrivilege as error:
+        remedy = "Let a superuser prepare the database once, as api/deploy/role.sql does."
+        raise SchemaError(f"The role cannot make the schema: {cause_of(error)}. {remedy}") from None
+    except (DuplicateTable, DuplicateObject, DuplicateFunction, UniqueViolation) as error:
+        remedy = "Give Ebb an empty database, or a schema of its own; drop what a restore that failed has left."
+        raise SchemaError(f"The database has objects with names of Ebb's schema: {cause_of(error)}. {remedy}") from None
 
 
 def check(db: Connection) -> None:
