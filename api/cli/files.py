@@ -31,6 +31,7 @@ PLACES = ("offset", "begun", "last")
 """Fields of an import's progress that are no counts."""
 
 SAID = {"kept": "kept as ended", "beside": "other records"}
+SAID_OF_ONE = SAID | {"lines": "line", "duplicates": "duplicate", "beside": "other record"}
 """Counts of an import that have a name of their own in text."""
 
 INTO = "Where all of it goes; else where each line is from, else EBB_NAMESPACE, else `default`."
@@ -187,7 +188,10 @@ def _print(counts: dict[str, int], errors: "list[BadLine]", *, as_json: bool) ->
     else:
         said = {name: count for name, count in counts.items() if count or name == "lines"}
         output.console().print(
-            ", ".join(f"{count} {SAID.get(name, name.replace('_', ' '))}" for name, count in said.items())
+            ", ".join(
+                f"{count} {(SAID_OF_ONE if count == 1 else SAID).get(name, name.replace('_', ' '))}"
+                for name, count in said.items()
+            )
         )
     if counts["rejected"]:
         raise typer.Exit(1)

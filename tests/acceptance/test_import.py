@@ -469,7 +469,9 @@ def test_an_unknown_product_is_wrong_usage(live: LiveSystem, tmp_path: Path) -> 
 def test_the_counts_of_an_import_are_shown_without_zeros(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "facts.jsonl", ['{"text": "Mira sails"}', '{"text": "Mira sails"}', "{}"])
     done = live.ebb("import", file, "--namespace", namespace)
-    assert (done.returncode, done.stdout.strip()) == (1, "3 lines, 1 added, 1 duplicates, 1 rejected")
+    assert (done.returncode, done.stdout.strip()) == (1, "3 lines, 1 added, 1 duplicate, 1 rejected")
+    alone = live.ebb("import", written(tmp_path / "one.jsonl", ['{"text": "Mira sails"}']), "--namespace", namespace)
+    assert alone.stdout.strip() == "1 line, 1 duplicate"
 
 
 def test_lines_that_an_emptied_redis_lost_are_sent_again(
