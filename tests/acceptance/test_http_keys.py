@@ -403,6 +403,11 @@ def test_a_label_is_as_long_at_the_command_line_as_in_the_dashboard(live: LiveSy
     assert [one["label"] for one in live.ebb_json("keys", "list", "--namespace", namespace)["keys"]] == [label]
 
 
+def test_the_list_of_keys_says_to_the_minute_when_one_expires(live: LiveSystem, namespace: str) -> None:
+    live.ebb("keys", "create", "--namespace", namespace, "--expires", "2099-05-01T12:30:00+02:00")
+    assert live.ebb("keys", "list", "--namespace", namespace).stdout.endswith(" until 2099-05-01T10:30Z\n")
+
+
 def test_the_key_itself_is_not_kept(live: LiveSystem, namespace: str) -> None:
     key = make_key(live, namespace, "read")["x-api-key"]
     rows = live.rows("select api_keys::text from api_keys")
