@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from ebb.contract.documents import ListDocuments, ListFolders, RegisteredFolder, RegisterFolder, UnregisterFolder
 from memory import Memory
+from pydantic import ValidationError
 
 from workers.documents import files
 from workers.errors import InvalidInputError
@@ -100,6 +101,11 @@ def test_an_error_is_shown_until_a_reading_succeeds(reading: Memory, folder: Pat
     assert read(reading).error == "notes/hut.md: no UTF-8 at byte 0; convert it"
     (folder / "hut.md").write_text("# Hut\n")
     assert read(reading).error is None
+
+
+def test_a_path_that_means_another_folder_to_each_process_is_refused_with_what_to_give() -> None:
+    with pytest.raises(ValidationError, match="must be an absolute path, such as /srv/notes"):
+        RegisterFolder(path="notes")
 
 
 def test_without_allowed_folders_none_is_read(memory: Memory, folder: Path) -> None:

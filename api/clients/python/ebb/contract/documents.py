@@ -70,6 +70,13 @@ def _folder(name: str) -> str:
     return _file(f"{name}/x").removesuffix("/x")
 
 
+def _absolute(path: str) -> str:
+    """Refuse a path that means another folder to each process."""
+    if not path.startswith("/"):
+        raise ValueError("must be an absolute path, such as /srv/notes")
+    return path
+
+
 def _label(given: Any) -> Any:
     """Refuse values that are not text; lone surrogates are allowed."""
     if not isinstance(given, str) or not given:
@@ -160,7 +167,7 @@ class RegisterFolder(Scoped):
 
     model_config = examples({"path": "/srv/notes"})
 
-    path: Annotated[Value, Field(pattern="^/")] = Field(description="where the folder is, an absolute path")
+    path: Annotated[Value, AfterValidator(_absolute)] = Field(description="where the folder is, an absolute path")
     name: Folder | None = Field(default=None, description="what paths begin with; else the folder's own name")
 
 
