@@ -138,8 +138,8 @@ ADD_DELETION_REQUESTS = """
 
 DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(namespace)s and fact = any(%(ids)s)"
 
-# The facts of the archive were written by the settings before, so a pass applies others to them. It is by itself, as Citus
-# does not allow the time within `case`.
+# The facts of the archive were written by the settings before, so a pass applies others to them. It stands alone, as
+# Citus does not allow the time within `case`.
 UNSETTLE_IF_OTHERS = """
     update namespaces set settings_changed_at = statement_timestamp()
     where id = %(namespace)s and %(settings)s || settings <> settings
