@@ -26,6 +26,8 @@ LATIN_WORD = re.compile("[a-z0-9\u00df-\u024f]+")
 KNOWN = 8_192
 """Number of recent words whose vectors are kept; they take about 6 MB."""
 
+_recent: dict[str, Vectors] = {}
+
 USUAL_WEIGHT = 77_000.0
 """The weight of words without such a vector: the median of the words of questions (LoCoMo 1-5, BEAM-100K 1-10)."""
 
@@ -89,6 +91,3 @@ def _units(words: Sequence[str]) -> Vectors:
         _recent.update(computed)
         known |= computed
     return np.array([known[word] for word in words])
-
-
-_recent: dict[str, Vectors] = {}

@@ -455,7 +455,7 @@ def _write(
     """Write facts as if each were stored separately, in order; return the outcomes, and the endings of new facts."""
     owner, tenant = known.owner, known.owner.id
     said = _hashes_of_targets(db, tenant, batch.intents)
-    # in the transaction that has read them, and as long as no fact of the batch is written
+    # They still hold: the same transaction has read them, and it has written no fact since.
     read = known.rows if embedded is None and all(intent.target is None for intent in batch.intents) else None
     answers: dict[int, Stored | InvalidInputError] = {}
     endings: dict[UUID, tuple[str | None, Ending]] = {}

@@ -182,7 +182,7 @@ def _overtaken() -> Iterator[None]:
     try:
         yield
     except psycopg.errors.UniqueViolation as error:
-        if SAID_ONCE not in str(error):  # Citus gives the name only in the message, with the number of a shard
+        if SAID_ONCE not in (error.diag.message_primary or ""):  # Citus names it only there
             raise
         raise OvertakenError("A fact that says the same was stored at this very moment: try again.") from None
     except psycopg.errors.ForeignKeyViolation:

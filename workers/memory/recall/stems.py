@@ -42,7 +42,7 @@ class Stems:
 
     @property
     def unsearched(self) -> Sequence[str]:
-        """Return the stems that facts may contain which the search did not match."""
+        """Return the stems to look for in facts that the search did not match."""
         return () if self.complete else self.lexemes
 
 
