@@ -49,8 +49,9 @@ NEAREST_AMONG = f"""
     ) as near
 """
 
-# An index by HNSW gives no more results than its search list is long.
-LENGTHEN = "select set_config('hnsw.ef_search', %(limit)s::text, true)"
+# An index by HNSW gives no more results than its search list is long. Citus passes on `set local` to its nodes, but not
+# `set_config`.
+LENGTHEN = sql.SQL("set local hnsw.ef_search = {}")
 
 # An exact count with an index-only scan.
 STANDING = """
@@ -155,7 +156,7 @@ def ask_nearest(
     """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if indexed and limit > SEARCH_LIST:
-        db.execute(LENGTHEN, given)
+        db.execute(LENGTHEN.format(limit))
     statement = NEAREST if indexed else SCAN
     if scope is not None and scope.looks_back:
         statement = NEAREST_EVER
