@@ -1,10 +1,11 @@
 """A route that checks the caller before it reads the body, and parses and validates large bodies off the event loop."""
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from ebb.contract.faults import MOST_FAULTS, few_unknown
@@ -16,9 +17,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from api.http.callers import identify
+from api.http.dispatch import Timeout
 from api.http.door import door_of
 from api.http.limits import Turns
 from api.http.problems import NO_JSON, InvalidBodyError
+from workers.errors import LateError
 
 KEY_CHECKS = 16
 """Number of separate threads for checking keys, so that a refusal does not wait for busy threads."""
@@ -35,11 +38,23 @@ SMALL, FEW_PARTS = 4_096, 64
 Thousands of values that are refused would occupy the loop for tens of milliseconds.
 """
 
+GRACE_SECONDS = 2.0
+"""Time beyond the timeout of a request that its client has to report that no worker answered, and to revoke the task.
+
+After it the caller is answered, although a thread may still wait for a Redis that hangs.
+"""
+
+TIMEOUT: TypeAdapter[float | None] = TypeAdapter(Timeout)
+
+T = TypeVar("T")
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Route(APIRoute):
-    """A route that reads a JSON body only from callers with a valid key, and parses a large one in a thread."""
+    """A route that reads a JSON body only from callers with a valid key, and parses a large one in a thread.
+
+    A caller with a timeout is answered soon after it, whatever a thread of its request waits for.
+    """
 
     def get_route_handler(self) -> Handler:
         """Return the handler of a request."""
@@ -52,10 +67,14 @@ class Route(APIRoute):
             await to_thread.run_sync(_identify, request, limiter=limits[0])
             return door_of(request).turns
 
-        async def bare(request: Request) -> Response:
-            turns = await identified(request)
+        async def in_turn(request: Request, turns: Turns) -> Response:
             async with turns.turn(request.state.caller.namespace, 0):
                 return await answer(request)
+
+        async def bare(request: Request) -> Response:
+            late = _Deadline(request)
+            turns = await late.within(identified(request))
+            return await late.within(in_turn(request, turns))
 
         field = self.body_field
         if field is None or isinstance(field.field_info, params.Form):
@@ -64,9 +83,7 @@ class Route(APIRoute):
         adapter: TypeAdapter[Any] = TypeAdapter(shape)
         known = _known_fields(field.field_info.annotation)
 
-        async def checked(request: Request) -> Response:
-            turns = await identified(request)
-            body = await request.body()
+        async def read_in_turn(request: Request, turns: Turns, body: bytes) -> Response:
             given = None
             async with turns.turn(request.state.caller.namespace, len(body)):
                 if body and _is_json(request):
@@ -74,7 +91,61 @@ class Route(APIRoute):
                     given = parsed() if _is_small(body) else await to_thread.run_sync(parsed, limiter=limits[1])
                 return await answer(_Read(request, body, given))
 
+        async def checked(request: Request) -> Response:
+            late = _Deadline(request)
+            turns = await late.within(identified(request))
+            body = await request.body()
+            return await late.within(read_in_turn(request, turns, body))
+
         return checked
+
+
+class _Deadline:
+    """When a request with a timeout is to be answered at the latest."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._seconds = _timeout(request)
+        self._began = asyncio.get_running_loop().time()
+
+    async def within(self, part: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a part of the work.
+
+        At the deadline it is left to end by itself, as threads cannot be stopped; until then it keeps its turn.
+
+        Raises:
+            LateError: the deadline has passed.
+        """
+        if self._seconds is None:
+            return await part
+        until = self._began + self._seconds + GRACE_SECONDS
+        task = asyncio.create_task(part)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=max(until - asyncio.get_running_loop().time(), 0.0))
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if done:
+            return task.result()
+        task.add_done_callback(_drop_error)
+        raise LateError(
+            f"No worker answered within {self._seconds:g} s, and Redis may hang. See `ebb status`.",
+            task=getattr(self._request.state, "task", ""),
+        )
+
+
+def _timeout(request: Request) -> float | None:
+    """Return the timeout of a request in seconds; None also if it is refused later."""
+    try:
+        return TIMEOUT.validate_python(request.query_params.get("timeout"))
+    except ValidationError:
+        return None
+
+
+def _drop_error(task: "asyncio.Task[Any]") -> None:
+    """Read the error of a task that is no longer waited for; asyncio would log that none did."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _Read(Request):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
+import psutil
 import pytest
 import redis
 from live_api import serving
@@ -94,6 +95,28 @@ def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str
     finally:
         api.__exit__(None, None, None)
         system.stop()
+
+
+def test_a_request_with_a_timeout_is_answered_although_redis_hangs(database_url: str, tmp_path: Path) -> None:
+    server = servers.Redis(data=tmp_path, port=servers.free_port())
+    servers.prepare_redis(server)
+    command, log, asked = server.command(), tmp_path / "redis.log", {"timeout": 0.2}
+    system = LiveSystem(database_url, server.url(), tmp_path)
+    with (
+        servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+        serving(system) as api,
+    ):
+        system.own_keys.hset("ebb:keys", "copied", "1")
+        problem(api.post("/memory/recall", params=asked, json={"query": "key"}), 504)
+        hanging = psutil.Process(system.own_keys.info("server")["process_id"])
+        hanging.suspend()
+        try:
+            recalled = problem(api.post("/memory/recall", params=asked, json={"query": "key"}), 504)
+            stored = problem(api.post("/memory/facts", params=asked, json={"text": "Tea at four."}), 504)
+            assert recalled == stored == "No worker answered within 0.2 s, and Redis may hang. See `ebb status`."
+        finally:
+            hanging.resume()
+    system.stop()
 
 
 def test_the_health_check_of_a_container_reports_its_worker(idle: LiveSystem) -> None:
