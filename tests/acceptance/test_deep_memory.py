@@ -32,7 +32,10 @@ def test_deep_facts_are_hinted_at_and_live_again_when_a_deep_recall_uses_them(li
         only_shown = live.ebb_json("recall", QUESTION, "--deep", "--no-touch", "-n", namespace)["results"]
         assert [(one["id"], one["deep"]) for one in only_shown] == [(id_, "faded")]
         assert client.recall(QUESTION)["deep"] == 1
+        assert client.recall(QUESTION, touch=False)["deep"] == 1
+        assert client.context(QUESTION, touch=False)["deep"] == 1
+        assert client.recall(QUESTION, why=id_)["results"] == []
         assert client.recall(QUESTION, deep=True)["results"][0]["id"] == id_
-        assert client.stats()["regretted"] == 5
+        assert client.stats()["regretted"] == 4, "two by the command line, two by the client"
         (alive,) = eventually(lambda: client.recall(QUESTION)["results"], "the fact that was used lives again")
         assert (alive["id"], alive["deep"]) == (id_, None)

@@ -328,6 +328,15 @@ def test_an_ordinary_recall_says_how_much_that_fits_is_deep(memory: Memory, sunk
     assert memory.ask("Where is the oboe?", at=20).deep is None
 
 
+def test_looks_at_the_past_and_questions_that_measure_are_no_regrets(memory: Memory, sunk: UUID) -> None:
+    question = "Where does Mira hide the spare key?"
+    assert memory.ask(question, at=20, measures=True).deep == 1
+    assert memory.ids(question, at=20, deep=True, measures=True) == [sunk]
+    assert memory.ids(question, at=20, as_of=day(0.5)) == [sunk]
+    assert memory.ids(question, at=20, known_as_of=day(0.5)) == [sunk]
+    assert signals.counted(memory.context.redis, signals.REGRETS) == {}
+
+
 def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_deep(memory: Memory) -> None:
     gone = memory.add(TEXT, decay_class="session", category="home")
     live = memory.add("Mira sings in a choir.")

@@ -216,7 +216,8 @@ def _touch_found(task: RecallTask, asked: contract.Recall, found: Recalled, at: 
 
 
 def _recall_question(asked: contract.Recall) -> Question:
-    return _question(asked, as_of=asked.as_of, known_as_of=asked.known_as_of, why=asked.why)
+    measures = not asked.touch or asked.why is not None
+    return _question(asked, as_of=asked.as_of, known_as_of=asked.known_as_of, why=asked.why, measures=measures)
 
 
 def _question(asked: contract.Recall | contract.Context, **more: Any) -> Question:
@@ -344,6 +345,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
             importance_recency=_chosen(asked.use_importance_recency, settings.importance_recency),
         ),
         entities=_entities(asked),
+        measures=not asked.touch,
     )
     self.admit(asked, [asked])
     done = injecting.inject(context, asked.namespace, question, _shape(asked), at)

@@ -64,7 +64,7 @@ def recall(context: Context, namespace: str, question: Question, now: datetime) 
     Questions as of an earlier instant include deep memory too, as its facts may not have ended by then. Facts that are
     unpacked stay tombstones until they are used, and the next purge packs them again. If an ordinary recall finds
     nothing, or only what is likely not to answer, it counts the facts in deep memory that fit clearly better. Questions
-    whose best result is there are counted as regrets.
+    whose best result is there are counted as regrets, without those as of an instant and those that only measure.
     """
     (found,) = recall_many(context, namespace, [question], now)
     if isinstance(found, NotFoundError):
@@ -97,7 +97,8 @@ def _with_deep_count(context: Context, namespace: str, question: Question, found
         least = relevance.times_odds(best, CLEARLY_BETTER)
         better = _count_better(context, names[0], question, found.ended, least, now)
         found = replace(found, deep=None if found.results and not better else better)
-    _count_regret(context, names[0], found)
+    if not (question.looks_back or question.measures):
+        _count_regret(context, names[0], found)
     return found
 
 

@@ -32,6 +32,7 @@ class Question:
         why: also explain the fact with this id.
         deep: include deep memory.
         namespaces: search these namespaces instead of the given one.
+        measures: it is asked to measure or explain, not to use the answer.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Question:
     entities: tuple[str, ...] | None = None
     deep: bool = False
     namespaces: tuple[str, ...] = ()
+    measures: bool = False
 
     def looks_before(self, now: datetime) -> bool:
         """Return whether it is as of an instant before `now`, and so includes facts that have ended since."""
