@@ -330,6 +330,7 @@ def test_every_column_that_does_not_follow_from_others_is_carried(memory: Memory
         ({"state": {"colour": "blue"}}, "state.colour"),
         ({"valid_from": "yesterday"}, "valid_from: "),
         ({"forgotten_reason": "boredom"}, "forgotten_reason: "),
+        ({"valid_from": "2025-01-02T00:00:00Z", "valid_until": "2025-01-01T00:00:00Z"}, "valid_until: .*not lie after"),
         ({"text": " "}, "empty fact text"),
         ({"id": None}, "id: "),
     ],
@@ -340,6 +341,14 @@ def test_what_cannot_be_is_refused(memory: Memory, change: dict[str, Any], fault
     state = line["state"] | change.pop("state", {})
     with pytest.raises(InvalidInputError, match=fault):
         archived(line | change | {"state": state}, 65_536)
+
+
+def test_a_fact_that_was_superseded_as_it_began_is_imported_with_its_past(memory: Memory, twin: Memory) -> None:
+    old = memory.add("Tea at four.", valid_from="2025-01-05T00:00:00Z")
+    memory.store({"text": "Tea at five.", "supersedes": str(old), "valid_from": "2025-01-05T00:00:00Z"})
+    (line,) = [one for one in memory.archive(1) if one.get("superseded_at")]
+    assert line["valid_from"] == line["valid_until"]
+    assert twin.import_records([line], at=1) == ["kept"]
 
 
 def test_an_archive_of_everything_keeps_namespaces_apart(memory: Memory, twin: Memory) -> None:

@@ -41,7 +41,7 @@ from pydantic import (
 from workers.core import decay_intervals
 from workers.core.hygiene import changed
 from workers.errors import InvalidInputError
-from workers.validation.facts import DERIVED, stored_fact
+from workers.validation.facts import DERIVED, check_validity, stored_fact
 
 Never = Literal["infinity"]
 SPELLS = rf"^\\x(?:[0-9a-f]{{{2 * decay_intervals.PACKED.size}}}){{0,{decay_intervals.MOST}}}$"
@@ -303,7 +303,7 @@ def archived(given: Any, max_text: int) -> Record:
     """Return the record in a line of an archive; it is a fact if it has a `state`.
 
     Raises:
-        InvalidInputError: it is not such a record, or has an invalid value.
+        InvalidInputError: it is not such a record, or has an invalid value, or a fact that ended before it began.
     """
     if not isinstance(given, dict):
         raise InvalidInputError("A line of an archive is a JSON object.")
@@ -316,6 +316,8 @@ def archived(given: Any, max_text: int) -> Record:
         past = Validity.model_validate(given)
     except ValidationError as error:
         raise InvalidInputError(faults(error, known=State.model_fields)) from None
+    if past.valid_until != past.valid_from:  # both are equal if it was superseded by one that was true as early
+        check_validity(past.valid_from, past.valid_until)
     content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
     if "coactivations" in content:
         content["coactivations"] = _bounded(content["coactivations"])
