@@ -166,8 +166,9 @@ def import_file(
 
     Each fact goes into the namespace `into`, else into its line's own, else into the client's. Records of `ebb export`
     are imported with their state, including forgotten and superseded facts; facts that have ended since live again.
-    With `again`, everything is stored as new, including facts forgotten on request. Facts without decay class get none
-    unless `classify` is true: an import must not set lifetimes unasked.
+    With `again`, everything is stored as new, including facts forgotten on request; only superseded facts are imported
+    as they were. Facts without decay class get none unless `classify` is true: an import must not set lifetimes
+    unasked.
 
     Raises:
         UnavailableError: Redis or the workers do not answer; a repeated call continues from there.
@@ -254,7 +255,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
 def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
     """Return the record of a line; None for a blank line.
 
-    A fact keeps its state unless `again` is true; computed fields of other facts are dropped.
+    A fact keeps its state unless `again` is true and it was not superseded; computed fields of other facts are dropped.
 
     Raises:
         InvalidInputError: the line is not a JSON object, or its fact was superseded or (without `again`) forgotten and
@@ -272,7 +273,8 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
         raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
     if not isinstance(given, dict):
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
-    return given if _is_archived(given) and not (again and "text" in given) else _as_new(given, again=again)
+    as_new = again and "text" in given and given.get("superseded_at") is None
+    return given if _is_archived(given) and not as_new else _as_new(given, again=again)
 
 
 def _is_archived(line: dict[str, Any]) -> bool:
@@ -350,7 +352,7 @@ def _results(client: Client, window: Window) -> list[tuple[int, dict[str, Any]]]
     results: list[tuple[int, dict[str, Any]]] = []
     for whose, sent in window.sent.items():
         answers = sent.answer(client)["results"]
-        if window.again:
+        if window.again and whose[0] == NEW:
             answers = _restored(client, whose[1], answers)
         results += zip((number for number, _ in window.given[whose]), answers, strict=True)
     return results

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import anyio
 import httpx2
@@ -17,6 +18,11 @@ pytestmark = pytest.mark.acceptance
 
 TEXTS = [f"Note {number} says where the spare key hangs." for number in range(30)]
 YEARS_LATER = "2100-01-01T00:00:00Z"
+
+SUPERSEDED = """
+    select facts.id from facts join namespaces on namespaces.id = facts.namespace
+    where name = %s and superseded_at is not null
+"""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +74,20 @@ def test_import_again_restores_facts_forgotten_on_request(live: LiveSystem, clie
     assert len(texts(client)) == 25
     assert live.ebb_json("import", str(backup), "--again", *own)["restored"] == 5
     assert texts(client) == sorted(TEXTS)
+
+
+def test_import_again_leaves_superseded_facts_as_they_were(live: LiveSystem, client: Client, tmp_path: Path) -> None:
+    backup, others = tmp_path / "backup.jsonl", f"{client.namespace}-again"
+    old = client.store("Ana lives in Rome.")["id"]
+    client.store("Ana lives in Bonn.", supersedes=old)
+    assert live.ebb("export", str(backup), "--namespace", client.namespace).returncode == 0
+    with live.client(others) as copy:
+        for namespace, own, count in [(client.namespace, client, {}), (others, copy, {"kept": 1}), (others, copy, {})]:
+            done = live.ebb_json("import", str(backup), "--again", "--namespace", namespace)
+            assert (done["rejected"], done["errors"], done["restored"]) == (0, [], 0)
+            assert done["kept"] == count.get("kept", 0)
+            assert texts(own) == sorted([*TEXTS, "Ana lives in Bonn."])
+            assert live.rows(SUPERSEDED, [namespace]) == [(UUID(old),)]
 
 
 def test_a_selection_is_restored_over_http_and_by_a_tool(client: Client, api: httpx2.Client) -> None:
