@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import UUID, uuid5
 
 from celery.result import AsyncResult
 from ebb.contract.operation import BATCH_SECONDS
@@ -42,6 +43,9 @@ NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
 
 STATED = {"valid_from", "valid_until"}
 """Validity fields that a new fact may have."""
+
+OF_LINES = UUID("3c1f5a0e-8c5b-5b0e-9d6e-6a1f27c0b9d4")
+"""Namespace of the ids of lines that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +317,7 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
         lines = [line for _, line in numbered]
         if task == NEW:
             for line in lines:
-                line.setdefault("id", str(uuid7()))
+                line.setdefault("id", str(_new_id(line, namespace)))
             send = partial(
                 client.send_many, lines, namespace=namespace, touch=False, classify=classify, count_turns=False
             )
@@ -321,6 +325,18 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
             send = partial(_bring_back, client, lines, namespace)
         window.sent[task, namespace] = Sent(send, send())
     return window
+
+
+def _new_id(line: Mapping[str, Any], namespace: str) -> UUID:
+    """Return an id for a line without one.
+
+    A fact whose last use is long ago may end at once, and what has ended is not recognised by its text. Its id follows
+    from the line, so that a repeated import finds it.
+    """
+    if line.get("last_seen_at") is None:
+        return uuid7()
+    said = {name: value for name, value in line.items() if name != "again"}
+    return uuid5(OF_LINES, json.dumps([namespace, said], sort_keys=True))
 
 
 def _bring_back(

@@ -399,6 +399,22 @@ def test_an_export_into_a_file_system_without_locks_is_written(
     assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
 
 
+@pytest.mark.parametrize("more", [(), ("--again",)])
+def test_lines_that_ended_at_once_are_found_when_the_file_is_imported_again(
+    live: LiveSystem, namespace: str, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    long_ago = "2001-01-01T00:00:00Z"
+    given = {"text": "The ferry left at nine.", "decay_class": "session", "last_seen_at": long_ago}
+    file = written(tmp_path / "old.jsonl", [json.dumps(given), json.dumps({"text": "Mira sails."})])
+    own = ("--namespace", namespace)
+    first = live.ebb_json("import", file, *own)
+    assert (first["added"], first["ended_at_once"]) == (2, 1)
+    repeated = live.ebb_json("import", file, *own, *more)
+    assert (repeated["added"], repeated["duplicates"]) == (0, 1)
+    assert repeated["unchanged"] + repeated["restored"] == 1
+    assert live.rows("select count(*) from facts where text = %s", [given["text"]]) == [(1,)]
+
+
 def test_an_agent_file_of_letta_is_imported_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     agent = {
         "name": "Skipper",
