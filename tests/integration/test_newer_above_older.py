@@ -162,6 +162,16 @@ def test_what_many_withdraw_is_still_an_answer_below_the_newest_of_them(memory: 
     assert ids(memory, question, first=4) == [*newest, older]
 
 
+def test_what_is_withdrawn_once_more_is_linked_wherever_its_row_lies(invoices: Memory) -> None:
+    older = invoices.add("Joan Crawford is an actress with a lot of presence, and I love her movies.", **JANUARY)
+    for number in range(supersede.MOST_OUTDATED + 2):
+        if number == supersede.MOST_OUTDATED + 1:  # PostgreSQL writes the row again, behind the others
+            assert invoices.rows("update facts set turn = 9 where id = %s returning id", older) == [(older,)]
+        said = LATER | {"source_date": f"2025-01-{number + 10}T00:00:00Z"}
+        newest = invoices.add(f"Speaking of change in week {number}, I used to prefer Joan Crawford.", **said)
+    assert (newest, older) in outdated(invoices)
+
+
 def test_a_long_chain_of_updates_does_not_hide_that_something_answers(invoices: Memory) -> None:
     chain = [invoices.add(OPERA, **JANUARY)]
     for number in range(12):

@@ -301,7 +301,8 @@ def _about(db: Connection, owner: Namespace, newer: UUID, subject: updates.Subje
     # words that were stored since the last count are at least in the facts read
     information = _information(owner, np.maximum(counted, held.sum(axis=0)))
     shares = updates.withdrawn(held, information, most)
-    about = [found.ids[place] for place in np.argsort(-shares, kind="stable").tolist() if shares[place]]
+    # of those that are as similar the oldest: PostgreSQL returns them in any order
+    about = [id_ for share, id_ in sorted(zip(np.round(-shares, 6).tolist(), found.ids, strict=True)) if share]
     before = links.said_before(db, owner.id, newer, about) if about else set()
     return [UUID(bytes=id_) for id_ in about if id_ in before][:MOST_OUTDATED]
 
