@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import sys
+import threading
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +14,8 @@ from celery import current_task
 from workers import redaction
 from workers.core import controls
 from workers.settings import Settings
+
+log = logging.getLogger(__name__)
 
 FOR_PEOPLE = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 QUIET = ("celery.worker.strategy", "celery.app.trace", "httpx2")
@@ -50,13 +54,29 @@ class Lines(logging.Formatter):
 
 
 def configure(settings: Settings) -> None:
-    """Log to stderr as the settings say, including Python warnings."""
+    """Log to stderr as the settings say, including Python warnings, and for machines what Python itself would print."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if settings.log_format == "json" else Lines(FOR_PEOPLE))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    if settings.log_format == "json":
+        sys.unraisablehook, threading.excepthook = _log_ignored, _log_end_of_thread
+
+
+def _log_ignored(error: "sys.UnraisableHookArgs") -> None:
+    """Log an error that Python drops, such as the exit of a signal handler while an object is cleared."""
+    trace = (error.exc_type, error.exc_value or error.exc_type(), error.exc_traceback)
+    name = getattr(error.object, "__qualname__", type(error.object).__name__)  # not its contents
+    log.error("%s: %s", error.err_msg or "Exception ignored in", name, exc_info=trace)
+
+
+def _log_end_of_thread(error: threading.ExceptHookArgs) -> None:
+    """Log an error that ended a thread."""
+    if not issubclass(error.exc_type, SystemExit):
+        trace = (error.exc_type, error.exc_value or error.exc_type(), error.exc_traceback)
+        log.error("the thread %s ended", error.thread.name if error.thread else "", exc_info=trace)
 
 
 def write_json(message: str, *_: object) -> None:

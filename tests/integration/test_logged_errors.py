@@ -1,6 +1,8 @@
 """Logs: refused statements and messages are logged without the rows, values and texts that they quote."""
 
+import json
 import logging
+import subprocess
 import sys
 
 import psycopg
@@ -71,3 +73,26 @@ def test_a_logged_refusal_of_a_message_quotes_no_fact(message: str, form: str) -
     assert "left out" in said
     assert "47110815" not in said
     assert message.split("%", maxsplit=1)[0].split("\n", maxsplit=1)[0].strip() in said
+
+
+DROPPED = """
+import threading
+from workers import logs
+from workers.settings import Settings
+
+class Cleared:
+    def __del__(self):
+        raise SystemExit
+
+logs.configure(Settings(log_format="json"))
+Cleared()
+threading.Thread(target=lambda: 1 / 0, name="own").start()
+"""
+
+
+def test_errors_that_python_drops_are_json_for_machines() -> None:
+    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, check=True)
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [one["message"] for one in said] == ["Exception ignored in: Cleared.__del__", "the thread own ended"]
+    assert "SystemExit" in said[0]["exception"]
+    assert "ZeroDivisionError" in said[1]["exception"]
