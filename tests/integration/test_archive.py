@@ -351,6 +351,18 @@ def test_a_fact_that_was_superseded_as_it_began_is_imported_with_its_past(memory
     assert twin.import_records([line], at=1) == ["kept"]
 
 
+def test_an_archive_that_says_a_thing_twice_adds_nothing_when_it_comes_again_after_that_has_ended(
+    memory: Memory, twin: Memory
+) -> None:
+    for namespace in ("ours", "theirs"):
+        memory.add("Tea at four.", namespace=namespace, decay_class="session")
+    lines = [one for one in memory.archive(namespace=None) if "text" in one]
+    assert twin.import_records(lines) == ["added", "duplicate"]
+    twin.decay(3)
+    assert twin.import_records(lines, at=4) == ["restored", "duplicate"]
+    assert twin.value("select count(*) from facts") == 1
+
+
 def test_an_archive_of_everything_keeps_namespaces_apart(memory: Memory, twin: Memory) -> None:
     memory.add("Tea at four.", namespace="ours")
     memory.add("Tea at five.", namespace="theirs")

@@ -373,3 +373,15 @@ def test_a_batch_waits_for_no_fact_while_it_holds_one_that_it_forgot(memory: Mem
         db.execute(lock, [ended])  # as another batch may, in the order of ids
         db.commit()
         assert [one.action for one in storing.result()] == ["added", "duplicate"]
+
+
+def test_a_batch_that_says_a_thing_twice_adds_nothing_when_it_comes_again_after_that_has_ended(memory: Memory) -> None:
+    one, other, newer = (str(uuid4()) for _ in range(3))
+    twice = [{"id": one, "text": "The ferry leaves at nine."}, {"id": other, "text": "The ferry leaves at nine."}]
+    batch = [*twice, {"id": newer, "text": "The ferry leaves at ten.", "supersedes": one}]
+    assert [done.action for done in memory.store(*batch)] == ["added", "duplicate", "updated"]
+    again = memory.store(*batch, at=1)
+    assert [done.action for done in again] == ["unchanged", "duplicate", "updated"]
+    assert [str(done.id) for done in again] == [one, one, newer]
+    assert memory.value("select count(*) from facts") == 2
+    assert memory.store({"id": other, "text": "The ferry leaves at nine."}, at=2)[0].action == "added"

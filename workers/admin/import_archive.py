@@ -221,6 +221,8 @@ def _refused(
             refused[place] = InvalidInputError(f"id: {one.id} belongs to another fact already.")
         elif one.id in ids:
             refused[place] = Stored(one.id, "unchanged", embedded=True)
+            if stated is not None and stated not in deleted:
+                said.setdefault(stated, one.id)  # of a later line, which was a duplicate when this one was stored
         elif stated in said:
             action = "unchanged" if said[stated] == one.id else "duplicate"  # just added by another delivery
             refused[place] = Stored(said[stated], action, embedded=True)

@@ -1,6 +1,6 @@
 """Add: write new facts with their activity, vectors and signatures, without duplicates."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -146,7 +146,7 @@ def _send_new(
     if said:  # wait while one of them is being forgotten
         activity.lock(db, tenant, list(said.values()))
         said = statements.known_with_other_detail(hashes, statements.ask(db, tenant, hashes)())
-    once = list(_once(estimated(), given, set(taken()), said).values())
+    once = list(_once(estimated(), given, taken(), said).values())
     return once, facts.ask_add(db, tenant, [row for row, _ in once])
 
 
@@ -164,16 +164,28 @@ def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Ca
 
 
 def _once(
-    rows: Sequence[Fact], given: Sequence[NewFact], taken: set[UUID], said: Collection[bytes]
+    rows: Sequence[Fact], given: Sequence[NewFact], taken: Mapping[UUID, Known], said: Collection[bytes]
 ) -> dict[bytes, tuple[Fact, NewFact]]:
-    """Return the first fact with an unused id for each new statement, by hash."""
+    """Return the first fact with an unused id for each new statement, by hash.
+
+    A statement that has ended since it was stored is not new if it is repeated in the batch, as in an import that is
+    made again: it was a duplicate then.
+    """
     once: dict[bytes, tuple[Fact, NewFact]] = {}
-    ids = set(taken)
+    ids, ended = set(taken), set[bytes]()
     for row, fact in zip(rows, given, strict=True):
-        if row.hash not in once and row.hash not in said and row.id not in ids:
+        if _has_ended(row, taken.get(row.id)):
+            ended.add(row.hash)
+        is_new = row.hash not in said and (fact.again or row.hash not in ended)
+        if is_new and row.hash not in once and row.id not in ids:
             once[row.hash] = (row, fact)
             ids.add(row.id)
     return once
+
+
+def _has_ended(row: Fact, known: Known | None) -> bool:
+    """Return whether a fact was stored before under its id and is not live any more."""
+    return known is not None and not known.live and same_record(known.hash, row.hash)
 
 
 def _add_activity(
@@ -258,9 +270,15 @@ def _answers_for_known(db: Connection, tenant: int, rows: Sequence[Fact]) -> lis
     taken = facts.known_by_id(db, tenant, [row.id for row in rows])
     unembedded = vectors.pending_among(db, tenant, list(said.values())) if said else set()
     answers: list[Stored | InvalidInputError] = []
+    ended: dict[bytes, UUID] = {}
     for row in rows:
         if (there := said.get(row.hash)) is None:
-            answers.append(_not_live(row, taken.get(row.id)))
+            if _has_ended(row, taken.get(row.id)):
+                ended.setdefault(row.hash, row.id)
+            if row.id not in taken and row.hash in ended:
+                answers.append(Stored(ended[row.hash], "duplicate", embedded=False, repeat=True))
+            else:
+                answers.append(_not_live(row, taken.get(row.id)))
         else:
             action = "unchanged" if there == row.id else "duplicate"
             answers.append(Stored(there, action, there not in unembedded, repeat=row.id in taken))
