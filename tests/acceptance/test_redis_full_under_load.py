@@ -21,6 +21,9 @@ pytestmark = pytest.mark.acceptance
 ROOM = 16 * 1024**2
 """Bytes that the server may use beyond those with idle workers."""
 
+MORE_THAN_IT_HOLDS = 12
+"""Messages, more than a worker takes before it has settled some."""
+
 
 @pytest.fixture
 def small(database_url: str, server_folder: Path, tmp_path: Path) -> Iterator[LiveSystem]:
@@ -75,6 +78,21 @@ def test_readiness_doctor_and_answers_report_a_full_redis_and_the_system_recover
         eventually(lambda: api.get("/health/ready").status_code == 200, "it is ready again")
         assert api.post("/memory/facts", json={"text": "An otter."}).status_code == 201
         assert [name for name, worker in small.workers.items() if worker.poll() is not None] == []
+
+
+def test_tasks_that_can_be_neither_done_nor_tried_again_do_not_hold_up_the_worker(small: LiveSystem) -> None:
+    small.start("worker")
+    with limited(small) as keys:
+        small.workers["worker"].send_signal(signal.SIGSTOP)
+        for _ in range(MORE_THAN_IT_HOLDS):
+            small.send("memory.publish_keys", {})
+        fill(keys)
+        small.workers["worker"].send_signal(signal.SIGCONT)
+        eventually(lambda: keys.llen("recall") == 0 or fill(keys), "the worker has taken all")
+        keys.delete("ballast")
+    with small.client("mira") as client:
+        stored = client.store("An otter.")
+    assert [stored["id"]] == [id_ for id_, _ in small.facts("mira")]
 
 
 def test_a_flood_is_refused_before_redis_is_full_and_all_accepted_writes_are_stored(small: LiveSystem) -> None:

@@ -1,5 +1,6 @@
 """The base of every task: retries while a server is unavailable, the instant of a write, ids and deduplication."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from ebb.contract.operation import Timed
 from kombu.exceptions import OperationalError as SendingError
 from psycopg_pool import PoolTimeout
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from workers import clock, redaction
@@ -23,11 +24,13 @@ from workers.celery import app, settings
 from workers.clock import MOST_AHEAD, MOST_BEHIND, within_bounds
 from workers.context import Context
 from workers.coordination import outbox, signals, timings
-from workers.coordination.redis import RefusedError, explain, insist
+from workers.coordination.redis import RefusedError, explain, insist, is_refusal
 from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import LSN, SENT_AT, VISIBILITY_SECONDS
 from workers.storage import replicas
+
+log = logging.getLogger(__name__)
 
 WORK_SECONDS = 30.0
 """Time after which a long task hands over to a successor."""
@@ -90,6 +93,32 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
             until = self.expires.isoformat()
         self.is_abandoned = until is not None and clock.has_passed(until, app.server_clock)
         return self.is_abandoned
+
+    def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> None:
+        """Record a failure, where Redis has room for the record, and settle the message."""
+        with self._settled():
+            super().on_failure(exc_info, send_failed_event, return_ok)
+
+    def on_timeout(self, soft: bool, timeout: float) -> None:
+        """Record that a time limit has passed, where Redis has room for the record, and settle the message."""
+        with self._settled():
+            super().on_timeout(soft, timeout)
+
+    @contextmanager
+    def _settled(self) -> Iterator[None]:
+        """Settle the message if Redis refuses to note how its task ended.
+
+        Unsettled it would keep its place among those that the worker may hold, and with the last place the worker would
+        wait for ever.
+        """
+        try:
+            yield
+        except ResponseError as error:
+            if not is_refusal(error):
+                raise
+            log.warning("Redis refuses writes: the end of %s[%s] is not noted: %s", self.name, self.id, error)
+            if not self.acknowledged:
+                self.reject(requeue=False)
 
     @property
     def store_errors(self) -> bool:
