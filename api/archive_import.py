@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID, uuid5
@@ -410,10 +411,15 @@ BEGINS = {NAME: "begins"}
 
 
 def with_frame(lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of an archive between a first line and a last one with their number."""
+    """Yield the lines of an archive between a first line and a last one with their number.
+
+    The lines begin first, so that an error, such as of a namespace that is not there, leaves no first line behind.
+    """
+    rest = iter(lines)
+    begun = list(islice(rest, 1))
     yield BEGINS
     count = 0
-    for count, line in enumerate(lines, start=1):  # noqa: B007 - used below
+    for count, line in enumerate(chain(begun, rest), start=1):  # noqa: B007 - used below
         yield line
     yield {NAME: "ends", "lines": count}
 

@@ -88,7 +88,11 @@ def backfill_decay(call: Call) -> None:
         output.console().print(f"{done['overdue']} {ended if call.given['prune'] else kept}")
 
 
-@command(FORECAST)
+def _no_facts(found: dict[str, Any]) -> bool:
+    return not (found.get("totals") or {}).get("facts")
+
+
+@command(FORECAST, is_empty=_no_facts)
 def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Show what decay will do on each of the coming days if no fact is used until then.
 

@@ -18,7 +18,17 @@ from ebb.contract import documents
 from ebb.contract.facts import MOST_MESSAGES, REMEMBER
 
 from api.cli import output
-from api.cli.operations import Call, Everywhere, NamespaceName, client, command_of, configured, located, on_database
+from api.cli.operations import (
+    Call,
+    Everywhere,
+    NamespaceName,
+    client,
+    command_of,
+    configured,
+    located,
+    on_database,
+    say_if_unknown,
+)
 from workers.errors import EbbError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -97,6 +107,8 @@ def export(
     from workers import validation  # noqa: PLC0415
     from workers.admin.export import export as exporting  # noqa: PLC0415
 
+    if everywhere and namespace is not None:
+        raise typer.BadParameter("give either --all or --namespace")
     context = on_database(home)
     name = None if everywhere else validation.namespace_name(namespace or context.settings.namespace)
     at = context.now() if now is None else validation.instant(now, "--now")
@@ -313,14 +325,16 @@ def _registered(
             answer = memory.perform(documents.REGISTER_FOLDER, {"path": str(folder.resolve()), "name": name})
         else:
             answer = memory.perform(documents.UNREGISTER_FOLDER, {"name": name or folder.resolve().name})
-    if as_json:
-        output.print_json(answer)
-    elif folder is None:
-        _print_folders(answer["folders"])
-    elif register:
-        output.console().print(f"registered {answer['path']} as {answer['name']}; workers read it", markup=False)
-    else:
-        output.console().print("no longer registered" if answer["removed"] else "was not registered")
+        if as_json:
+            output.print_json(answer)
+        elif folder is None:
+            _print_folders(answer["folders"])
+        elif register:
+            output.console().print(f"registered {answer['path']} as {answer['name']}; workers read it", markup=False)
+        else:
+            output.console().print("no longer registered" if answer["removed"] else "was not registered")
+        if not (as_json or register or answer.get("folders") or answer.get("removed")):
+            say_if_unknown(memory)
 
 
 def _print_folders(folders: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ import typer
 from ebb.contract.graph import LINK, RELATE, UNLINK, UNRELATE
 
 from api.cli import output
-from api.cli.operations import NamespaceName, client, command
+from api.cli.operations import NamespaceName, client, command, say_if_unknown
 
 COLUMNS = ("from", "type", "to", "weight", "lastObserved")
 PASSED = {
@@ -72,15 +72,18 @@ def relations(
             found = memory.decay_relations(dry_run=dry_run, now=now)
         else:
             found = memory.relations(decayed=decayed, entity=entity, limit=limit)
-    if as_json:
-        output.print_json(found)
-    elif decay:
-        output.print_table(["", memory.namespace], [[label, found[name]] for name, label in PASSED.items()])
-        _show_edges(found.get("edges", []))
-    elif found["edges"]:
-        _show_edges(found["edges"], found["total"])
-    else:
-        output.console().print(f"No {'decayed ' if decayed else ''}relations in {memory.namespace!r}.")
+        if as_json:
+            output.print_json(found)
+            return
+        if decay:
+            output.print_table(["", memory.namespace], [[label, found[name]] for name, label in PASSED.items()])
+            _show_edges(found.get("edges", []))
+        elif found["edges"]:
+            _show_edges(found["edges"], found["total"])
+        else:
+            output.console().print(f"No {'decayed ' if decayed else ''}relations in {memory.namespace!r}.")
+        if not found["processed" if decay else "edges"]:
+            say_if_unknown(memory)
 
 
 def _show_edges(edges: list[dict[str, Any]], total: int = 0) -> None:

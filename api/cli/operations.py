@@ -90,11 +90,17 @@ class Call:
 
     def say_if_unknown(self) -> None:
         """Print that the namespace does not exist, such as a misspelt one, as a reason why there was nothing to do."""
-        name = self.memory.namespace
-        if not self.given.get("everywhere") and name not in self.memory.namespaces(name, 1)["namespaces"]:
-            output.console(stderr=True).print(
-                f"There is no namespace {name!r} yet; -n names another one.", style="yellow", markup=False
-            )
+        if not self.given.get("everywhere"):
+            say_if_unknown(self.memory)
+
+
+def say_if_unknown(memory: "Client") -> None:
+    """Print that the namespace of a client does not exist, if so."""
+    name = memory.namespace
+    if name not in memory.namespaces(name, 1)["namespaces"]:
+        output.console(stderr=True).print(
+            f"There is no namespace {name!r} yet; -n names another one.", style="yellow", markup=False
+        )
 
 
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
@@ -124,14 +130,15 @@ def command(
     *,
     fails: Callable[[dict[str, Any]], bool] | None = None,
     listed: str = "",
+    is_empty: Callable[[dict[str, Any]], bool] | None = None,
     **how: Any,
 ) -> Callable[[Show], Callable[..., None]]:
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
     `act` performs the operation if the command needs more than that; `how` is as for `command_of`. If `fails` is true
-    of an answer, the command exits with 1. If the answer's list or number `listed` is empty because there is no such
-    namespace, the command says so. Defaults are not sent: they change nothing of a known fact. The command's
-    own options, without a default, are sent as given.
+    of an answer, the command exits with 1. If the answer's list or number `listed` is empty, or the answer `is_empty`,
+    because there is no such namespace, the command says so. Defaults are not sent: they change nothing of a known fact.
+    The command's own options, without a default, are sent as given.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
 
@@ -145,7 +152,8 @@ def command(
                 output.print_json(answer)
             else:
                 show(answer, given, call.memory.namespace)
-                if listed and not answer.get(listed) and "namespaces" not in given:
+                empty = is_empty(answer) if is_empty else listed and not answer.get(listed)
+                if empty and "namespaces" not in given:
                     call.say_if_unknown()
             if fails is not None and fails(answer):
                 raise typer.Exit(1)

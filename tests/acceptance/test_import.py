@@ -356,6 +356,14 @@ def test_an_export_says_what_it_wrote_and_keeps_the_previous_one_if_the_namespac
     refused = live.ebb("export", str(file), "--namespace", f"{namespace}-misspelt")
     assert (refused.returncode, "so nothing is exported" in " ".join(refused.stderr.split())) == (1, True)
     assert [one.read_text() for one in tmp_path.iterdir()] == [before]
+    printed = live.ebb("export", "--namespace", f"{namespace}-misspelt")
+    assert (printed.returncode, printed.stdout) == (1, "")
+
+
+def test_an_export_of_every_namespace_names_none(live: LiveSystem, namespace: str) -> None:
+    both = live.ebb("export", "--all", "--namespace", namespace)
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "give either --all or --namespace" in " ".join(both.stderr.split())
 
 
 def test_a_failed_export_keeps_the_previous_one(live: LiveSystem, namespace: str, tmp_path: Path) -> None:

@@ -200,11 +200,14 @@ def test_an_empty_answer_from_a_namespace_that_does_not_exist_says_so(live: Live
     empty = (
         ["recall", "zebra"], ["list", "--tag", "zebra"], ["lookup", "zebra"], ["decay"], ["prune"], ["purge", "--yes"],
         ["consolidate"], ["held"], ["contradictions"], ["forgotten"], ["timeline", "zebra", "colour"],
-        ["forget", "--tag", "zebra"], ["restore", "--reason", "faded", "--yes"],
+        ["forget", "--tag", "zebra"], ["restore", "--reason", "faded", "--yes"], ["relations"], ["index", "--list"],
     )  # fmt: skip
     for words in empty:
         assert live.ebb(*words, "--namespace", namespace).stderr == ""
-    for words in (*empty, ["stats"], ["janitor"], ["backfill-decay"], ["context", "zebra"]):
+    for words in (
+        *empty, ["stats"], ["janitor"], ["backfill-decay"], ["context", "zebra"], ["forecast"],
+        ["forecast", "--ending", "7d"], ["relations", "--decay"],
+    ):  # fmt: skip
         misspelt = live.ebb(*words, "--namespace", namespace[:-1])
         assert f"There is no namespace {namespace[:-1]!r} yet" in " ".join(misspelt.stderr.split())
         assert misspelt.returncode == 0
