@@ -113,6 +113,26 @@ def test_a_write_that_no_memory_could_take_is_not_accepted(client: Client, fact:
         client.store(**fact, wait=False)
 
 
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [
+        ("memory.forget", {}),
+        ("memory.forget", {"ids": [str(uuid4())], "entity": "Mira"}),
+        ("memory.forget", {"query": " "}),
+        ("memory.pin", {"id": str(uuid4()), "off": True, "until": "2100-01-01"}),
+        ("memory.restore", {}),
+        ("memory.restore", {"ids": [str(uuid4())], "dry_run": True}),
+        ("memory.let_go", {"ids": [str(uuid4())], "everything": True}),
+        ("memory.keep", {}),
+    ],
+)
+def test_a_request_whose_parts_do_not_go_together_is_not_accepted(
+    client: Client, task: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInputError):
+        client.accept(task, arguments | {"namespace": client.namespace})
+
+
 def test_a_task_is_visible_to_its_own_namespace_only(client: Client, live: LiveSystem) -> None:
     accepted = client.store("An otter", wait=False)
     with live.client("someone-else") as other:

@@ -165,14 +165,8 @@ def notify_endings(self: Task, asked: NoticesPart) -> None:
 
 
 def _decide(task: Task, asked: contract.Decide, decide: Callable[..., Decided]) -> dict[str, Any]:
-    """Forget or keep held facts for up to `DECIDING_SECONDS`.
-
-    Raises:
-        InvalidInputError: both ids and `everything` were given, or neither.
-    """
+    """Forget or keep held facts for up to `DECIDING_SECONDS`."""
     at = write_instant(task, asked.now)
-    if asked.everything == (asked.ids is not None):
-        raise InvalidInputError("ids: give the ids of held facts, or `everything` for all that are held, not both.")
     done = decide(context, asked.namespace, asked.ids, at, time.monotonic() + DECIDING_SECONDS)
     return {"decided": len(done.ids), "ids": [str(id_) for id_ in done.ids[:MOST_RESULTS]], "left": done.left}
 

@@ -114,8 +114,6 @@ def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
 def pin(self: Task, asked: contract.Pin) -> contract.Pinned:
     """Pin a fact without end or until an instant, and restore its full vector; or end its pin."""
     at = write_instant(self, asked.now)
-    if asked.off and asked.until is not None:
-        raise InvalidInputError("until: cannot be given together with `off`, which ends the pin now.")
     if asked.off:
         return pinning.unpin(context, asked.namespace, asked.id, at)
     done, faded = pinning.pin(context, asked.namespace, asked.id, asked.until, at)
@@ -139,8 +137,6 @@ def forgotten(_: Task, asked: contract.ListForgotten) -> contract.Forgotten:
 def restore(self: Task, asked: Restore) -> dict[str, Any]:
     """Restore facts by ids or by a selection; return the outcomes."""
     at = write_instant(self, asked.now)
-    if asked.selects == (asked.ids is not None) or (asked.dry_run and not asked.selects):
-        raise InvalidInputError("ids: give either ids, or any of since, until, reason and run, which may be a dry run.")
     if asked.ids is not None:
         return _restore(asked.namespace, asked.ids, at)
     selection = _selection(asked, BY_DECAY, EVERY_REASON)

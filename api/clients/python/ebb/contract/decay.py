@@ -1,10 +1,10 @@
 """Operations of decay: passes, prunes, near-duplicates, the janitor, held facts, purge."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ebb.contract.operation import (
     BATCH_SECONDS,
@@ -117,6 +117,12 @@ class Decide(Timed):
         default=None, description="these facts"
     )
     everything: Flag = Field(default=False, description="all that are held")
+
+    @model_validator(mode="after")
+    def _ids_or_everything(self) -> Self:
+        if self.everything == (self.ids is not None):
+            raise ValueError("ids: give the ids of held facts, or `everything` for all that are held, not both")
+        return self
 
 
 class LetGo(Decide):

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ebb.contract.operation import EXAMPLE_ID, LONG_SECONDS, Answer, Page, Scoped, Timed, examples, reads, writes
 from ebb.contract.values import (
@@ -22,6 +22,7 @@ from ebb.contract.values import (
     Tag,
     Text,
     Whole,
+    not_blank,
 )
 
 Id = Annotated[FactId, Field(description="the fact's id, as storing it answered", examples=[EXAMPLE_ID])]
@@ -56,6 +57,12 @@ class Pin(Timed):
     until: Instant | None = Field(default=None, description="only until then, ISO 8601 with zone or a date")
     off: Flag = Field(default=False, description="end the pin: it fades on from now")
 
+    @model_validator(mode="after")
+    def _until_or_off(self) -> Self:
+        if self.off and self.until is not None:
+            raise ValueError("until: cannot be given together with `off`, which ends the pin now")
+        return self
+
 
 class Forget(Timed):
     """Forget facts because their owner asks for it: by ids, or all that fit a subject, also superseded and ended ones.
@@ -73,7 +80,9 @@ class Forget(Timed):
     category: Name | None = Field(default=None, description="what is of this category")
     session: Session | None = Field(default=None, description="what is from this conversation")
     source: Name | None = Field(default=None, description="what is from this source")
-    query: Text | None = Field(default=None, description="what contains all of these words, in any form")
+    query: Annotated[Text, AfterValidator(not_blank)] | None = Field(
+        default=None, description="what contains all of these words, in any form"
+    )
     dry_run: Flag = Field(default=False, description="only count what fits a subject, and show the first")
 
     @property
@@ -132,6 +141,12 @@ class Restore(Selection, Timed):
     def selects(self) -> bool:
         """Return whether it selects facts by other criteria than ids."""
         return any(one is not None for one in (self.since, self.until, self.reason, self.run))
+
+    @model_validator(mode="after")
+    def _ids_or_selection(self) -> Self:
+        if self.selects == (self.ids is not None) or (self.dry_run and not self.selects):
+            raise ValueError("ids: give either ids, or any of since, until, reason and run, which may be a dry run")
+        return self
 
 
 class ShowHistory(Timed):

@@ -183,7 +183,8 @@ def _asked(text: str) -> str:
     return text
 
 
-def _not_blank(text: str) -> str:
+def not_blank(text: str) -> str:
+    """Return a text; refuse one without visible characters."""
     if not text.strip():
         raise ValueError("must not be blank; leave it out instead")
     return text
@@ -270,7 +271,7 @@ def _once(tags: list[str]) -> list[str]:
 
 
 Text = Annotated[str, BeforeValidator(storable)]
-Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(_not_blank)]
+Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(not_blank)]
 Named = Annotated[Name, AfterValidator(str.strip)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
 Session = Annotated[str | int, BeforeValidator(_session)]
