@@ -4,12 +4,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.facts import Edit
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day
 from psycopg.types.json import Jsonb
 
 from workers.errors import InvalidInputError
-from workers.memory import history, supersede
+from workers.memory import edit, history, supersede
 from workers.memory.history import History
 
 
@@ -27,7 +28,7 @@ def test_all_that_was_done_to_a_fact_is_listed_in_order(memory: Memory) -> None:
     memory.unpin(id_, at=6)
     assert [(one.what, one.details) for one in history_of(memory, id_, 7).events] == [
         ("stored", {"source": "diary", "role": "user", "content_salience": 0.75}),
-        ("pinned", {"until": day(20).isoformat()}),
+        ("pinned", {"until": "2025-01-21T00:00:00Z"}),
         ("forgotten", {"reason": "asked"}),
         ("restored", {"reason": "asked"}),
         ("recalled", {"times": 2}),
@@ -47,7 +48,19 @@ def test_repeated_stores_are_told_from_recalls(memory: Memory) -> None:
     stored, recalled, again = history_of(memory, id_, 6).events
     assert (stored.what, recalled.what, recalled.details) == ("stored", "recalled", {"times": 4})
     assert (again.what, again.at, again.details["times"]) == ("stored again", day(5), 3)
-    assert again.details["since"] == day(2).isoformat()
+    assert again.details["since"] == "2025-01-03T00:00:00Z"
+
+
+def test_an_edit_shows_instants_as_all_others_and_texts_as_they_are(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", value=day(1).isoformat())
+    edit.edit(memory.context, Edit(id=id_, value="five", valid_from=day(2), valid_until=day(9)), day(3))
+    changed = history_of(memory, id_, 4).events[-1].details
+    assert changed["was"]["value"] == "2025-01-02T00:00:00+00:00"
+    assert changed["is"] == {
+        "value": "five",
+        "valid_from": "2025-01-03T00:00:00Z",
+        "valid_until": "2025-01-10T00:00:00Z",
+    }
 
 
 def test_links_are_omitted_on_request(memory: Memory) -> None:

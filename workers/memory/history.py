@@ -118,7 +118,24 @@ def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
     """Return an event; an entry for several uses says since when."""
     seconds = details.pop("seconds", None) if what in events.USES else None
     since = {"since": (at - timedelta(seconds=seconds)).isoformat()} if isinstance(seconds, int | float) else {}
-    return Event(at=at, what=what, details=details | since)
+    return Event(at=at, what=what, details=_with_instants(details | since))
+
+
+INSTANTS = ("until", "since", "valid_from", "valid_until")
+"""Details that are instants, among those of an event or of the fields before and after an edit."""
+
+UTC_OFFSET = "+00:00"
+
+
+def _with_instants(details: dict[str, Any]) -> dict[str, Any]:
+    """Return details whose instants end with `Z`, as all others of an answer do, however they are stored."""
+    shown = dict(details)
+    for name, one in details.items():
+        if name in ("was", "is") and isinstance(one, dict):
+            shown[name] = _with_instants(one)
+        elif name in INSTANTS and isinstance(one, str) and one.endswith(UTC_OFFSET):
+            shown[name] = f"{one.removesuffix(UTC_OFFSET)}Z"
+    return shown
 
 
 def _stated(account: Account, before: Mapping[str, Any]) -> dict[str, Any]:
