@@ -46,6 +46,7 @@ def create(
     from workers.admin import keys  # noqa: PLC0415
 
     context, name = _context(home, namespace)
+    keys.check_label(label)
     owner = None if label is None else validation.optional_name(label, "label")
     now = context.now()
     made = keys.create(context, name, scope or ["read", "write"], owner, now, _end(expires, now))

@@ -60,6 +60,16 @@ def create(
     return Created(id_, key, done.unpublished)
 
 
+def check_label(label: str | None) -> None:
+    """Refuse the label of a key that is too long.
+
+    Raises:
+        InvalidInputError: it has more than `LONGEST_LABEL` characters.
+    """
+    if label is not None and len(label) > LONGEST_LABEL:
+        raise InvalidInputError(f"label: has {len(label)} characters, more than the limit of {LONGEST_LABEL}.")
+
+
 def add(
     context: Context,
     namespace: str,
@@ -76,8 +86,7 @@ def add(
         InvalidInputError: a scope is unknown, there is none, the label is too long, or the expiry is past.
     """
     _check_end(ends, now)
-    if label is not None and len(label) > LONGEST_LABEL:
-        raise InvalidInputError(f"label: has {len(label)} characters, more than the limit of {LONGEST_LABEL}.")
+    check_label(label)
     wanted = [scope for scope in SCOPES if scope in scopes]
     if not wanted or len(wanted) != len(set(scopes)):
         raise InvalidInputError(
