@@ -56,6 +56,13 @@ def test_invalid_items_are_refused_by_field_name(name: str, value: Any) -> None:
     assert refused.value.errors()[0]["loc"][0] == name
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", '[{"deep": NaN}]'])
+def test_a_document_has_no_values_that_json_has_not(value: str) -> None:
+    with pytest.raises(ValidationError, match="must be JSON, without NaN or infinity"):
+        PutItem.model_validate(PLACE | {"document": f'{{"size": {value}}}'})
+    assert PutItem.model_validate(PLACE | {"document": f'{{"size": {json.dumps(value)}}}'})
+
+
 @pytest.mark.parametrize("path", [["a\ud800"], ["b\0"], ("a", "b")])
 def test_labels_may_be_any_text(path: list[str]) -> None:
     assert PutItem(**PLACE | {"path": path}).path == list(path)

@@ -92,12 +92,15 @@ def _trimmed(key: str) -> str:
 
 def _object(document: str) -> str:
     """Return the JSON of an object in ASCII, which preserves the document."""
+    constants: list[str] = []
     try:
-        is_one = document.isascii() and isinstance(json.loads(document), dict)
+        is_one = document.isascii() and isinstance(json.loads(document, parse_constant=constants.append), dict)
     except (ValueError, RecursionError):
         is_one = False
     if not is_one:
         raise ValueError("must be the JSON of an object, in ASCII")
+    if constants:
+        raise ValueError("must be JSON, without NaN or infinity")
     return document
 
 
