@@ -8,15 +8,15 @@ from http import HTTPStatus
 from typing import Any, TypeAlias
 
 from ebb.contract.admin import IMPORT
-from ebb.contract.documents import INDEX, PUT_ITEMS
-from ebb.contract.facts import REMEMBER, STORE_MANY
+from ebb.contract.documents import INDEX, PUT_ITEM, PUT_ITEMS
+from ebb.contract.facts import REMEMBER, STORE, STORE_MANY
 from ebb.contract.values import LONGEST_METADATA
 from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from api.http.problems import answer
+from api.http.problems import MCP, answer
 from workers.coordination.shares import RETRY_SECONDS
 from workers.errors import BusyError
 from workers.settings import Settings
@@ -86,12 +86,32 @@ BODY_SECONDS = 30.0
 SLOW = f"The body did not arrive within {BODY_SECONDS:g} s; send it in pieces."
 
 
-def _too_long(most: int) -> HTTPException:
-    return HTTPException(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"The body has more than {most} bytes, the most here. Many facts go to {STORE_MANY.route}, which takes up "
-        "to EBB_MAX_BODY bytes: send more than that in pieces. Text beyond EBB_MAX_TEXT must be split.",
-    )
+BATCH_OF = {
+    STORE.route.split()[1]: ("facts", STORE_MANY),
+    PUT_ITEM.route.split()[1]: ("items", PUT_ITEMS),
+    MCP: ("facts", STORE_MANY),
+}
+"""What is stored at paths that take one at a time, and the operation for many."""
+
+
+def _too_long(path: str, most: int) -> HTTPException:
+    """Return the error for a body of more than `most` bytes, which says what to do on this path."""
+    said = f"The body has more than {most} bytes, the most here. "
+    return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said + _advice(path))
+
+
+def _advice(path: str) -> str:
+    if path in BATCHES:
+        return "Send it in pieces, or raise EBB_MAX_BODY."
+    if path in BATCH_OF:
+        what, batch = BATCH_OF[path]
+        return (
+            f"Many {what} go to {batch.route}, which takes up to EBB_MAX_BODY bytes: send more than that in pieces. "
+            "Text beyond EBB_MAX_TEXT must be split."
+        )
+    if path.startswith(FORM):
+        return "Shorten what the form sends."
+    return "Shorten it; a text has at most EBB_MAX_TEXT bytes."
 
 
 def longest_body(path: str, settings: Settings) -> int:
@@ -129,13 +149,13 @@ class BodyLimit:
             await refused(scope, receive, send)
             return
         if said.isdigit() and int(said) > most:
-            late = _too_long(most)
+            late = _too_long(scope["path"], most)
             await answer(late.status_code, late.detail, Request(scope))(scope, receive, send)
             return
-        await self.app(scope, _limited(receive, most), send)
+        await self.app(scope, _limited(receive, scope["path"], most), send)
 
 
-def _limited(receive: Receive, most: int) -> Receive:
+def _limited(receive: Receive, path: str, most: int) -> Receive:
     """Return a receiver that raises when the body is too large or too slow."""
     seen, complete, deadline = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
@@ -151,7 +171,7 @@ def _limited(receive: Receive, most: int) -> Receive:
         seen += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if seen > most:
-            raise _too_long(most)
+            raise _too_long(path, most)
         return message
 
     return limited

@@ -56,7 +56,7 @@ def test_a_body_of_one_fact_is_bounded_and_the_refusal_names_the_way_for_many(
 ) -> None:
     headers = JSON | make_key(live, "bodies")
     body = json.dumps({"facts": [{"text": "Mira bakes."}], "touch": True}) + " " * 2 * MEBIBYTE
-    for path in ("/memory/facts", "/memory/recall", "/mcp"):
+    for path in ("/memory/facts", "/mcp"):
         answer = served.post(path, content=body, headers=headers)
         assert answer.status_code == 413, path
         assert f"POST {BATCH}" in answer.json()["detail"]
@@ -104,7 +104,26 @@ def test_a_body_of_unknown_length_is_bounded(live: LiveSystem, served: httpx2.Cl
     headers = JSON | make_key(live, "bodies") | {"accept": "application/json, text/event-stream"}
     for path in ("/memory/recall", "/mcp"):
         answer = served.post(path, content=iter([b" " * MEBIBYTE] * 3), headers=headers)
-        assert (answer.status_code, "EBB_MAX_BODY" in answer.text) == (413, True), path
+        assert (answer.status_code, "bytes, the most here" in answer.text) == (413, True), path
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("POST", "/memory/recall", "Shorten it; a text has at most EBB_MAX_TEXT bytes."),
+        ("PUT", "/memory/items", "Many items go to PUT /memory/items/batch, which takes up to EBB_MAX_BODY bytes"),
+        ("PUT", "/memory/items/batch", "Send it in pieces, or raise EBB_MAX_BODY."),
+        ("POST", "/dashboard/keys", "Shorten what the form sends."),
+    ],
+)
+def test_the_refusal_of_a_long_body_says_what_to_do_on_its_route(
+    live: LiveSystem, served: httpx2.Client, method: str, path: str, said: str
+) -> None:
+    body, headers = b" " * 17 * MEBIBYTE, JSON | make_key(live, "bodies")
+    answer = served.request(method, path, content=body, headers=headers)
+    assert answer.status_code == 413
+    assert said in " ".join(answer.text.split())
+    assert "facts" not in answer.text
 
 
 def test_the_largest_fact_fits(live: LiveSystem, served: httpx2.Client) -> None:
