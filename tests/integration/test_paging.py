@@ -1,6 +1,7 @@
 """All pages of a listing have each row once and in order, for any page size."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
@@ -171,6 +172,22 @@ def test_the_newest_facts_come_first_whatever_their_ids(memory: Memory) -> None:
     assert [UUID(str(one["id"])).int for one in listed] == [0, 1, 2]
     after, _ = show.page(memory.context, ListFacts(namespace="default", before=UUID(int=0)), day(3))
     assert after == listed[1:]
+
+
+def test_before_holds_on_every_page(memory: Memory) -> None:
+    oldest, older, edge, newer, newest = [memory.add(f"Fact number {at}.", at=at) for at in range(5)]
+    asked = partial(ListFacts, namespace="default", limit=1)
+
+    def listed(page: ListFacts) -> tuple[list[str], str | None]:
+        found, rest = show.page(memory.context, page, day(6))
+        return [str(one["id"]) for one in found], cursors.following(rest)
+
+    first, of_all = listed(asked())
+    second, of_older = listed(asked(before=edge))
+    assert (first, second) == ([str(newest)], [str(older)])
+    assert listed(asked(before=edge, cursor=of_older))[0] == [str(oldest)]
+    assert listed(asked(before=edge, cursor=of_all))[0] == [str(older)]
+    assert listed(asked(before=newer, cursor=of_older))[0] == [str(oldest)]
 
 
 def test_a_page_before_a_fact_that_does_not_exist_is_refused(memory: Memory) -> None:

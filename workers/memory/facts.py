@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -78,14 +79,15 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
 
 
 def _page(db: Connection, tenant: int, asked: ListFacts, scope: Scope) -> list[Place]:
-    """Return the places of a page, and one more if there is a next page."""
+    """Return the places of a page, and one more if there is a next page; it begins after the cursor and `before`."""
     after = cursors.place(asked.cursor, Place)
-    if after is None and asked.before is not None:
-        after = visible.place_of(db, tenant, asked.before)
-        if after is None:
+    if asked.before is not None:
+        before = visible.place_of(db, tenant, asked.before)
+        if before is None and after is None:
             raise InvalidInputError(
                 f"before: no fact {asked.before} is in this namespace; leave it out to begin again."
             )
+        after = min((place for place in (after, before) if place), key=attrgetter("created_at", "turn", "id"))
     return visible.page(db, tenant, scope, asked.limit + 1, after=after, offset=asked.offset)
 
 
