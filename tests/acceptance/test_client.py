@@ -124,6 +124,8 @@ def test_a_write_that_no_memory_could_take_is_not_accepted(client: Client, fact:
         ("memory.restore", {"ids": [str(uuid4())], "dry_run": True}),
         ("memory.let_go", {"ids": [str(uuid4())], "everything": True}),
         ("memory.keep", {}),
+        ("memory.edit", {"id": str(uuid4())}),
+        ("memory.edit", {"id": str(uuid4()), "importance": None}),
     ],
 )
 def test_a_request_whose_parts_do_not_go_together_is_not_accepted(

@@ -31,8 +31,6 @@ DISTINGUISHING = (*IDENTIFYING, "valid_until")
 """Fields in which near-duplicates agree."""
 
 DECAY_FIELDS = ("decay_class", "confidence")
-NEEDED = ("importance", "confidence", "valid_from")
-"""Fields that can be changed but not removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,8 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
 
     Raises:
         NotFoundError: there is no such live fact.
-        InvalidInputError: no field is given, a required field would be removed, the fact is part of a document, it
-            would equal another fact, or all given fields were edited after `now`.
+        InvalidInputError: the fact is part of a document, it would equal another fact, or all given fields were edited
+            after `now`.
     """
     wanted, namespace, id_ = _wanted(asked), asked.namespace, asked.id
     with transaction(context.database_url) as db:
@@ -89,11 +87,7 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
 
 
 def _wanted(asked: Edit) -> dict[str, Any]:
-    wanted = {name: getattr(asked, name) for name in EDITABLE if name in asked.model_fields_set}
-    if not wanted:
-        raise InvalidInputError(f"nothing is to be changed; give any of {', '.join(EDITABLE)}.")
-    if lacking := [name for name in NEEDED if wanted.get(name, 0) is None]:
-        raise InvalidInputError(f"{lacking[0]}: cannot be removed; give another value, or leave it out.")
+    wanted = asked.changes
     return wanted | ({"tags": wanted["tags"] or []} if "tags" in wanted else {})
 
 

@@ -1,10 +1,10 @@
 """Operations that write facts: store one or many, the messages of a conversation, and edit."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, StrictBool
+from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
@@ -170,9 +170,25 @@ class Edit(Timed):
     valid_from: Instant | None = Field(default=None, description="since when it is true")
     valid_until: ValidUntil = None
 
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Return the new values by field."""
+        return {name: getattr(self, name) for name in EDITABLE if name in self.model_fields_set}
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.changes:
+            raise ValueError(f"nothing is to be changed; give any of {', '.join(EDITABLE)}")
+        if lacking := [name for name in NEEDED if self.changes.get(name, 0) is None]:
+            raise ValueError(f"{lacking[0]}: cannot be removed; give another value, or leave it out")
+        return self
+
 
 EDITABLE = tuple(Edit.__annotations__)[1:]
 """The fields of a fact that can be changed."""
+
+NEEDED = ("importance", "confidence", "valid_from")
+"""Fields that can be changed but not removed."""
 
 
 class Lives(Answer):
