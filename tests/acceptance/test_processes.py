@@ -83,6 +83,8 @@ def test_a_process_that_cannot_start_says_why_in_one_message(
 
 @pytest.mark.parametrize("command", ["stats", "export"])
 def test_output_that_finds_no_room_is_one_message(live: LiveSystem, namespace: str, command: str) -> None:
+    with live.client(namespace) as client:
+        client.store("Otters sleep afloat.")
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         arguments = live.command(command, "--namespace", namespace)
         done = subprocess.run(
