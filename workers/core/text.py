@@ -54,7 +54,7 @@ def statement_digest(text: str, entity: str | None, key: str | None, value: str 
     The four marks of 8 bytes stand for its case-sensitive words, entity, key and value; zeros for none. They are left
     out if all are zero.
     """
-    named = [*(normalise(name or "") for name in (entity, key)), cased(value or "")]
+    named = [*(normalise(name) if name else "" for name in (entity, key)), cased(value) if value else ""]
     marks = b"".join(_mark(said) for said in (" ".join(_cased_words(text)), *named))
     return digest(text) + marks if any(marks) else digest(text)
 

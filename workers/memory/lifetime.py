@@ -128,5 +128,7 @@ def class_reason(decay_class: str | None, fact: Classed, *, careful: bool) -> st
         return UNCLASSED[fact.kind]
     if fact.source == "explicit":
         return GIVEN
+    if fact.reason is not None:
+        return fact.reason
     by_words, reason = lifetime.classified(fact.entity, fact.key, fact.value, fact.text, careful=careful)
     return reason if by_words == decay_class else EARLIER

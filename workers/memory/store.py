@@ -46,12 +46,16 @@ NEW = ("added", "updated")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Facts that are stored together: as given, as rows, with class and tags, and the intent of each."""
+    """Facts that are stored together: as given, as rows, with class and tags, and the intent of each.
+
+    `reasons` are the words from which their decay classes were just derived, if they were.
+    """
 
     said: Sequence[NewFact]
     rows: Sequence[Fact]
     given: Sequence[NewFact]
     intents: Sequence[Intent]
+    reasons: Sequence[str | None]
 
     @property
     def forced(self) -> set[bytes]:
@@ -60,7 +64,7 @@ class Batch:
 
     def only(self, places: Sequence[int]) -> "Batch":
         """Return the batch of the facts at these indexes."""
-        columns = (self.said, self.rows, self.given, self.intents)
+        columns = (self.said, self.rows, self.given, self.intents, self.reasons)
         return Batch(*([column[i] for i in places] for column in columns))  # type: ignore[arg-type]  # each its own
 
     def without(self, deleted: Collection[bytes]) -> "Batch":
@@ -125,14 +129,14 @@ def store_many(
     with writing(context.database_url, few=few) as db:
         owner = namespaces.find(db, namespace)
         known = _known(context, db, owner or namespaces.find_or_add(db, namespace), batch, now)
-        batch = replace(batch, given=_with_classes(context, batch.given, known.owner, classify=classify))
+        batch = _with_classes(context, batch, known.owner, classify=classify)
         if at_once and owner is not None and not known.any_ended:
             return _store_within(context, db, batch, known, None, now, options)
     # no transaction waits for a slow embedder or an LLM, nor for further facts while it has forgotten ones locked
     embedded = _embedded(context, batch, known)
     if judged:
         planned = batch.rows, batch.given, batch.intents
-        batch = Batch(batch.said, *classified(context, known.owner, *planned, embedded, now, until))
+        batch = Batch(batch.said, *classified(context, known.owner, *planned, embedded, now, until), [None] * len(given))
     with writing(context.database_url, few=few) as db:
         return _store_within(context, db, batch, known, embedded, now, options)
 
@@ -140,7 +144,8 @@ def store_many(
 def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
     given = [_with_tags(fact, classify=classify) for fact in said]
     rows = _aligned([_row(context, fact, now) for fact in given])
-    return Batch(said, rows, given, [requested(fact.supersedes, apart=fact.apart) for fact in given])
+    intents = [requested(fact.supersedes, apart=fact.apart) for fact in given]
+    return Batch(said, rows, given, intents, [None] * len(given))
 
 
 def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now: datetime) -> Known:
@@ -268,8 +273,8 @@ def _unchanged(batch: Batch, stored: Sequence[Stored]) -> dict[UUID, Classed]:
     last = {one.id: one.action for one in stored}
     edited = {one.id for one in stored if one.changed}
     return {
-        row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text)
-        for row, fact in zip(batch.rows, batch.given, strict=True)
+        row.id: Classed(row.kind, fact.decay_class_source, row.entity, row.key, row.value, row.text, reason)
+        for row, fact, reason in zip(batch.rows, batch.given, batch.reasons, strict=True)
         if last.get(row.id) in NEW and row.id not in edited
     }
 
@@ -374,19 +379,20 @@ def _with_tags(fact: NewFact, *, classify: bool) -> NewFact:
     return fact.model_copy(update={"tags": tags}) if tags else fact
 
 
-def _with_classes(context: Context, given: Sequence[NewFact], owner: Namespace, *, classify: bool) -> list[NewFact]:
-    """Return facts with decay classes by the settings of their namespace."""
+def _with_classes(context: Context, batch: Batch, owner: Namespace, *, classify: bool) -> Batch:
+    """Return the batch with decay classes by the settings of its namespace."""
     is_careful = careful(context, owner.settings)
-    return [_with_class(fact, classify=classify, careful=is_careful) for fact in given]
+    classed = [_with_class(fact, classify=classify, careful=is_careful) for fact in batch.given]
+    return replace(batch, given=[fact for fact, _ in classed], reasons=[reason for _, reason in classed])
 
 
-def _with_class(fact: NewFact, *, classify: bool, careful: bool) -> NewFact:
-    """Return the fact with its decay class and the class's source; only semantic facts get a derived one."""
+def _with_class(fact: NewFact, *, classify: bool, careful: bool) -> tuple[NewFact, str | None]:
+    """Return the fact with its decay class and its source, and why, if derived: only semantic facts get such a one."""
     if fact.decay_class is None and classify and fact.kind == "semantic":
-        own = lifetime.classify_decay(fact.entity, fact.key, fact.value, fact.text, careful=careful)
-        return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"})
+        own, reason = lifetime.classified(fact.entity, fact.key, fact.value, fact.text, careful=careful)
+        return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"}), reason
     source = None if fact.decay_class is None else fact.decay_class_source or "explicit"
-    return fact.model_copy(update={"decay_class_source": source})
+    return fact.model_copy(update={"decay_class_source": source}), None
 
 
 def _row(context: Context, fact: NewFact, now: datetime) -> Fact:

@@ -167,7 +167,10 @@ WRITE_CLASSES = """
 
 @dataclass(frozen=True, slots=True)
 class Classed:
-    """The source of a fact's decay class (`explicit`, or `auto` for its words) and the text that it derives from."""
+    """The source of a fact's decay class (`explicit`, or `auto` for its words) and the text that it derives from.
+
+    `reason` is set where it was just derived from that text.
+    """
 
     kind: str
     source: str | None
@@ -175,6 +178,7 @@ class Classed:
     key: str | None
     value: str | None
     text: str
+    reason: str | None = None
 
 
 def classed(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Classed]:
