@@ -69,6 +69,8 @@ class Session(Client):
     ) -> None:
         self._door = door.of(caller.namespace)
         super().__init__(self._door.settings.redis_url, caller.namespace, deadline=timeout)
+        shared = self._door.client
+        self._app, self._clock, self._own_keys = shared._app, shared._clock, self._door.redis  # noqa: SLF001
         self.caller = caller
         self.url = URL()
         self._waits = wait
@@ -81,18 +83,6 @@ class Session(Client):
         """Return the session, which the request's log and answer know."""
         request.state.task, self.url, request.state.written = self.task_id, request.url, self.written
         return self
-
-    @property
-    def _app(self) -> Any:
-        return self._door.client._app  # noqa: SLF001  the door's own, shared by all sessions
-
-    @property
-    def _clock(self) -> Any:
-        return self._door.client._clock  # noqa: SLF001  likewise
-
-    @property
-    def _own_keys(self) -> Any:
-        return self._door.redis
 
     def new_id(self, fact: Mapping[str, Any], place: int = 0) -> str:
         """Return the id of a new fact, derived from the fact and the idempotency key if there is one."""

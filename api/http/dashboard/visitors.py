@@ -13,9 +13,9 @@ from fastapi.security import HTTPAuthorizationCredentials
 from api.http.callers import API_KEY, BEARER, Caller, NamespaceHeader, identify
 from api.http.dashboard.rendering import COOKIES, SESSION, form_token, page, router
 from api.http.dispatch import Session
-from api.http.door import Door, door_of, reaching_redis
+from api.http.door import door_of, reaching_redis
 from api.http.problems import RefusedError
-from workers.coordination import key_ring, signals
+from workers.coordination import key_ring
 from workers.coordination.key_ring import Scope
 from workers.errors import UnavailableError
 from workers.queues import RECALL
@@ -66,7 +66,8 @@ def session(request: Request, who: Annotated[Caller, Depends(turn)]) -> Session:
         UnavailableError: no worker runs.
     """
     door = door_of(request)
-    _check_workers(door)
+    if not door.client.is_served(RECALL):
+        raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
     return Session(door, who, timeout=PAGE_SECONDS)
 
 
@@ -110,14 +111,6 @@ def _signed_in(request: Request) -> str | None:
     with reaching_redis():
         digest = key_ring.session_key(door.redis, token)
     return (digest or ENDED) if door.look_up(digest).any_key else None
-
-
-def _check_workers(door: Door) -> None:
-    """Raise `UnavailableError` at once if no worker runs."""
-    with reaching_redis():
-        queues = {queue for queue, _ in signals.live_workers(door.redis, door.client.seconds())}
-    if RECALL not in queues:
-        raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
 
 
 routes = router()
