@@ -2,9 +2,8 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -73,9 +72,18 @@ def add(
     method, url = (route or operation.route).split()
     fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
     fields |= own or {}
-    placed = _placed(method, url, {name: _spelled(operation, name, field) for name, field in fields.items()})
-    endpoint = _endpoint(operation, act, placed)
-    endpoint.__signature__ = _signature(operation, session, placed)  # type: ignore[attr-defined]  # read by FastAPI
+    path, query, body = _placed(method, url, {name: _spelled(operation, name, one) for name, one in fields.items()})
+    endpoint = _endpoint(operation, act, query, has_body=bool(body))
+    endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
+        [
+            _parameter("memory", session),
+            _parameter("request", Request),
+            _parameter("response", Response),
+            *map(_in_path, path, path.values()),
+            *([_in_body(operation, body)] if body else []),
+            *map(_in_query, query, query.values()),
+        ]
+    )
     routes.add_api_route(
         url.partition("?")[0],
         endpoint,
@@ -103,47 +111,26 @@ def _spelled(operation: Operation, name: str, field: FieldInfo) -> FieldInfo:
     return renamed
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Parameters by their place in a request."""
+def _placed(method: str, url: str, fields: Fields) -> tuple[Fields, Fields, Fields]:
+    """Return the parameters in the path, those in the query, which are all or those that the route names, and others.
 
-    path: Fields
-    query: Fields
-    body: Fields
-
-
-def _placed(method: str, url: str, fields: Fields) -> _Placed:
-    """Return where each parameter stands: in the path, in the query if the route says so, or else in the body."""
+    The others stand in the body.
+    """
     path, _, in_query = url.partition("?")
-    names = {name for name in fields if f"{{{name}}}" in path}
-    queried = {*fields} if method in WITHOUT_BODY else {*in_query.split("&")}
-    return _Placed(
-        {name: field for name, field in fields.items() if name in names},
-        {name: field for name, field in fields.items() if name in queried - names},
-        {name: field for name, field in fields.items() if name not in queried | names},
+    named = {name: one for name, one in fields.items() if f"{{{name}}}" in path}
+    others = {name: one for name, one in fields.items() if name not in named}
+    queried = (
+        others if method in WITHOUT_BODY else {name: others[name] for name in others if name in in_query.split("&")}
     )
+    return named, queried, {name: one for name, one in others.items() if name not in queried}
 
 
-def _signature(operation: Operation, session: Any, placed: _Placed) -> inspect.Signature:
-    """Return the parameters of an endpoint, as FastAPI reads them."""
-    return inspect.Signature(
-        [
-            _parameter("memory", session),
-            _parameter("request", Request),
-            _parameter("response", Response),
-            *map(_in_path, placed.path, placed.path.values()),
-            *([_in_body(operation, placed.body)] if placed.body else []),
-            *map(_in_query, placed.query, placed.query.values()),
-        ]
-    )
-
-
-def _endpoint(operation: Operation, act: Act | None, placed: _Placed) -> Callable[..., Any]:
-    queried = (*(operation.spelled.get(name, name) for name in placed.query), *OF_EVERY_ROUTE)
+def _endpoint(operation: Operation, act: Act | None, query: Iterable[str], *, has_body: bool) -> Callable[..., Any]:
+    queried = (*(operation.spelled.get(name, name) for name in query), *OF_EVERY_ROUTE)
 
     def endpoint(memory: Session, request: Request, response: Response, **given: Any) -> Any:
         _refuse_unknown(request, queried)
-        body: Params | None = given.pop("body") if placed.body else None
+        body: Params | None = given.pop("body") if has_body else None
         said = {*request.query_params, *request.path_params}
         plain = {
             name: JSON.dump_python(one, mode="json")
@@ -176,21 +163,16 @@ def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
         )
 
 
-def _body(operation: Operation, fields: Fields) -> type[Params]:
-    """Return the model of a body with these parameters."""
+def _in_body(operation: Operation, fields: Fields) -> inspect.Parameter:
+    """Return the body with these parameters, which may be left out if they all may."""
     params = operation.params
     own: dict[str, Any] = {name: (field.annotation, field) for name, field in fields.items()}
     model = create_model(f"{params.__name__}Request", __base__=Body, **own)
     model.__doc__ = params.__doc__
     model.model_config["json_schema_extra"] = params.model_config.get("json_schema_extra")
-    return model
-
-
-def _in_body(operation: Operation, fields: Fields) -> inspect.Parameter:
-    body: Any = _body(operation, fields)
     if any(field.is_required() for field in fields.values()):
-        return _parameter("body", body)
-    return _parameter("body", body | None, None)
+        return _parameter("body", model)
+    return _parameter("body", model | None, None)
 
 
 def _in_path(name: str, field: FieldInfo) -> inspect.Parameter:

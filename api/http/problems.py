@@ -194,11 +194,14 @@ def _with_fields(faults: list[str], details: Sequence[Any], known: Sequence[str]
 def _fields(request: Request) -> list[str]:
     """Return the names of the fields that the body of a request may have, if its route takes an object."""
     body = getattr(request.scope.get("route"), "body_field", None)
-    kind = body.field_info.annotation if body else None
-    for model in (kind, *get_args(kind)):
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            return list(model.model_json_schema().get("properties", ()))
-    return []
+    model = model_of(body.field_info.annotation) if body else None
+    return list(model.model_json_schema().get("properties", ())) if model else []
+
+
+def model_of(kind: Any) -> type[BaseModel] | None:
+    """Return the model in the annotation of a body, which may be optional; None if it has none."""
+    kinds = (one for one in (kind, *get_args(kind)) if isinstance(one, type))
+    return next((one for one in kinds if issubclass(one, BaseModel)), None)
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:

@@ -9,18 +9,18 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from ebb.contract.faults import MOST_FAULTS, few_unknown
-from fastapi import Request, Response, params
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security.utils import get_authorization_scheme_param
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from api.http.callers import identify
 from api.http.dispatch import Timeout
 from api.http.door import door_of
 from api.http.limits import Turns
-from api.http.problems import NO_JSON, InvalidBodyError
+from api.http.problems import NO_JSON, InvalidBodyError, model_of
 from workers.errors import LateError
 
 KEY_CHECKS = 16
@@ -67,35 +67,25 @@ class Route(APIRoute):
             await to_thread.run_sync(_identify, request, limiter=limits[0])
             return door_of(request).turns
 
-        async def in_turn(request: Request, turns: Turns) -> Response:
-            async with turns.turn(request.state.caller.namespace, 0):
-                return await answer(request)
-
-        async def bare(request: Request) -> Response:
-            late = _Deadline(request)
-            turns = await late.within(identified(request))
-            return await late.within(in_turn(request, turns))
-
         field = self.body_field
-        if field is None or isinstance(field.field_info, params.Form):
-            return bare
-        shape: Any = Annotated[field.field_info.annotation, field.field_info]
-        adapter: TypeAdapter[Any] = TypeAdapter(shape)
-        known = _known_fields(field.field_info.annotation)
+        if field is not None:
+            shape: Any = Annotated[field.field_info.annotation, field.field_info]
+            adapter: TypeAdapter[Any] = TypeAdapter(shape)
+            known = _known_fields(field.field_info.annotation)
 
-        async def read_in_turn(request: Request, turns: Turns, body: bytes) -> Response:
+        async def in_turn(request: Request, turns: Turns, body: bytes) -> Response:
             given = None
             async with turns.turn(request.state.caller.namespace, len(body)):
                 if body and _is_json(request):
                     parsed = partial(_parsed, body, adapter, known)
                     given = parsed() if _is_small(body) else await to_thread.run_sync(parsed, limiter=limits[1])
-                return await answer(_Read(request, body, given))
+                return await answer(request if field is None else _Read(request, body, given))
 
         async def checked(request: Request) -> Response:
             late = _Deadline(request)
             turns = await late.within(identified(request))
-            body = await request.body()
-            return await late.within(read_in_turn(request, turns, body))
+            body = b"" if field is None else await request.body()
+            return await late.within(in_turn(request, turns, body))
 
         return checked
 
@@ -210,13 +200,9 @@ def _parsed(body: bytes, adapter: TypeAdapter[Any], known: frozenset[str]) -> An
 
 
 def _known_fields(annotation: Any) -> frozenset[str]:
-    """Return the field names that a body may have, if its type is one model without others."""
-    kinds = [kind for kind in getattr(annotation, "__args__", [annotation]) if kind is not type(None)]
-    if len(kinds) != 1 or not isinstance(kinds[0], type) or not issubclass(kinds[0], BaseModel):
+    """Return the field names that a body may have, if its type is a model that refuses others."""
+    model = model_of(annotation)
+    if model is None or model.model_config.get("extra") != "forbid":
         return frozenset()
-    if kinds[0].model_config.get("extra") != "forbid":
-        return frozenset()
-    fields = kinds[0].model_fields.items()
-    return frozenset(
-        name for own, field in fields for name in (own, field.alias, field.validation_alias) if isinstance(name, str)
-    )
+    named = ((own, field.alias, field.validation_alias) for own, field in model.model_fields.items())
+    return frozenset(name for names in named for name in names if isinstance(name, str))

@@ -1,5 +1,6 @@
 """Routes of operations: each as the contract declares it, with what is particular over HTTP."""
 
+from collections.abc import Callable
 from copy import copy
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -81,21 +82,6 @@ def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
     return memory.forgotten(**given | {"asked": given.get("asked", True) and "write" in memory.caller.scopes})
 
 
-def restore(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Restore facts by ids or by a selection."""
-    return memory.restore(**given)
-
-
-def restore_one(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """Restore the fact of a path."""
-    return _outcome(memory.restore([given["id"]]))
-
-
-def unpin(memory: Session, given: dict[str, Any], _: Response) -> Any:
-    """End the pin of a fact."""
-    return memory.pin(given["id"], off=True)
-
-
 def _outcome(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the outcome for the one fact of a request."""
     (one,) = answer["results"]
@@ -137,17 +123,11 @@ def _ask(operation: Operation) -> Act:
     return act
 
 
-def _ask_many(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
-    """Answer many questions, or none if one is not allowed."""
-    return memory.perform(RECALL_MANY, {"queries": [_by_key(memory, one) for one in given["queries"]]})
-
-
-def _items(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
-    return memory.perform(documents.ITEMS, _refreshing(memory, given))
-
-
-def _many_items(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
-    return memory.perform(documents.MANY_ITEMS, {"queries": [_refreshing(memory, one) for one in given["queries"]]})
+def _of_each(prepared: Callable[[Session, dict[str, Any]], dict[str, Any]], operation: Operation) -> Act:
+    """Return the handler of many questions, of which none is asked if one is not allowed."""
+    return lambda memory, given, _: memory.perform(
+        operation, {"queries": [prepared(memory, one) for one in given["queries"]]}
+    )
 
 
 def _refreshing(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
@@ -212,12 +192,14 @@ _add(
     description="Forget a fact; until it is purged, it can be restored.",
 )  # fmt: skip
 _add(
-    retention.RESTORE, restore_one, path="POST /memory/facts/{id}/restore", left_out=retention.RESTORE.parameters,
+    retention.RESTORE, lambda memory, given, _: _outcome(memory.restore([given["id"]])),
+    path="POST /memory/facts/{id}/restore", left_out=retention.RESTORE.parameters,
     own={"id": field(retention.Id)}, response_model=retention.Outcome, problems=(409,),
     description="Restore a forgotten fact, whatever the reason.",
 )  # fmt: skip
 _add(
-    retention.PIN, unpin, path="DELETE /memory/facts/{id}/pin", left_out=("off", "until"), name="unpin",
+    retention.PIN, lambda memory, given, _: memory.pin(given["id"], off=True),
+    path="DELETE /memory/facts/{id}/pin", left_out=("off", "until"), name="unpin",
     description="End a fact's pin; it fades from now on.",
 )  # fmt: skip
 _add(retention.HISTORY, own={"limit": field(Limit, MOST_RESULTS, description="how many events at most")})
@@ -226,12 +208,12 @@ _add(
     description="Return forgotten facts that can be restored, newest first.\n\n"
     "What was forgotten on request (`asked`) is shown to keys with the scope write, which may restore it.",
 )  # fmt: skip
-_add(retention.RESTORE, restore)
-_add(documents.ITEMS, _items)
-_add(documents.MANY_ITEMS, _many_items)
+_add(retention.RESTORE, lambda memory, given, _: memory.restore(**given))
+_add(documents.ITEMS, lambda memory, given, _: memory.perform(documents.ITEMS, _refreshing(memory, given)))
+_add(documents.MANY_ITEMS, _of_each(_refreshing, documents.MANY_ITEMS))
 _add(admin.IMPORT, import_records)
 _add(retention.FORGET, forget)
-_add(RECALL_MANY, _ask_many, own=_objects(RECALL_MANY, "queries"))
+_add(RECALL_MANY, _of_each(_by_key, RECALL_MANY), own=_objects(RECALL_MANY, "queries"))
 BY_KEY = "whether this counts as use; if left out: with a key that may write"
 for question in (RECALL, LOOKUP, CONTEXT):
     _add(question, _ask(question), own={"touch": field(bool | None, None, description=BY_KEY)})
