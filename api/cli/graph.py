@@ -18,11 +18,6 @@ PASSED = {
 }
 
 
-def none_removed(done: dict[str, Any]) -> bool:
-    """Return whether there was nothing to remove."""
-    return not done["removed"]
-
-
 @command(LINK, arguments=("source", "target", "type"))
 def link(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     """Link two facts: when one is recalled, the other is found too."""
@@ -31,7 +26,7 @@ def link(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     )
 
 
-@command(UNLINK, arguments=("source", "target", "type"), fails=none_removed)
+@command(UNLINK, arguments=("source", "target", "type"), fails=lambda done: not done["removed"])
 def unlink(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     """Remove the link between two facts; the facts stay."""
     output.console().print(f"[yellow]removed[/yellow] {output.counted(done['removed'], 'link')}")
@@ -45,7 +40,7 @@ def relate(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     output.console().print(f"[green]observed[/green] {related}, weight {done['weight']:g}, {how}")
 
 
-@command(UNRELATE, arguments=("source", "type", "target"), fails=none_removed)
+@command(UNRELATE, arguments=("source", "type", "target"), fails=lambda done: not done["removed"])
 def unrelate(done: dict[str, Any], _: dict[str, Any], __: str) -> None:
     """Remove a relation for good."""
     output.console().print(f"[yellow]removed[/yellow] {output.counted(done['removed'], 'relation')}")

@@ -180,19 +180,9 @@ def forgotten(memory: Opened, operation: Operation, given: Given) -> Answer:
     return memory.client.perform(operation, given | {"asked": memory.writes})
 
 
-def store(memory: Opened, _: Operation, given: Given) -> Answer:
-    """Store a fact with an id, which makes retries idempotent."""
-    return memory.client.store(**given)
-
-
 def forget(memory: Opened, operation: Operation, given: Given) -> Answer:
     """Forget facts by ids at once, or by subject, which is a preview by default."""
     return perform(memory, operation, {**given, "dry_run": False} if "ids" in given else given)
-
-
-def restore(memory: Opened, _: Operation, given: Given) -> Answer:
-    """Restore facts."""
-    return memory.client.restore(**given)
 
 
 TOOLS = (
@@ -256,7 +246,7 @@ TOOLS = (
             "decay_class": "days unused: stable 90, normal 14, short 2, session 1",
             "source_date": "when said",
         },
-        act=store,
+        act=lambda memory, _, given: memory.client.store(**given),  # with an id, so that a retry stores nothing twice
         shown=answers.stored,
     ),
     Tool(
@@ -309,7 +299,7 @@ TOOLS = (
         SELECTION,
         types=AS_ELSEWHERE,
         any_of=SELECTION,
-        act=restore,
+        act=lambda memory, _, given: memory.client.restore(**given),
     ),
     Tool(
         "held",
