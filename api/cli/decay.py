@@ -1,6 +1,6 @@
 """`ebb decay`, `prune`, `forecast`, `held`, `consolidate`, `janitor` and others: decay and hygiene."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from ebb.contract.decay import BACKFILL, CONSOLIDATE, DECAY, HELD, JANITOR, JANITOR_SNAPSHOT, KEEP, LET_GO, PRUNE
@@ -8,9 +8,6 @@ from ebb.contract.reports import CONTRADICTIONS, FORECAST, RESOLVE
 
 from api.cli import output
 from api.cli.operations import Call, command, command_of, flag
-
-if TYPE_CHECKING:
-    from api.client import Client
 
 ANY_INSTANT = {"now": "With --dry-run any instant, such as a year from now."}
 COLUMNS = ("warm", "cold", "compressed", "fingerprinted", "stale", "forgotten", "held")
@@ -46,53 +43,43 @@ def decay(call: Call) -> None:
         output.warn_held(held, dry_run=call.given["dry_run"] and bool(done["held"]))
 
 
-@command_of(PRUNE, also=("now",), own=PART, words=ANY_INSTANT)
-def prune(call: Call) -> None:
+def _pruned(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    hard, soft = given["hard"], given["soft"]
+    return call.memory.perform(PRUNE, given | {"hard": hard or not soft, "soft": soft or not hard})
+
+
+@command(
+    PRUNE, _pruned, also=("now",), own=PART, words=ANY_INSTANT, work="expired facts are forgotten …",
+    is_empty=lambda done: not any(done[name] for name in ("expired", "decayed", "deleted")),
+)  # fmt: skip
+def prune(done: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
     """Forget expired facts, and weaken those near their expiry; workers do so every hour, in every namespace."""
-    hard, soft, dry_run = call.own["hard"], call.own["soft"], call.given["dry_run"]
-    with output.spinner("expired facts are forgotten …"):
-        done = call.perform(hard=hard or not soft, soft=soft or not hard)
-    if call.as_json:
-        output.print_json(done)
-        return
+    dry_run = asked["dry_run"]
     label = "dry run" if dry_run else "periodic prune"
     output.console().print(f"{label} - {done['expired']} expired, {done['decayed']} decayed")
     if done["deleted"]:
         faded = output.counted(done["deleted"], "fact")
         output.console().print(f"{faded} that had faded {'would be' if dry_run else 'are'} forgotten")
-    if not any(done[name] for name in ("expired", "decayed", "deleted")):
-        call.say_if_unknown()
     if done["held"]:
         output.warn_held(done["held"], dry_run=dry_run)
 
 
-@command_of(BACKFILL)
-def backfill_decay(call: Call) -> None:
+@command(BACKFILL, work="facts are classified …", listed="examined")
+def backfill_decay(done: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
     """Give facts whose decay class was not chosen the one that their words have today; explicit classes stay.
 
     Lifetimes begin when a fact was last confirmed.
     """
-    with output.spinner("facts are classified …"):
-        done = call.perform()
-    if call.as_json:
-        output.print_json(done)
-        return
     output.print_table(["from", "to", "facts"], [[one["from"], one["to"], one["facts"]] for one in done["changes"]])
-    unchanged = ", nothing changed" if call.given["dry_run"] else ""
+    unchanged = ", nothing changed" if asked["dry_run"] else ""
     output.console().print(f"{output.counted(done['examined'], 'fact')} examined{unchanged}")
-    if not done["examined"]:
-        call.say_if_unknown()
     if done["overdue"]:
         ended = "are over by that; the next pass forgets them"
         kept = "would be over by that and stay: see --prune"
-        output.console().print(f"{done['overdue']} {ended if call.given['prune'] else kept}")
+        output.console().print(f"{done['overdue']} {ended if asked['prune'] else kept}")
 
 
-def _no_facts(found: dict[str, Any]) -> bool:
-    return not (found.get("totals") or {}).get("facts")
-
-
-@command(FORECAST, is_empty=_no_facts)
+@command(FORECAST, is_empty=lambda found: not (found.get("totals") or {}).get("facts"))
 def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Show what decay will do on each of the coming days if no fact is used until then.
 
@@ -194,27 +181,25 @@ MERGING = {
 SHOW = {"show": flag("--show", help="Only show the report of the last run.")}
 
 
-@command_of(CONSOLIDATE, words=MERGING)
-def consolidate(call: Call) -> None:
+def _merged(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    if "force" in given and "apply" not in given:
+        raise typer.BadParameter("--force goes with --apply; without it nothing is merged")
+    return call.memory.perform(CONSOLIDATE, given)
+
+
+@command(CONSOLIDATE, _merged, words=MERGING, work="facts are compared …", listed="facts")
+def consolidate(done: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Show near-duplicates about the same subject, and merge them only with --apply.
 
     Of each group one fact is kept: the pinned one, else that with the longest lifetime, most confirmations, or the
     oldest.
     """
-    if call.given["force"] and not call.given["apply"]:
-        raise typer.BadParameter("--force goes with --apply; without it nothing is merged")
-    with output.spinner("facts are compared …"):
-        done = call.perform()
-    if call.as_json:
-        output.print_json(done)
-    elif call.given["everywhere"]:
+    if asked["everywhere"]:
         _say_sent(done)
-    else:
-        for group in done["groups"]:
-            _show(group, merged=call.given["apply"])
-        _conclude(done, call.memory.namespace)
-        if not done["facts"]:
-            call.say_if_unknown()
+        return
+    for group in done["groups"]:
+        _show(group, merged=asked["apply"])
+    _conclude(done, namespace)
 
 
 def _show(group: dict[str, Any], *, merged: bool) -> None:
@@ -242,23 +227,25 @@ def _conclude(done: dict[str, Any], namespace: str) -> None:
         screen.print(f"No two facts in {namespace!r} say nearly the same.")
 
 
-@command_of(JANITOR, also=("now",), own=SHOW, words={"now": "An earlier instant, such as an hour ago."})
-def janitor(call: Call) -> None:
-    """Cull facts that are no longer believed and age out episodes, in one namespace; report since the previous run."""
-    show, everywhere = call.own["show"], call.given["everywhere"]
-    if show and ("now" in call.given or everywhere):
+def _cleaned(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    show = given.pop("show")
+    if show and given:
         raise typer.BadParameter("--show is about one namespace's last run; it goes with neither --now nor --all")
-    with output.spinner("the janitor is at work …"):
-        done = call.memory.perform(JANITOR_SNAPSHOT, {}) if show else call.perform()
-    if call.as_json:
-        output.print_json(done)
-    elif everywhere:
+    return call.memory.perform(JANITOR_SNAPSHOT if show else JANITOR, given)
+
+
+@command(
+    JANITOR, _cleaned, also=("now",), own=SHOW, words={"now": "An earlier instant, such as an hour ago."},
+    work="the janitor is at work …", is_empty=lambda done: "skipped" not in done and done.get("totalRuns") == 0,
+)  # fmt: skip
+def janitor(done: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
+    """Cull facts that are no longer believed and age out episodes, in one namespace; report since the previous run."""
+    if asked["everywhere"]:
         _say_sent(done)
     elif "skipped" in done:
         output.console().print(f"{done['skipped']}; see: ebb settings")
     elif not done["totalRuns"]:
         output.console().print(f"The janitor has not run in {done['namespace']!r} yet.")
-        call.say_if_unknown()
     else:
         output.print_table(["", done["namespace"]], [[label, done[name]] for name, label in LABELS.items()])
 
@@ -290,10 +277,10 @@ def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str
         output.console().print(f"Nothing in {namespace!r} contradicts anything else.")
 
 
-def _resolved(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
+def _resolved(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     if given.get("both", False) == ("keep" in given):
         raise typer.BadParameter("give either the id to --keep, or --both")
-    return memory.perform(RESOLVE, given)
+    return call.memory.perform(RESOLVE, given)
 
 
 @command(

@@ -1,7 +1,7 @@
 """Commands on facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore`, `timeline`, `stats` and others."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from ebb.contract.facts import EDIT, EDITABLE, STORE
@@ -11,9 +11,6 @@ from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, R
 from api.cli import output
 from api.cli.operations import Call, command, command_of, flag
 from workers.core.lifetime import LIFETIMES, UNCLASSED
-
-if TYPE_CHECKING:
-    from api.client import Client
 
 COLOURS = {"forgotten": "yellow", "purged": "yellow", "restored": "green", "unknown": "red"}
 LONGEST = 100
@@ -36,7 +33,7 @@ Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_
 
 @command(
     STORE,
-    lambda memory, given: memory.store(**given),
+    lambda call, given: call.memory.store(**given),
     arguments=("text",),
     reads="text",
     left_out=(*SAID_BY_ARCHIVES, "summary", "touch", "classify"),
@@ -97,7 +94,7 @@ def _print_more(page: dict[str, Any]) -> None:
         output.console().print(f"There are more: --cursor {page['next']}", markup=False)
 
 
-def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
+def _edited(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     tags = [tag for listed in given.get("tags") or [] for tag in listed.split(",")]
     cleared = [name.replace("-", "_") for name in given.get("clear") or []]
     if wrong := [name for name in cleared if name not in EDITABLE]:
@@ -105,7 +102,7 @@ def _edited(memory: "Client", given: dict[str, Any]) -> dict[str, Any]:
     if both := [name for name in cleared if name in given]:
         raise typer.BadParameter(f"{both[0]!r} is also given a value; leave out one of them.", param_hint="--clear")
     changes = given | {"tags": tags} | dict.fromkeys(cleared)
-    return memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
+    return call.memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
 
 
 @command(

@@ -23,7 +23,7 @@ from api.cli.operations import (
     Everywhere,
     NamespaceName,
     client,
-    command_of,
+    command,
     configured,
     located,
     on_database,
@@ -129,37 +129,36 @@ def export(
 File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGPT or Claude; `-` is standard input.")]
 
 
-@command_of(
-    REMEMBER, left_out=("messages", "touch", "classify", "count_turns"), own={"file": (File, inspect.Parameter.empty)}
-)
-def remember(call: Call) -> None:
-    """Store the messages of conversations as turns; known ones are not stored again."""
-    source = call.stack.enter_context(_open(call.own["file"]))
+def _remembered(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    file = given.pop("file")
+    source = call.stack.enter_context(_open(file))
     answers = [
-        call.perform(
-            messages=one.messages[place : place + MOST_MESSAGES], session=call.given.get("session", one.session)
+        call.memory.perform(
+            REMEMBER, {"session": one.session} | given | {"messages": one.messages[place : place + MOST_MESSAGES]}
         )
-        for one in _conversations(call.own["file"], source)
+        for one in _conversations(file, source)
         for place in range(0, len(one.messages), MOST_MESSAGES)
     ]
-    turns = [turn for answer in answers for turn in answer["turns"]]
-    if not turns:
+    if not any(one["turns"] for one in answers):
         raise InvalidInputError(
-            f"{call.own['file']} has no message to store; each needs words in `content` and a `role`: "
-            "user, assistant or tool."
+            f"{file} has no message to store; each needs words in `content` and a `role`: user, assistant or tool."
         )
-    errors = [turn for turn in turns if "error" in turn]
-    if call.as_json:
-        output.print_json({"conversations": answers})
-    else:
-        _print_remembered(answers, len(turns), errors)
-    if errors:
-        raise typer.Exit(1)
+    return {"conversations": answers}
 
 
-def _print_remembered(answers: list[dict[str, Any]], turns: int, errors: list[dict[str, Any]]) -> None:
-    """Print the counts of turns, and the first errors."""
-    added, left_out = sum(one["added"] for one in answers), sum(len(one["left_out"]) for one in answers)
+def _with_errors(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [turn for one in answer["conversations"] for turn in one["turns"] if "error" in turn]
+
+
+@command(
+    REMEMBER, _remembered, left_out=("messages", "touch", "classify", "count_turns"),
+    own={"file": (File, inspect.Parameter.empty)}, fails=lambda answer: bool(_with_errors(answer)),
+)  # fmt: skip
+def remember(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+    """Store the messages of conversations as turns; known ones are not stored again."""
+    answers, errors = answer["conversations"], _with_errors(answer)
+    turns, left_out = (sum(len(one[name]) for one in answers) for name in ("turns", "left_out"))
+    added = sum(one["added"] for one in answers)
     output.console().print(
         f"{output.counted(turns, 'turn')}: {added} added, {turns - added - len(errors)} known, "
         f"{len(errors)} with errors; {output.counted(left_out, 'message')} with nothing to store"

@@ -106,14 +106,14 @@ def say_if_unknown(memory: "Client") -> None:
 Show: TypeAlias = Callable[[dict[str, Any], dict[str, Any], str], None]
 """Prints an answer as text: the answer, the given parameters, and the namespace."""
 
-Act: TypeAlias = Callable[["Client", dict[str, Any]], dict[str, Any]]
-"""Performs an operation with the given parameters."""
-
 Own: TypeAlias = Mapping[str, tuple[Any, Any]]
 """Annotations and defaults of options that differ from the operation's parameters or extend them."""
 
 Run: TypeAlias = Callable[[Call], None]
 """The body of a command."""
+
+Act: TypeAlias = Callable[[Call, dict[str, Any]], dict[str, Any]]
+"""Performs an operation for a call with these parameters."""
 
 FLAGS = {"everywhere": "--all"}
 WORDS = {"everywhere": "Every namespace."}
@@ -129,16 +129,17 @@ def command(
     act: Act | None = None,
     *,
     fails: Callable[[dict[str, Any]], bool] | None = None,
+    work: str = "",
     listed: str = "",
     is_empty: Callable[[dict[str, Any]], bool] | None = None,
     **how: Any,
 ) -> Callable[[Show], Callable[..., None]]:
     """Return the decorator that makes a function, which prints an answer, the command of an operation.
 
-    `act` performs the operation if the command needs more than that; `how` is as for `command_of`. If `fails` is true
-    of an answer, the command exits with 1. If the answer's list or number `listed` is empty, or the answer `is_empty`,
-    because there is no such namespace, the command says so. Defaults are not sent: they change nothing of a known fact.
-    The command's own options, without a default, are sent as given.
+    `act` performs the operation if the command needs more than that, while the text `work` is shown; `how` is as for
+    `command_of`. If `fails` is true of an answer, the command exits with 1. If the answer's list or number `listed` is
+    empty, or the answer `is_empty`, because there is no such namespace, the command says so. Defaults are not sent:
+    they change nothing of a known fact. The command's own options, without a default, are sent as given.
     """
     defaults = {name: field.default for name, field in operation.params.model_fields.items()}
 
@@ -147,7 +148,8 @@ def command(
             own = {name: value for name, value in call.own.items() if value is not None}
             given = call.given | own
             said = {name: value for name, value in call.given.items() if value != defaults.get(name)} | own
-            answer = call.memory.perform(operation, said) if act is None else act(call.memory, said)
+            with output.spinner(work) if work else contextlib.nullcontext():
+                answer = call.memory.perform(operation, said) if act is None else act(call, said)
             if call.as_json:
                 output.print_json(answer)
             else:
