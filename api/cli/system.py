@@ -18,7 +18,6 @@ from workers.errors import EbbError, SystemStateError
 
 if TYPE_CHECKING:
     from api.up.home import Home
-    from api.up.processes import Process
     from api.up.supervision import System
     from workers.settings import Settings
 
@@ -227,8 +226,8 @@ def worker(
     """Start another worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
     from api.up import processes  # noqa: PLC0415
 
-    known = _queues(queues)
-    _become(processes.worker(known, concurrency or cores(), name or f"worker-{os.getpid()}"), located(home))
+    worker = processes.worker(_queues(queues), concurrency or cores(), name or f"worker-{os.getpid()}")
+    worker.replace_this(located(home))
 
 
 def _queues(given: str) -> str:
@@ -258,7 +257,7 @@ def beat(
     schema.verify_at(settings.database_url, settings.shards)
     file = schedule or Home(settings.home).beat / "schedule"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _become(processes.beat(file), settings)
+    processes.beat(file).replace_this(settings)
 
 
 def flower(
@@ -277,7 +276,7 @@ def flower(
     if login:
         os.environ.setdefault("FLOWER_BASIC_AUTH", Path(login).read_text(encoding="utf-8").strip())
     _refuse_taken(address, port)
-    _become(processes.flower(address, port), settings if settings.redis_url else located(home))
+    processes.flower(address, port).replace_this(settings if settings.redis_url else located(home))
 
 
 def _refuse_taken(host: str, port: int) -> None:
@@ -306,7 +305,7 @@ def api(
     settings = located(home)
     address = (host or settings.host, port or settings.port)
     _refuse_taken(*address)
-    _become(processes.api(*address), settings)
+    processes.api(*address).replace_this(settings)
 
 
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:
@@ -322,8 +321,3 @@ def cores() -> int:
     """Return the number of child processes for this machine; at least two, so that a long task blocks no other."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(2, usable)
-
-
-def _become(process: "Process", settings: "Settings") -> None:
-    urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
-    process.replace_this(urls)

@@ -34,11 +34,6 @@ class State:
     api_url: str = ""
     flower_password: str = ""
 
-    @property
-    def flower_login(self) -> str:
-        """Return Flower's user and password in the form of FLOWER_BASIC_AUTH."""
-        return f"{FLOWER_USER}:{self.flower_password}"
-
 
 class Home:
     """The folder with all data, logs and sockets of one system; it may be relative or start with `~`."""

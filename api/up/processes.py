@@ -11,6 +11,7 @@ from pathlib import Path
 
 from api.up import launch
 from workers.errors import UnavailableError
+from workers.settings import Settings
 
 POSTGRES_USER = "pgserver"
 PYTHON = (sys.executable, "-P", "-m")
@@ -26,9 +27,10 @@ class Process:
     command: list[str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def replace_this(self, environment: Mapping[str, str]) -> None:
-        """Replace the current process; the process's own variables override the given ones."""
-        os.execve(self.command[0], self.command, {**os.environ, **environment, **self.environment})  # noqa: S606
+    def replace_this(self, settings: Settings) -> None:
+        """Replace the current process; the process's own variables override the addresses of the settings."""
+        urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
+        os.execve(self.command[0], self.command, {**os.environ, **urls, **self.environment})  # noqa: S606
 
 
 def worker(queues: str, concurrency: int, name: str) -> Process:

@@ -14,7 +14,7 @@ from celery import Celery
 
 from api.client import Client
 from api.up import processes, redis_programs, servers, stopping, supervision
-from api.up.home import KNOWN_HOME_MIB, NEW_HOME_MIB, Home, State, explain_full, refuse_full
+from api.up.home import FLOWER_USER, KNOWN_HOME_MIB, NEW_HOME_MIB, Home, State, explain_full, refuse_full
 from api.up.supervision import System
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
@@ -164,12 +164,13 @@ def _password(home: Home) -> str:
 
 
 def _environment(home: Home, state: State) -> dict[str, str]:
+    logins = [f"{FLOWER_USER}:{state.flower_password}", os.environ.get("FLOWER_BASIC_AUTH")]
     return os.environ | {
         "EBB_HOME": str(home.folder),
         "EBB_DATABASE_URL": state.database_url,
         "EBB_REDIS_URL": state.redis_url,
         # In the environment, since other users can read arguments; the operator's own logins stay valid.
-        "FLOWER_BASIC_AUTH": ",".join([state.flower_login, *filter(None, [os.environ.get("FLOWER_BASIC_AUTH")])]),
+        "FLOWER_BASIC_AUTH": ",".join(filter(None, logins)),
     }
 
 
