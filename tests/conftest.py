@@ -14,6 +14,7 @@ from pathlib import Path
 import httpcore2
 import pytest
 import redis
+import server_process
 from databases import (
     CITUS_URL,
     SHARDS,
@@ -91,7 +92,9 @@ def postgres(server_folder: Path) -> Iterator[servers.Postgres]:
     servers.prepare_postgres(server, report=print)
     log = server_folder / "postgres.log"
     url = server.url("postgres")
-    with servers.running([*server.command(), *UNSYNCED], log, lambda: servers.postgres_fault(url), signal.SIGINT):
+    with server_process.running(
+        [*server.command(), *UNSYNCED], log, lambda: servers.postgres_fault(url), signal.SIGINT
+    ):
         yield server
         wait_until_dropped()
 
@@ -101,7 +104,7 @@ def redis_server(server_folder: Path) -> Iterator[servers.Redis]:
     server = servers.Redis(data=server_folder / "redis", port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     log = server_folder / "redis.log"
-    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+    with server_process.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         yield server
 
 

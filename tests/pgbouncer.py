@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import server_process
+
 from api.up import servers
 from api.up.processes import grant_access, launched, system_user
 
@@ -42,7 +44,7 @@ def pgbouncer(postgres: servers.Postgres, folder: Path) -> Iterator[int]:
     def fault() -> str | None:
         return servers.postgres_fault(pooled(postgres.url("postgres"), port))
 
-    with servers.running(launched("INT", [PROGRAM, str(path)], user), log, fault, signal.SIGTERM):
+    with server_process.running(launched("INT", [PROGRAM, str(path)], user), log, fault, signal.SIGTERM):
         yield port
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import workers.storage
 from api.up import servers
+from tests import server_process
 from workers.storage import schema
 from workers.storage.connection import connect
 
@@ -20,7 +21,7 @@ def main() -> None:
         url = server.url("postgres")
         log = Path(folder) / "log"
         with (
-            servers.running(server.command(), log, lambda: servers.postgres_fault(url), signal.SIGINT),
+            server_process.running(server.command(), log, lambda: servers.postgres_fault(url), signal.SIGINT),
             connect(servers.ensure_database(server, "snapshot")) as db,
         ):
             db.execute(schema.snapshot().encode())

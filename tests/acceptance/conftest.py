@@ -11,6 +11,7 @@ from uuid import uuid4
 import prepared
 import pytest
 import redis
+import server_process
 import stand_in
 from databases import WITHOUT_FSYNC, database_of, new_database
 from live_browser import FLAGS, installed_browser
@@ -44,7 +45,7 @@ def redis_of_live(server_folder: Path) -> Iterator[str]:
     server = servers.Redis(data=server_folder / "redis-of-live", port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     log = server_folder / "redis-of-live.log"
-    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+    with server_process.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         yield server.url()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import ssl
 import subprocess
 import threading
@@ -14,6 +15,7 @@ from urllib.parse import quote
 
 import pytest
 import redis
+import server_process
 import trustme
 from databases import WITHOUT_FSYNC
 from live_system import LiveSystem, eventually
@@ -219,5 +221,5 @@ def test_a_cluster_is_refused_with_the_reason(tmp_path: Path) -> None:
     bus = next(port for port in iter(servers.free_port, None) if port != server.port)
     command = [program, str(server.configuration), "--cluster-enabled", "yes", "--cluster-port", str(bus)]
     fault: Callable[[], str | None] = lambda: None if "Cluster" in str(servers.redis_fault(server.url())) else "wait"  # noqa: E731
-    with servers.running(command, tmp_path / "cluster.log", fault, servers.signal.SIGTERM):
+    with server_process.running(command, tmp_path / "cluster.log", fault, signal.SIGTERM):
         assert "a Redis Cluster, which Celery's transport cannot use" in str(servers.redis_fault(server.url()))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import hosts
 import pytest
+import server_process
 from databases import SHARDS, UNSYNCED, WITHOUT_FSYNC
 from ebb import EbbError, Memory
 from hosts import FAKETIME, Network, network
@@ -86,7 +87,7 @@ def _postgres(net: Network, data: Path) -> Iterator[str]:
         rules.write("host all all 10.0.0.0/8 trust\n")
     command = net.on("db", [*server.command(), *UNSYNCED, "-c", "listen_addresses=*", "-c", f"port={PORT}"])
     fault = lambda: servers.postgres_fault(server.url("postgres"))  # noqa: E731
-    with servers.running(command, data.with_name("hosts-postgres.log"), fault, signal.SIGINT):
+    with server_process.running(command, data.with_name("hosts-postgres.log"), fault, signal.SIGINT):
         schema.apply(servers.ensure_database(server, "ebb"), count=SHARDS)
         yield f"postgresql://postgres@{net.address('db')}:{PORT}/ebb"
 
@@ -97,7 +98,9 @@ def _redis(net: Network, data: Path) -> Iterator[str]:
     servers.prepare_redis(server)
     url = server.url().replace("127.0.0.1", net.address("broker"))
     command = net.on("broker", [*server.command(), "--bind", "*", "--protected-mode", "no"])
-    with servers.running(command, data.with_name("hosts-redis.log"), lambda: servers.redis_fault(url), signal.SIGTERM):
+    with server_process.running(
+        command, data.with_name("hosts-redis.log"), lambda: servers.redis_fault(url), signal.SIGTERM
+    ):
         yield url
 
 

@@ -13,6 +13,7 @@ import httpx2
 import psutil
 import pytest
 import redis
+import server_process
 from live_api import serving
 from live_system import ROOT, LiveSystem, end, eventually
 
@@ -74,7 +75,7 @@ def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str
     servers.prepare_redis(server)
     command, log = server.command(), tmp_path / "redis.log"
     system = LiveSystem(database_url, server.url(), tmp_path)
-    with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+    with server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         system.own_keys.hset("ebb:keys", "copied", "1")
         api = serving(system)
         client = api.__enter__()
@@ -89,7 +90,7 @@ def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str
         page = client.get("/dashboard/facts")
         assert "Redis does not answer" in page.text
         assert str(server.port) not in ready.text + answer.text + page.text
-        with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+        with server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
             system.own_keys.hset("ebb:keys", "copied", "1")
             problem(client.get("/memory/stats", params={"timeout": 0.2}), 504)
     finally:
@@ -103,7 +104,7 @@ def test_a_request_with_a_timeout_is_answered_although_redis_hangs(database_url:
     command, log, asked = server.command(), tmp_path / "redis.log", {"timeout": 0.2}
     system = LiveSystem(database_url, server.url(), tmp_path)
     with (
-        servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+        server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
         serving(system) as api,
     ):
         system.own_keys.hset("ebb:keys", "copied", "1")

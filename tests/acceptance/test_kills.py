@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
+import server_process
 from databases import SHARDS
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child, state_of
 
@@ -216,7 +217,7 @@ def test_acknowledged_writes_exist_once_after_an_immediate_stop_of_postgres(
             number += 1
         client.close()
 
-    run = servers.running
+    run = server_process.running
     command, log = own_postgres.command(), tmp_path / "postgres.log"
     with ThreadPoolExecutor(2) as pool:
         with run(command, log, fault, signal.SIGQUIT):

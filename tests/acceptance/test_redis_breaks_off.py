@@ -14,6 +14,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 import redis
+import server_process
 from live_system import LiveSystem, eventually
 
 from api import archive_import
@@ -88,7 +89,7 @@ class Restartable:
 
     def start(self) -> None:
         command, url = self.server.command(), self.server.url()
-        running = servers.running(command, self.log, lambda: servers.redis_fault(url), signal.SIGKILL)
+        running = server_process.running(command, self.log, lambda: servers.redis_fault(url), signal.SIGKILL)
         self.running.enter_context(running)
 
     def kill(self) -> None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 import redis
+import server_process
 from live_api import serving
 from live_system import LiveSystem, eventually
 from redis.exceptions import OutOfMemoryError
@@ -31,7 +32,7 @@ def small(database_url: str, server_folder: Path, tmp_path: Path) -> Iterator[Li
     server = servers.Redis(data=server_folder / f"redis-{uuid4().hex}", port=servers.free_port())
     servers.prepare_redis(server)
     log = tmp_path / "redis.log"
-    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+    with server_process.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         system = LiveSystem(database_url, server.url(), tmp_path)
         system.own_keys.hset("ebb:keys", "copied", "1")
         yield system

@@ -1,6 +1,7 @@
 """Two groups of shards, each with a broker and workers: one goes on while the broker of the other is away."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import server_process
 from databases import ON_ONE_SHARD, WITHOUT_FSYNC
 from ebb import broker
 from live_api import serving
@@ -39,7 +41,7 @@ class Group(LiveSystem):
     def start_broker(self) -> None:
         """Run this group's Redis until `away` is left."""
         log, fault = self.folder / "redis.log", partial(servers.redis_fault, self.redis_url)
-        self.away = servers.running(self.server.command(), log, fault, servers.signal.SIGKILL)
+        self.away = server_process.running(self.server.command(), log, fault, signal.SIGKILL)
         self.away.__enter__()
 
     def stop_broker(self) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 import redis
+import server_process
 from databases import RUN_OF_EACH_SHARD, WITHOUT_FSYNC
 from live_system import LiveSystem, eventually
 
@@ -664,7 +665,7 @@ def test_a_client_survives_an_outage_of_redis(tmp_path: Path) -> None:
     client, command, log = Client(server.url()), server.command(), tmp_path / "log"
     for _ in range(2):
         with (
-            servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+            server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
             pytest.raises(UnavailableError, match="No worker answered"),
         ):
             client.call("memory.stats", {}, 0.3)
@@ -680,14 +681,14 @@ def test_an_outage_of_redis_between_connecting_and_the_first_message_loses_none(
     server = servers.Redis(data=tmp_path, port=servers.free_port(), fsync=WITHOUT_FSYNC)
     servers.prepare_redis(server)
     client, command, log = Client(server.url()), server.command(), tmp_path / "log"
-    with servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+    with server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         producers = client._app.amqp.producer_pool
         with producers.acquire(block=True) as producer:
             assert not producer.channel.closed
     with ThreadPoolExecutor(1) as thread:
         sending = thread.submit(client.send, "memory.stats", {}, ignore_result=True)
         with (
-            servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+            server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
             redis.Redis.from_url(server.url()) as keys,
         ):
             sending.result(30)

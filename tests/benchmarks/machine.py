@@ -15,6 +15,7 @@ import redis
 from psycopg import sql
 
 from api.up import servers
+from tests import server_process
 from workers.context import Context
 from workers.coordination.redis import own_keys
 from workers.memory.embed import check_embedder
@@ -112,10 +113,10 @@ def started(keep: Path | None) -> Iterator[Machine]:
     postgres_url, redis_url = postgres.url("postgres"), own_redis.url()
     try:
         with (
-            servers.running(
+            server_process.running(
                 postgres.command(), folder / "postgres.log", lambda: servers.postgres_fault(postgres_url), signal.SIGINT
             ),
-            servers.running(
+            server_process.running(
                 own_redis.command(), folder / "redis.log", lambda: servers.redis_fault(redis_url), signal.SIGTERM
             ),
         ):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import server_process
 from kombu import Connection
 from redis import Redis
 from redis.exceptions import AuthenticationError, OutOfMemoryError, ResponseError
@@ -29,7 +30,7 @@ def server(server_folder: Path) -> Iterator[servers.Redis]:
     server = servers.Redis(data=server_folder / "small", port=servers.free_port())
     servers.prepare_redis(server)
     log = server_folder / "small.log"
-    with servers.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
+    with server_process.running(server.command(), log, lambda: servers.redis_fault(server.url()), signal.SIGTERM):
         yield server
 
 

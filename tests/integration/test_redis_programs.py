@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+import server_process
 
 from api.up import redis_programs, servers
 from workers.errors import SystemStateError, UnavailableError
@@ -17,7 +18,7 @@ from workers.errors import SystemStateError, UnavailableError
 def started(server: servers.Redis, command: list[str]) -> Iterator[redis.Redis]:
     log = server.data / "log"
     with (
-        servers.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
+        server_process.running(command, log, lambda: servers.redis_fault(server.url()), signal.SIGTERM),
         redis.Redis.from_url(server.url()) as client,
     ):
         yield client

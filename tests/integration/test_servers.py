@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+import server_process
 from supervisor import loggers
 
 from api.client import Client
@@ -46,7 +47,7 @@ def test_a_password_that_a_failure_of_power_left_empty_is_made_again(tmp_path: P
     (server.data / "password").write_text("")
     servers.prepare_redis(server)
     given = server.url()
-    with servers.running(server.command(), tmp_path / "log", lambda: servers.redis_fault(given), signal.SIGTERM):
+    with server_process.running(server.command(), tmp_path / "log", lambda: servers.redis_fault(given), signal.SIGTERM):
         assert not given.startswith("redis://:@")
 
 
@@ -89,7 +90,7 @@ def test_the_data_of_postgresql_may_be_a_link_to_a_folder_elsewhere(tmp_path: Pa
     server.data.symlink_to(tmp_path / "disk" / "data")
     servers.prepare_postgres(server, report=print)
     url = server.url("postgres")
-    with servers.running(server.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
+    with server_process.running(server.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
         assert server.data.is_symlink()
 
 
@@ -138,5 +139,5 @@ def test_a_copy_of_a_data_directory_with_another_owner_and_more_rights_starts(tm
     said = list[str]()
     servers.prepare_postgres(copy, said.append)
     url = copy.url("postgres")
-    with servers.running(copy.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
+    with server_process.running(copy.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
         assert any(f"files of {copy.data}" in line for line in said) == (os.geteuid() == 0)
