@@ -3,13 +3,11 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
-from redis import Redis
 
 from api.client import Client
 from api.http.limits import Turns
@@ -52,19 +50,27 @@ KEYS_SECONDS = 5.0
 """Seconds that workers may take to fill an empty key ring."""
 
 
-@dataclass
 class Door:
-    """The settings, the client that all requests send through, and Ebb's own keys in Redis."""
+    """The settings, the client that all requests send through, and Ebb's own keys in Redis.
 
-    settings: Settings
-    lengths: dict[str, tuple[float, int]] = field(default_factory=dict)
-    known_health: tuple[float, dict[str, str]] = field(default=(float("-inf"), {}))
-    others: dict[str, "Door"] = field(default_factory=dict)
+    Raises:
+        SettingsError: EBB_REDIS_URL is not set.
+    """
 
-    @cached_property
-    def turns(self) -> Turns:
-        """Return the queue for threads."""
-        return Turns(self.settings.max_requests, self.settings.max_outbox_bytes)
+    def __init__(self, settings: Settings) -> None:
+        if not settings.redis_url:
+            raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
+        self.settings = settings
+        self.client = Client(settings.redis_url, settings.namespace)
+        self.redis = own_keys(settings.redis_url)
+        """Connections to Ebb's own data."""
+        self.broker = open_redis(settings.redis_url)
+        """Connections to the queues."""
+        self.turns = Turns(settings.max_requests, settings.max_outbox_bytes)
+        """The queue for threads."""
+        self.known_health: tuple[float, dict[str, str]] = (float("-inf"), {})
+        self._lengths: dict[str, tuple[float, int]] = {}
+        self._others: dict[str, Door] = {}
 
     @cached_property
     def tokens(self) -> "Tokens":
@@ -73,21 +79,6 @@ class Door:
 
         return Tokens(self.settings)
 
-    @cached_property
-    def client(self) -> Client:
-        """Return the client."""
-        return Client(self.settings.redis_url, self.settings.namespace)
-
-    @cached_property
-    def redis(self) -> Redis:
-        """Return connections to Ebb's own data in Redis."""
-        return own_keys(self.settings.redis_url)
-
-    @cached_property
-    def broker(self) -> Redis:
-        """Return connections to the queues."""
-        return open_redis(self.settings.redis_url)
-
     def of(self, namespace: str) -> "Door":
         """Return the door to the group of shards of a namespace."""
         return self._at(self.settings.broker_of(namespace))
@@ -95,9 +86,9 @@ class Door:
     def _at(self, redis_url: str) -> "Door":
         if redis_url == self.settings.redis_url:
             return self
-        if redis_url not in self.others:
-            self.others[redis_url] = Door(self.settings.model_copy(update={"redis_url": redis_url}))
-        return self.others[redis_url]
+        if redis_url not in self._others:
+            self._others[redis_url] = Door(self.settings.model_copy(update={"redis_url": redis_url}))
+        return self._others[redis_url]
 
     def look_up(self, digest: str | None) -> Found:
         """Return the grant of the key with a digest, from the own group of shards or, if its Redis is away, another.
@@ -136,11 +127,11 @@ class Door:
     def waiting(self, queue: str) -> int:
         """Return the length of a queue, cached for `LENGTH_SECONDS`."""
         now = time.monotonic()
-        at, length = self.lengths.get(queue, (float("-inf"), 0))
+        at, length = self._lengths.get(queue, (float("-inf"), 0))
         if now - at > LENGTH_SECONDS:
             with reaching_redis():
                 length = length_of(self.broker, queue)
-            self.lengths[queue] = (now, length)
+            self._lengths[queue] = (now, length)
         return length
 
     def lanes(self) -> list[dict[str, Any]]:
@@ -155,11 +146,9 @@ class Door:
         """Refuse to listen on another address than loopback without keys.
 
         Raises:
-            SettingsError: another host than loopback needs a key, EBB_REDIS_URL is not set, or an extra is missing.
+            SettingsError: another host than loopback needs a key, or an extra is missing.
             UnavailableError: the keys cannot be read.
         """
-        if not self.settings.redis_url:
-            raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
         if self.settings.oauth_issuers:
             _ = self.tokens
         elif not is_loopback(self.settings.host) and not self.look_up(None).any_key:
@@ -170,11 +159,11 @@ class Door:
 
     def close(self) -> None:
         """Close the connections."""
-        for other in self.others.values():
+        for other in self._others.values():
             other.close()
-        for name in ("client", "redis", "broker"):
-            if name in self.__dict__:
-                self.__dict__[name].close()
+        self.client.close()
+        self.redis.close()
+        self.broker.close()
 
 
 def door_of(request: Request) -> Door:
