@@ -4,12 +4,11 @@ It is stateless, so that any number of API processes may share one address.
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
-from anyio.abc import TaskGroup, TaskStatus
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -20,26 +19,13 @@ from api.http.limits import Turns
 from api.http.problems import MCP, METADATA, SCOPES, scopes
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskStatus
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from api.mcp.tools import Opened
     from api.mcp.tools import Scope as Wish
 
-
-class _Server:
-    """The MCP server, created at the first message, which saves 25 MiB and time at the start."""
-
-    def __init__(self, group: TaskGroup) -> None:
-        self._group = group
-        self._lock = anyio.Lock()
-        self._manager: StreamableHTTPSessionManager | None = None
-
-    async def manager(self) -> "StreamableHTTPSessionManager":
-        """Return the session manager, which answers messages."""
-        async with self._lock:
-            if self._manager is None:
-                self._manager = await self._group.start(_serve)
-        return self._manager
+    Manager = Callable[[], Awaitable[StreamableHTTPSessionManager]]
 
 
 async def _serve(*, task_status: "TaskStatus[StreamableHTTPSessionManager]") -> None:
@@ -63,9 +49,17 @@ def _make_manager() -> "StreamableHTTPSessionManager":
 
 @asynccontextmanager
 async def _running(app: FastAPI) -> AsyncIterator[None]:
-    """Run the server during the lifespan of the app."""
+    """Run the server during the lifespan of the app, from the first message on, which saves 25 MiB and time."""
+    lock, made = anyio.Lock(), list[Any]()
+
+    async def manager() -> "StreamableHTTPSessionManager":
+        async with lock:
+            if not made:
+                made.append(await group.start(_serve))
+        return made[0]
+
     async with anyio.create_task_group() as group:
-        app.state.mcp = _Server(group)
+        app.state.mcp_manager = manager
         yield
         group.cancel_scope.cancel()
 
@@ -73,9 +67,9 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
 class _Handover(Response):
     """A response that the session manager writes to a request of a namespace with this body."""
 
-    def __init__(self, server: _Server, turns: Turns, namespace: str, body: bytes) -> None:
+    def __init__(self, manager: "Manager", turns: Turns, namespace: str, body: bytes) -> None:
         super().__init__()
-        self._server = server
+        self._manager = manager
         self._turns = turns
         self._namespace = namespace
         self._read = body
@@ -86,7 +80,7 @@ class _Handover(Response):
         Raises:
             BusyError: too many requests of this namespace wait.
         """
-        manager = await self._server.manager()
+        manager = await self._manager()
         async with self._turns.turn(self._namespace, len(self._read)):
             await manager.handle_request(scope, self._again(receive), send)
 
@@ -134,7 +128,7 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
         and (scope := await anyio.to_thread.run_sync(_scope_of, body))
     ):
         who.check(scope)
-    return _Handover(request.app.state.mcp, door_of(request).turns, who.namespace, body)
+    return _Handover(request.app.state.mcp_manager, door_of(request).turns, who.namespace, body)
 
 
 def _scope_of(body: bytes) -> "Wish | None":
@@ -162,5 +156,4 @@ def _open(request: Request | None, scope: "Wish") -> "Opened":
     assert request is not None  # noqa: S101  always given over HTTP
     who: Caller = request.state.caller
     who.check(scope)
-    writes = "write" in who.scopes
-    return Opened(Session(door_of(request), who, timeout=None), touches=writes, writes=writes)
+    return Opened(Session(door_of(request), who, timeout=None), writes="write" in who.scopes)

@@ -14,23 +14,10 @@ from ebb.contract.graph import RELATIONS
 from ebb.contract.recall import LOOKUP
 from ebb.contract.reports import FACT, TIMELINE
 from ebb.contract.retention import HISTORY
-from mcp import MCPError
+from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-)
 
 from api.client import Client
 from api.mcp import answers
@@ -73,8 +60,11 @@ def _timeline(memory: Client, entity: str, key: str) -> Answer:
     return {"statements": [], **answers.whole(about)}
 
 
-RESOURCES: Mapping[str, tuple[Read, ResourceTemplate]] = {
-    prefix: (read, ResourceTemplate(uri_template=prefix + part, name=name, description=said, mime_type=MEDIA_TYPE))
+RESOURCES: Mapping[str, tuple[Read, types.ResourceTemplate]] = {
+    prefix: (
+        read,
+        types.ResourceTemplate(uri_template=prefix + part, name=name, description=said, mime_type=MEDIA_TYPE),
+    )
     for prefix, part, name, said, read in (
         ("ebb://fact/", "{id}", "fact", "A fact as it is, and what happened to it.", _fact),
         ("ebb://entity/", "{name}", "profile", "What is known of a person or thing, and its relations.", _entity),
@@ -102,24 +92,24 @@ def read_resource(memory: Client, uri: str) -> Answer:
 def make_server(opener: Opener) -> Server[Any]:
     """Return the server; `opener` returns the client for a call, or raises if its caller may not make it."""
 
-    async def call(context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = BY_NAME.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"{params.name[:80]!a}: no tool; there are {', '.join(BY_NAME)}.")
+            raise MCPError(types.INVALID_PARAMS, f"{params.name[:80]!a}: no tool; there are {', '.join(BY_NAME)}.")
         try:
             answer = await _in_thread(tool.run, partial(opener, context.request), params.arguments or {})
         except EbbError as error:
-            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-        return CallToolResult(content=[TextContent(text=as_json(answer))])
+            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
+        return types.CallToolResult(content=[types.TextContent(text=as_json(answer))])
 
-    async def read(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
             found = await _in_thread(lambda: read_resource(opener(context.request, "read").client, uri))
         except EbbError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from None
-        text = TextResourceContents(uri=uri, text=as_json(found), mime_type=MEDIA_TYPE)
-        return ReadResourceResult(contents=[text])
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        text = types.TextResourceContents(uri=uri, text=as_json(found), mime_type=MEDIA_TYPE)
+        return types.ReadResourceResult(contents=[text])
 
     return Server(
         "ebb",
@@ -156,13 +146,13 @@ async def _in_thread(work: Callable[..., Result], *given: Any) -> Result:
     return await to_thread.run_sync(work, *given, abandon_on_cancel=True)
 
 
-async def _tools(_context: Context, _params: Any) -> ListToolsResult:
-    return ListToolsResult(tools=[tool.listed for tool in TOOLS])
+async def _tools(_context: Context, _params: Any) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[tool.listed for tool in TOOLS])
 
 
-async def _resources(_context: Context, _params: Any) -> ListResourcesResult:
-    return ListResourcesResult(resources=[])
+async def _resources(_context: Context, _params: Any) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=[])
 
 
-async def _templates(_context: Context, _params: Any) -> ListResourceTemplatesResult:
-    return ListResourceTemplatesResult(resource_templates=[template for _, template in RESOURCES.values()])
+async def _templates(_context: Context, _params: Any) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=[template for _, template in RESOURCES.values()])

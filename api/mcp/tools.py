@@ -40,10 +40,9 @@ KEPT = ("type", "enum")
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The client of a caller, whether its recalls count as use, and whether it may write."""
+    """The client of a caller, and whether it may write, so that its recalls count as use."""
 
     client: Client
-    touches: bool = True
     writes: bool = True
 
 
@@ -172,7 +171,7 @@ AS_ELSEWHERE = {"decay_class": str, "kind": str, "reason": str, "role": str}
 
 def asked(memory: Opened, operation: Operation, given: Given) -> Answer:
     """Ask a question, which counts as use if the caller may write."""
-    return memory.client.perform(operation, given | {"touch": memory.touches})
+    return memory.client.perform(operation, given | {"touch": memory.writes})
 
 
 def forgotten(memory: Opened, operation: Operation, given: Given) -> Answer:
