@@ -48,14 +48,9 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """Write the table of commands without truncating sentences, as Typer would."""
+        docs = [(name, _docstrings(module)[name]) for module, names in COMMANDS for name in names.split()]
         with formatter.section("Commands"):
-            formatter.write_dl([row for module, names in COMMANDS for row in _sentences(module, names.split())])
-
-
-def _sentences(module: str, names: list[str]) -> list[tuple[str, str]]:
-    """Return commands with the first sentence of their docstrings."""
-    docs = _docstrings(module)
-    return [(name, docs[name].split("\n\n")[0].replace("\n", " ")) for name in names]
+            formatter.write_dl([(name, doc.split("\n\n")[0].replace("\n", " ")) for name, doc in docs])
 
 
 @cache

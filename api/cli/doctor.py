@@ -128,7 +128,7 @@ def _embedder(settings: Settings, memory: "Client") -> str:
     from workers.memory.embed import check_embedder  # noqa: PLC0415
 
     with _context(settings) as context:
-        _check_pause(context, "recall decides by words alone, and facts are stored without vector")
+        _check_pause(context, pause.EMBEDDER, "recall decides by words alone, and facts are stored without vector")
         check_embedder(context)
         _check_embedders_of_workers(context, memory)
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
@@ -143,7 +143,7 @@ def _reranker(settings: Settings, _: "Client") -> str:
     from workers.memory.recall import rerank  # noqa: PLC0415 - see _database
 
     with _context(settings) as context:
-        _check_pause(context, "results stand in their own order", "reranker")
+        _check_pause(context, pause.RERANKER, "results stand in their own order")
         right, wrong = rerank.ask(context, *RANKED)
         said = f"{context.reranker} orders the first {settings.rerank_candidates} results of a question"
     if right > wrong:
@@ -188,10 +188,10 @@ def _settings_of_workers(settings: Settings, memory: "Client") -> dict[str, dict
     return given
 
 
-def _check_pause(context: "Context", meanwhile: str, model: str = "embedder") -> None:
+def _check_pause(context: "Context", model: pause.Model, meanwhile: str) -> None:
     """Raise `UnavailableError` if a model failed at its last request."""
     with _answering():
-        found = pause.state(context.redis, pause.RERANKER if model == "reranker" else pause.EMBEDDER)
+        found = pause.state(context.redis, model)
     if found.seconds:
         raise UnavailableError(f"{pause.describe(found)} Until then {meanwhile}. Its last error: {found.error}")
 
