@@ -132,19 +132,15 @@ class Circle(NamedTuple):
 
 CENTRE = Circle(WIDTH / 2, HEIGHT / 2, 26.0)
 
-SAID = {
-    "SUPERSEDES": ("replaces", "was replaced by"),
-    "UPDATES": ("makes outdated", "is made outdated by"),
-    "CAUSED_BY": ("was caused by", "is the cause of"),
-    "PART_OF": ("is part of", "has as a part"),
-    "DEPENDS_ON": ("depends on", "is needed by"),
-    "RELATED_TO": ("is related to", "is related to"),
+LINKS = {
+    "SUPERSEDES": ("replaces", "was replaced by", "i"),
+    "UPDATES": ("makes outdated", "is made outdated by", "e"),
+    "CAUSED_BY": ("was caused by", "is the cause of", "d"),
+    "PART_OF": ("is part of", "has as a part", "a"),
+    "DEPENDS_ON": ("depends on", "is needed by", "b"),
+    "RELATED_TO": ("is related to", "is related to", "c"),
 }
-"""Labels of each type of link, from its source and from its target."""
-
-TONES = {
-    "SUPERSEDES": "i", "UPDATES": "e", "CAUSED_BY": "d", "PART_OF": "a", "DEPENDS_ON": "b", "RELATED_TO": "c",
-}  # fmt: skip
+"""Labels of each type of link, from its source and from its target, and its colour."""
 
 
 def drawing(id_: str, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,15 +188,15 @@ def _circle(index: int, among: int) -> Circle:
 
 
 def _line(link: Mapping[str, Any], id_: str) -> dict[str, Any]:
-    said = SAID[link["type"]][0 if link["source"] == id_ else 1]
-    return {"said": said, "strength": link["strength"], "tone": TONES[link["type"]]}
+    onward, back, tone = LINKS[link["type"]]
+    return {"said": onward if link["source"] == id_ else back, "strength": link["strength"], "tone": tone}
 
 
 def _edges(links: Sequence[Mapping[str, Any]], id_: str, circles: Mapping[str, Circle]) -> list[dict[str, Any]]:
     """Return lines between circles; their width shows the strength of a link."""
     return [
         _between(circles[link["source"]], circles[link["target"]])
-        | {"width": round(1 + 3 * link["strength"], 2), "tone": TONES[link["type"]]}
+        | {"width": round(1 + 3 * link["strength"], 2), "tone": LINKS[link["type"]][-1]}
         | {"own": id_ in (link["source"], link["target"])}
         for link in links
         if link["source"] in circles and link["target"] in circles

@@ -20,22 +20,15 @@ NEWEST = 8
 PENDING = "pending"
 """Facts without a vector; this series is hidden if it is zero."""
 
-TONES = {
-    "tiers": ("hot", "warm", "cold"),
-    "fidelity": ("full", "pooled", "fingerprint", "pending"),
-    "classes": ("a", "b", "c", "d", "e", "f", "g", "h", "i"),
-    "forgotten": ("g", "b", "c", "d", "e", "f", "a", "h", "i"),
-    "due": ("sea",),
+CHARTS = {
+    "tiers": ("Facts by tier", ("hot", "warm", "cold")),
+    "fidelity": ("Facts by fidelity", ("full", "pooled", "fingerprint", "pending")),
+    "classes": ("Facts by decay class", ("a", "b", "c", "d", "e", "f", "g", "h", "i")),
+    "forgotten": ("Forgotten facts by reason", ("g", "b", "c", "d", "e", "f", "a", "h", "i")),
+    "due": ("Due facts", ("sea",)),
 }
-"""The colours of each chart's series, in order."""
+"""The charts of facts, each with its title and the colours of its series, in order."""
 
-TITLES = {
-    "tiers": "Facts by tier",
-    "fidelity": "Facts by fidelity",
-    "classes": "Facts by decay class",
-    "forgotten": "Forgotten facts by reason",
-    "due": "Due facts",
-}
 ROWS = 40
 """Maximum rows of the table below a chart."""
 
@@ -61,7 +54,7 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
         stats=stats,
         days=days,
         spans=DAYS,
-        courses=[_course(name, course) for name in TITLES],
+        courses=[_course(name, course) for name in CHARTS],
         newest=memory.facts(NEWEST)["facts"],
         system=_figures(door_of(request)) if whole else None,
         kept_up=_kept_up(memory.system_time_series(days)) if whole else [],
@@ -70,11 +63,12 @@ def overview(request: Request, memory: Reading, days: Annotated[int, Query(ge=1,
 
 def _course(name: str, course: Mapping[str, Any]) -> dict[str, Any]:
     """Return the chart and table of one breakdown of facts."""
+    title, colours = CHARTS[name]
     lists = {one: values for one, values in course[name].items() if one != PENDING or any(values)}
     places = [place for place, one in enumerate(course[name]) if one in lists]
-    tones = [TONES[name][place % len(TONES[name])] for place in places]
+    tones = [colours[place % len(colours)] for place in places]
     now = {one: values[-1] for one, values in lists.items()}
-    return _chart(TITLES[name], "", course["at"], lists, tones) | {"now": now, "tones": tones}
+    return _chart(title, "", course["at"], lists, tones) | {"now": now, "tones": tones}
 
 
 def _figures(door: Door) -> dict[str, Any]:

@@ -24,8 +24,7 @@ DRAWN = 30
 LONGEST = 20
 """Maximum characters of a name in the picture."""
 
-SHOWN = {"all": None, "used": False, "decayed": True}
-TABS = {"all": "All", "used": "In use", "decayed": "Out of use"}
+TABS = {"all": ("All", None), "used": ("In use", False), "decayed": ("Out of use", True)}
 Which = Literal["all", "used", "decayed"]
 
 
@@ -39,7 +38,7 @@ def relations(
 ) -> HTMLResponse:
     """Show a page of relations, strongest first: all of them, or those of one entity."""
     name = " ".join(entity.split())
-    found = memory.relations(decayed=SHOWN[show], entity=name or None, limit=ROWS, cursor=cursor)
+    found = memory.relations(decayed=TABS[show][1], entity=name or None, limit=ROWS, cursor=cursor)
     edges = [{"pinned": False, "decayed": show == "decayed", **one} for one in found["edges"]]
     return page(
         request,
@@ -49,7 +48,7 @@ def relations(
         graph=_graph(edges[:DRAWN], name),
         show=show,
         entity=name,
-        tabs={which: (title, _address(which, name)) for which, title in TABS.items()},
+        tabs={which: (title, _address(which, name)) for which, (title, _) in TABS.items()},
         own=_address(show, name),
         next=found["next"],
         later=cursor is not None,
