@@ -120,7 +120,7 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(EbbError, _domain)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(ClientDisconnect, lambda _, __: Response(status_code=GONE))
     app.add_exception_handler(Exception, _unforeseen)
 
 
@@ -214,10 +214,6 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         response.headers["Allow"] = ", ".join(_methods(request))
     return response
-
-
-def _gone(_: Request, __: Exception) -> Response:
-    return Response(status_code=GONE)
 
 
 def _methods(request: Request) -> list[str]:

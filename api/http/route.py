@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -67,24 +68,24 @@ class Route(APIRoute):
             await to_thread.run_sync(_identify, request, limiter=limits[0])
             return door_of(request).turns
 
-        field = self.body_field
-        if field is not None:
-            shape: Any = Annotated[field.field_info.annotation, field.field_info]
-            adapter: TypeAdapter[Any] = TypeAdapter(shape)
-            known = _known_fields(field.field_info.annotation)
+        parse = None
+        if self.body_field is not None:
+            info = self.body_field.field_info
+            shape: Any = Annotated[info.annotation, info]
+            parse = partial(_parsed, adapter=TypeAdapter(shape), known=_known_fields(info.annotation))
 
         async def in_turn(request: Request, turns: Turns, body: bytes) -> Response:
             given = None
             async with turns.turn(request.state.caller.namespace, len(body)):
-                if body and _is_json(request):
-                    parsed = partial(_parsed, body, adapter, known)
-                    given = parsed() if _is_small(body) else await to_thread.run_sync(parsed, limiter=limits[1])
-                return await answer(request if field is None else _Read(request, body, given))
+                if parse and body and _is_json(request):
+                    small = len(body) <= SMALL and _parts(body) <= FEW_PARTS
+                    given = parse(body) if small else await to_thread.run_sync(parse, body, limiter=limits[1])
+                return await answer(_Read(request, body, given) if parse else request)
 
         async def checked(request: Request) -> Response:
             late = _Deadline(request)
             turns = await late.within(identified(request))
-            body = b"" if field is None else await request.body()
+            body = await request.body() if parse else b""
             return await late.within(in_turn(request, turns, body))
 
         return checked
@@ -95,7 +96,9 @@ class _Deadline:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._seconds = _timeout(request)
+        self._seconds: float | None = None
+        with suppress(ValidationError):  # it is refused later
+            self._seconds = TIMEOUT.validate_python(request.query_params.get("timeout"))
         self._began = asyncio.get_running_loop().time()
 
     async def within(self, part: Coroutine[Any, Any, T]) -> T:
@@ -122,14 +125,6 @@ class _Deadline:
             f"No worker answered within {self._seconds:g} s, and Redis may hang. See `ebb status`.",
             task=getattr(self._request.state, "task", ""),
         )
-
-
-def _timeout(request: Request) -> float | None:
-    """Return the timeout of a request in seconds; None also if it is refused later."""
-    try:
-        return TIMEOUT.validate_python(request.query_params.get("timeout"))
-    except ValidationError:
-        return None
 
 
 def _drop_error(task: "asyncio.Task[Any]") -> None:
@@ -161,10 +156,6 @@ def _identify(request: Request) -> None:
 def _is_json(request: Request) -> bool:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind.startswith("application/") and (kind == "application/json" or kind.endswith("+json"))
-
-
-def _is_small(body: bytes) -> bool:
-    return len(body) <= SMALL and _parts(body) <= FEW_PARTS
 
 
 def _parts(body: bytes) -> int:

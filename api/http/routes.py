@@ -116,11 +116,8 @@ def _by_key(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ask(operation: Operation) -> Act:
-    def act(memory: Session, given: dict[str, Any], _: Response) -> dict[str, Any]:
-        own = {"limit": MOST_RESULTS} if operation is LOOKUP else {}
-        return memory.perform(operation, own | _by_key(memory, given))
-
-    return act
+    own = {"limit": MOST_RESULTS} if operation is LOOKUP else {}
+    return lambda memory, given, _: memory.perform(operation, own | _by_key(memory, given))
 
 
 def _of_each(prepared: Callable[[Session, dict[str, Any]], dict[str, Any]], operation: Operation) -> Act:

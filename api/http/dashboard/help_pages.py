@@ -130,7 +130,7 @@ def operations(request: Request) -> Response:
 @routes.get("/help")
 def index(request: Request) -> Response:
     """Show the table of contents."""
-    return _show(request, INDEX)
+    return subject(INDEX, request)
 
 
 @routes.get("/help/images/{path:path}")
@@ -144,10 +144,6 @@ async def image(path: str, request: Request) -> Response:
 @routes.get("/help/{name:path}")
 def subject(name: str, request: Request) -> Response:
     """Show one page."""
-    return _show(request, name)
-
-
-def _show(request: Request, name: str) -> Response:
     found = read(name)
     if found is None:
         raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no help page {name!r}. See /help for all of them.")
