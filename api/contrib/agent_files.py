@@ -59,17 +59,14 @@ def _facts(agent: Record, shared: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """Yield the facts of an agent, with those of blocks that it shares with others."""
     name = str(agent.get("name") or agent.get("id") or "agent")
     for block in [*_listed(agent, *BLOCKS), *shared]:
-        if not _is_empty(block.get("value")):
+        value = block.get("value")
+        if not isinstance(value, str) or value.strip():
             yield _of_agent(_block(block, name), name)
     for passage in _listed(agent, *PASSAGES):
         for fact in _passage(passage, passage.get("text") or passage.get("content"), {"agent": name}):
             yield _of_agent(fact, name)
     speaks = agent.get("agent_type") == SPEAKS
     yield from _turns([_spoken(one, speaks=speaks) for one in _listed(agent, *MESSAGES)], name)
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, str) and not value.strip()
 
 
 def _of_agent(fact: dict[str, Any], agent: str) -> dict[str, Any]:

@@ -112,17 +112,17 @@ def _spelled(operation: Operation, name: str, field: FieldInfo) -> FieldInfo:
 
 
 def _placed(method: str, url: str, fields: Fields) -> tuple[Fields, Fields, Fields]:
-    """Return the parameters in the path, those in the query, which are all or those that the route names, and others.
+    """Return the parameters in the path, those in the query, and those in the body.
 
-    The others stand in the body.
+    Without a body all others are in the query, otherwise those that the route names there.
     """
     path, _, in_query = url.partition("?")
     named = {name: one for name, one in fields.items() if f"{{{name}}}" in path}
     others = {name: one for name, one in fields.items() if name not in named}
-    queried = (
-        others if method in WITHOUT_BODY else {name: others[name] for name in others if name in in_query.split("&")}
-    )
-    return named, queried, {name: one for name, one in others.items() if name not in queried}
+    if method in WITHOUT_BODY:
+        return named, others, {}
+    queried = {name: others.pop(name) for name in in_query.split("&") if name in others}
+    return named, queried, others
 
 
 def _endpoint(operation: Operation, act: Act | None, query: Iterable[str], *, has_body: bool) -> Callable[..., Any]:
