@@ -3,25 +3,22 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ebb.contract.admin import DOCTOR
-from redis import Redis, RedisError
 
 from api.cli import output
 from api.cli.operations import Everywhere, NamespaceName, client, located
-from workers.coordination import outbox, pause, signals
-from workers.coordination.redis import condition as condition_of
-from workers.coordination.redis import explain, open_redis, own_keys
-from workers.errors import EbbError, SchemaError, UnavailableError
-from workers.queues import QUEUES, length_of
-from workers.settings import Settings, differences
+from workers.errors import EbbError, UnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from api.client import Client
     from workers.context import Context
+    from workers.settings import Settings
     from workers.storage.connection import Connection
 
 SILENT_SECONDS = 300.0
@@ -58,7 +55,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _checks(settings: Settings, memory: "Client") -> list[dict[str, Any]]:
+def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
     unused = {"replicas": not settings.read_database_url, "reranker": not settings.rerank_url}
     wanted = {name: look for name, look in CHECKS.items() if not unused.get(name)}
     return [_checked(name, lambda look=look: look(settings, memory)) for name, look in wanted.items()]  # type: ignore[misc]
@@ -93,7 +90,7 @@ def _unforeseen(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _database(settings: Settings, _: "Client") -> str:
+def _database(settings: "Settings", _: "Client") -> str:
     from workers.storage import schema, server, shards  # noqa: PLC0415 - psycopg is slow to load
     from workers.storage.connection import connect  # noqa: PLC0415
 
@@ -105,7 +102,8 @@ def _database(settings: Settings, _: "Client") -> str:
         return schema.servers(db)
 
 
-def _schema(settings: Settings, _: "Client") -> str:
+def _schema(settings: "Settings", _: "Client") -> str:
+    from workers.errors import SchemaError  # noqa: PLC0415
     from workers.storage import schema  # noqa: PLC0415 - see _database
 
     found = schema.all_differences(settings.database_url, settings.shards)
@@ -114,7 +112,7 @@ def _schema(settings: Settings, _: "Client") -> str:
     return f"{schema.described(schema.version_of(settings.database_url))}; all is there that this version of Ebb needs"
 
 
-def _replicas(settings: Settings, _: "Client") -> str:
+def _replicas(settings: "Settings", _: "Client") -> str:
     with _context(settings) as context:
         found = context.replicas.look() if context.replicas else []
     said = "; ".join(map(str, found))
@@ -123,14 +121,14 @@ def _replicas(settings: Settings, _: "Client") -> str:
     return said
 
 
-def _embedder(settings: Settings, memory: "Client") -> str:
+def _embedder(settings: "Settings", _: "Client") -> str:
     from workers.embedding import ability  # noqa: PLC0415
     from workers.memory.embed import check_embedder  # noqa: PLC0415
 
     with _context(settings) as context:
-        _check_pause(context, pause.EMBEDDER, "recall decides by words alone, and facts are stored without vector")
+        _check_pause(context, "recall decides by words alone, and facts are stored without vector")
         check_embedder(context)
-        _check_embedders_of_workers(context, memory)
+        _check_embedders_of_workers(context)
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
 
 
@@ -138,12 +136,12 @@ RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen cl
 """A question with two texts, of which a reranker prefers the first."""
 
 
-def _reranker(settings: Settings, _: "Client") -> str:
+def _reranker(settings: "Settings", _: "Client") -> str:
     """Have the reranker order two texts; a model that is no reranker may prefer the wrong one: then it warns."""
     from workers.memory.recall import rerank  # noqa: PLC0415 - see _database
 
     with _context(settings) as context:
-        _check_pause(context, pause.RERANKER, "results stand in their own order")
+        _check_pause(context, "results stand in their own order", "reranker")
         right, wrong = rerank.ask(context, *RANKED)
         said = f"{context.reranker} orders the first {settings.rerank_candidates} results of a question"
     if right > wrong:
@@ -152,14 +150,14 @@ def _reranker(settings: Settings, _: "Client") -> str:
 
 
 @contextlib.contextmanager
-def _context(settings: Settings) -> Iterator["Context"]:
+def _context(settings: "Settings") -> "Iterator[Context]":
     from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
 
     with contextlib.closing(Context(settings)) as context:
         yield context
 
 
-def _connections(settings: Settings) -> Iterator["Connection"]:
+def _connections(settings: "Settings") -> "Iterator[Connection]":
     from workers.context import Context  # noqa: PLC0415
     from workers.storage.connection import outside_pool  # noqa: PLC0415
 
@@ -168,9 +166,10 @@ def _connections(settings: Settings) -> Iterator["Connection"]:
             yield db
 
 
-def _check_embedders_of_workers(context: "Context", memory: "Client") -> None:
+def _check_embedders_of_workers(context: "Context") -> None:
     """Raise `UnavailableError` if workers started before another embedder was chosen."""
-    given = _settings_of_workers(context.settings, memory)
+    with _answering():
+        given = _settings_of_workers(context.settings, context.seconds())
     own = context.embedder.name
     names = {node: one.get("the embedder", own) for node, one in given.items()}
     if former := [f"{node} has {name}" for node, name in names.items() if name != own]:
@@ -180,18 +179,23 @@ def _check_embedders_of_workers(context: "Context", memory: "Client") -> None:
         )
 
 
-def _settings_of_workers(settings: Settings, memory: "Client") -> dict[str, dict[str, Any]]:
+def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str, Any]]:
+    from workers.coordination import signals  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+
     given: dict[str, dict[str, Any]] = {}
     for url in settings.broker_urls:
-        with _answering(), own_keys(url) as keys:
-            given |= signals.settings_of_workers(keys, memory.seconds())
+        with own_keys(url) as keys:
+            given |= signals.settings_of_workers(keys, now)
     return given
 
 
-def _check_pause(context: "Context", model: pause.Model, meanwhile: str) -> None:
+def _check_pause(context: "Context", meanwhile: str, model: str = "embedder") -> None:
     """Raise `UnavailableError` if a model failed at its last request."""
+    from workers.coordination import pause  # noqa: PLC0415
+
     with _answering():
-        found = pause.state(context.redis, model)
+        found = pause.state(context.redis, pause.RERANKER if model == "reranker" else pause.EMBEDDER)
     if found.seconds:
         raise UnavailableError(f"{pause.describe(found)} Until then {meanwhile}. Its last error: {found.error}")
 
@@ -202,18 +206,14 @@ DEFAULT_QUEUE = "celery"
 ROUTE = "let the program that sends them call `ebb.celery.configure(app)`, or name the queue"
 
 
-def _each_redis(check: Callable[[str, Redis, "Client"], str]) -> Callable[[Settings, "Client"], str]:
-    """Return a check of the Redis of each group of shards, which names the group if there are several.
+def _each_redis(check: "Callable[[str, Client], str]") -> "Callable[[Settings, Client], str]":
+    """Return a check of the Redis of each group of shards, which names the group if there are several."""
 
-    `check` gets the URL, and connections to Ebb's own data there.
-    """
-
-    def of_all(settings: Settings, memory: "Client") -> str:
+    def of_all(settings: "Settings", memory: "Client") -> str:
         urls, said, failed = settings.broker_urls, list[str](), False
         for group, url in enumerate(urls):
             try:
-                with _answering(), own_keys(url) as keys:
-                    found = check(url, keys, memory)
+                found = check(url, memory)
             except UnavailableError as error:
                 found, failed = str(error), True
             said.append(found if len(urls) == 1 else f"group {group}: {found}")
@@ -225,8 +225,13 @@ def _each_redis(check: Callable[[str, Redis, "Client"], str]) -> Callable[[Setti
 
 
 @_each_redis
-def _redis(url: str, keys: Redis, _: "Client") -> str:
-    with open_redis(url) as server:
+def _redis(url: str, _: "Client") -> str:
+    from workers.coordination import signals  # noqa: PLC0415
+    from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
+    from workers.coordination.redis import open_redis, own_keys  # noqa: PLC0415
+    from workers.queues import QUEUES, length_of  # noqa: PLC0415
+
+    with _answering(), open_redis(url) as server, own_keys(url) as keys:
         condition = condition_of(server)
         waiting = ", ".join(f"{output.counted(length_of(server, queue), 'task')} in {queue}" for queue in QUEUES)
         said = f"{condition}; waiting are {waiting}"
@@ -244,18 +249,27 @@ def _redis(url: str, keys: Redis, _: "Client") -> str:
 
 
 @contextlib.contextmanager
-def _answering() -> Iterator[None]:
+def _answering() -> "Iterator[None]":
     """Raise `UnavailableError` with advice if Redis fails."""
+    import redis  # noqa: PLC0415
+
+    from workers.coordination.redis import explain  # noqa: PLC0415
+
     try:
         yield
-    except RedisError as error:
+    except redis.RedisError as error:
         raise UnavailableError(explain(error)) from None
 
 
 @_each_redis
-def _outbox(_: str, keys: Redis, memory: "Client") -> str:
-    now, waiting = memory.seconds(), outbox.size(keys)
-    late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
+def _outbox(url: str, memory: "Client") -> str:
+    from workers.coordination import outbox  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+
+    now = memory.seconds()
+    with _answering(), own_keys(url) as keys:
+        waiting = outbox.size(keys)
+        late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
     if late:
         raise UnavailableError(
             f"Accepted and not stored for {LATE_SECONDS / 60:g} minutes and more: {output.counted(late, 'write')}. "
@@ -264,7 +278,7 @@ def _outbox(_: str, keys: Redis, memory: "Client") -> str:
     return f"{output.counted(waiting, 'accepted write')} under way"
 
 
-def _workers(settings: Settings, memory: "Client") -> str:
+def _workers(settings: "Settings", memory: "Client") -> str:
     answering = memory.workers()
     if others := _other_databases(settings, memory):
         raise UnavailableError(
@@ -277,9 +291,12 @@ def _workers(settings: Settings, memory: "Client") -> str:
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 
 
-def _settings(settings: Settings, memory: "Client") -> str:
+def _settings(settings: "Settings", memory: "Client") -> str:
     """Compare what running workers say of their settings; raise `UnavailableError` if they differ."""
-    given = _settings_of_workers(settings, memory)
+    from workers.settings import differences  # noqa: PLC0415
+
+    with _answering():
+        given = _settings_of_workers(settings, memory.seconds())
     if found := differences(given):
         raise UnavailableError(
             "\n".join(["workers differ, so what is stored, found and forgotten depends on chance:", *found])
@@ -289,8 +306,12 @@ def _settings(settings: Settings, memory: "Client") -> str:
 
 
 @_each_redis
-def _beat(_: str, keys: Redis, memory: "Client") -> str:
-    sent_at = signals.beat_sent(keys)
+def _beat(url: str, memory: "Client") -> str:
+    from workers.coordination import signals  # noqa: PLC0415
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+
+    with _answering(), own_keys(url) as keys:
+        sent_at = signals.beat_sent(keys)
     if sent_at is None:
         return "warning: no beat has sent a task to this Redis; one does within a minute after it has started"
     quiet = memory.seconds() - sent_at
@@ -302,9 +323,11 @@ def _beat(_: str, keys: Redis, memory: "Client") -> str:
     return f"it sent its last task {max(quiet, 0.0):.0f} s ago"
 
 
-def _other_databases(settings: Settings, memory: "Client") -> list[str]:
+def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
     """Return the databases that workers use other than this one, which is not compared while it is away."""
-    from workers.storage import schema  # noqa: PLC0415 - see _database
+    from workers.coordination import signals  # noqa: PLC0415 - psycopg is slow to load
+    from workers.coordination.redis import own_keys  # noqa: PLC0415
+    from workers.storage import schema  # noqa: PLC0415
     from workers.storage.connection import outside_pool  # noqa: PLC0415
 
     found = set[str]()
@@ -319,7 +342,7 @@ def _other_databases(settings: Settings, memory: "Client") -> list[str]:
         return []
 
 
-def _clock(settings: Settings, __: "Client") -> str:
+def _clock(settings: "Settings", __: "Client") -> str:
     """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
     from workers.storage import limits, server  # noqa: PLC0415
 
@@ -337,7 +360,7 @@ def _clock(settings: Settings, __: "Client") -> str:
     return f"{shown:%Y-%m-%d %H:%M:%S} UTC; this machine's is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}"
 
 
-def _held(settings: Settings, __: "Client") -> str:
+def _held(settings: "Settings", __: "Client") -> str:
     """Return how many facts wait for a decision, which is a warning and not a fault."""
     from workers.storage import limits  # noqa: PLC0415
 
@@ -354,7 +377,7 @@ def _held(settings: Settings, __: "Client") -> str:
     )
 
 
-CHECKS: dict[str, Callable[[Settings, "Client"], str]] = {
+CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
     "settings": _settings, "beat": _beat, "embedder": _embedder, "reranker": _reranker,
     "outbox": _outbox, "clock": _clock, "held": _held,

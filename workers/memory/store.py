@@ -135,8 +135,9 @@ def store_many(
     # no transaction waits for a slow embedder or an LLM, nor for further facts while it has forgotten ones locked
     embedded = _embedded(context, batch, known)
     if judged:
-        planned = batch.rows, batch.given, batch.intents
-        batch = Batch(batch.said, *classified(context, known.owner, *planned, embedded, now, until), [None] * len(given))
+        said = batch.rows, batch.given, batch.intents
+        planned = classified(context, known.owner, *said, embedded, now, until)
+        batch = Batch(batch.said, *planned, reasons=[None] * len(given))
     with writing(context.database_url, few=few) as db:
         return _store_within(context, db, batch, known, embedded, now, options)
 
