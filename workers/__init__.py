@@ -2,3 +2,10 @@
 
 GARBAGE_THRESHOLD = 50_000
 """Allocations between two garbage collections: with Python's 700, a large body or batch causes hundreds of them."""
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""Environment of a worker's processes, read when numpy is loaded.
+
+One core per child process: multithreaded numeric libraries would slow all of them down, and a model loaded before the
+fork must have no threads.
+"""

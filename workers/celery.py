@@ -12,7 +12,7 @@ from celery.signals import after_task_publish, beat_init, celeryd_init, import_m
 from ebb import headers
 from redis.exceptions import RedisError
 
-from workers import clock, flower, logs, redaction
+from workers import ONE_THREAD, clock, flower, logs, redaction
 from workers.clock import Clock
 from workers.coordination import signals, transport
 from workers.coordination.redis import clock as redis_clock
@@ -23,10 +23,8 @@ from workers.queues import configuration
 from workers.settings import Settings
 from workers.storage import routing
 
-# One core per child process: multithreaded numeric libraries would slow all of them down, and a model loaded before the
-# fork must have no threads.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+for variable, threads in ONE_THREAD.items():
+    os.environ.setdefault(variable, threads)
 
 PRUNE_SECONDS = 3_600.0
 """Interval between prunes; like the lifetimes, not a setting."""

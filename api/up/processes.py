@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from api.up import launch
+from workers import ONE_THREAD
 from workers.errors import UnavailableError
 from workers.settings import Settings
 
 POSTGRES_USER = "pgserver"
 PYTHON = (sys.executable, "-P", "-m")
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # one core per child process
 NO_DATABASE = {"EBB_DATABASE_URL": ""}  # without a URL the driver is not loaded
 SOFT_STOP = {"REMAP_SIGTERM": "SIGQUIT"}  # Celery lets the current task finish, for at most 8 s
 

@@ -18,6 +18,7 @@ from api.up import processes, servers, supervision
 from api.up.supervision import Program
 from tests.benchmarks import bare
 from tests.benchmarks.machine import Machine
+from workers import ONE_THREAD
 from workers.context import Context
 from workers.queues import RECALL, configuration
 
@@ -49,7 +50,7 @@ def bare_workers(machine: Machine, context: Context, children: int, plain: Celer
     """Run a worker of a plain Celery app during the block; yield the id of its main process."""
     options = [f"--concurrency={children}", "--hostname=bare@localhost", "--without-mingle", "--without-gossip"]
     command = [sys.executable, "-m", "celery", "-A", bare.__name__, "worker", *options]
-    environment = dict(processes.SOFT_STOP | processes.ONE_THREAD) | {bare.VARIABLE: machine.redis.url()}
+    environment = dict(processes.SOFT_STOP | ONE_THREAD) | {bare.VARIABLE: machine.redis.url()}
     with _process(machine, context, Program("bare", command, environment=environment)) as process:
         _wait_until(lambda: _answers(plain, process))
         yield process.pid
