@@ -52,19 +52,19 @@ def queues() -> tuple[Queue, ...]:
 def length_of(broker: Redis, queue: str) -> int:
     """Return the number of tasks in a queue."""
     with broker.pipeline(transaction=False) as pipeline:
-        for key in _lists(queue):
+        for key in lists_of(queue):
             pipeline.llen(key)
         return sum(pipeline.execute())
 
 
 def age_of(broker: Redis, queue: str, now: float) -> float:
     """Return the age of the oldest message with a sending time in a queue, in seconds; 0 if there is none."""
-    lists = _lists(queue)
+    lists = lists_of(queue)
     found: bytes | str | None = broker.eval(OLDEST, len(lists), *lists)
     return max(0.0, now - float(found)) if found else 0.0
 
 
-def _lists(queue: str) -> list[str]:
+def lists_of(queue: str) -> list[str]:
     """Return the Redis lists of a queue, one per priority."""
     return [f"{queue}{SEPARATOR}{priority}" if priority else queue for priority in CLASSES]
 

@@ -23,12 +23,13 @@ import redis
 from celery import Celery
 from databases import SHARDS, on_each_shard, together
 from kombu.exceptions import OperationalError
+from kombu.transport import redis as redis_transport
 from psycopg import sql
 
 from api.client import Client
 from workers.coordination import bulk, outbox, touches, transport
 from workers.coordination.redis import open_redis, own_keys
-from workers.queues import configuration, length_of
+from workers.queues import configuration, lists_of
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "api" / "docs" / "images"
@@ -184,27 +185,36 @@ class LiveSystem:
         return totals
 
     def settle(self) -> dict[str, int]:
-        """Return the started tasks once nothing is waiting or running, and none started meanwhile."""
-        begun = self.begun()
-
-        def is_idle() -> bool:
-            nonlocal begun
-            if not self._idle():
-                return False
-            before, begun = begun, self.begun()
-            return begun == before
-
-        eventually(is_idle, "the workers have nothing left to do")
-        return begun
+        """Return the started tasks once nothing is waiting or running."""
+        eventually(self._idle, "the workers have nothing left to do")
+        return self.begun()
 
     def _idle(self) -> bool:
-        with open_redis(self.redis_url) as queues:
-            if any(length_of(queues, queue) for queue in ("recall", "store", "maintenance")):
-                return False
-        if bulk.waiting(self.own_keys)["batches"] or self.own_keys.zcard(touches.SENT):
+        """Return whether nothing is waiting or running.
+
+        The questions have the order in which a worker passes a message on. The messages of killed workers may stay.
+        """
+        before = self.unsettled()
+        if before is None or bulk.waiting(self.own_keys)["batches"] or self.own_keys.zcard(touches.SENT):
             return False
-        answers = [self.ask(question) for question in ("active", "reserved", "scheduled")]
-        return all(len(answer) == len(self.workers) and not any(answer.values()) for answer in answers)
+        answers = [self.ask(question) for question in ("scheduled", "reserved", "active")]
+        known = all(len(answer) == len(self.workers) and not any(answer.values()) for answer in answers)
+        return known and self.unsettled() == before
+
+    def unsettled(self) -> set[bytes] | None:
+        """Return the messages that were delivered and are not settled; None if others are on their way.
+
+        Redis hands a message to a connection that waits for one. It is then in no queue, and a worker may answer
+        several questions before it reads the message and waits again.
+        """
+        with open_redis(self.redis_url) as queues, queues.pipeline() as pipeline:
+            for name in chain.from_iterable(map(lists_of, QUEUES["all"].split(","))):
+                pipeline.llen(name)
+            pipeline.client_list()
+            pipeline.hkeys(redis_transport.Channel.unacked_key)
+            *lengths, clients, unsettled = pipeline.execute()
+        waiting = sum(one["cmd"] == "brpop" and "b" in one["flags"] for one in clients)
+        return None if any(lengths) or waiting < len(self.workers) else set(unsettled)
 
     @contextmanager
     def client(self, namespace: str = "default") -> Iterator[Client]:
