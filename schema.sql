@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (39, 'snapshot');
+insert into schema_migrations (number, name) values (40, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -641,6 +641,17 @@ create table occurrences (
     foreign key (namespace, fact) references facts (namespace, id) on delete cascade
 );
 
+-- By which texts a fact is known since near-duplicates were merged into it.
+create table merged_texts (
+    namespace integer not null,
+    -- the digest of the text and case-sensitive words of a merged fact
+    wording bytea not null,
+    -- the live fact that it was merged into
+    fact uuid not null,
+    primary key (namespace, wording),
+    foreign key (namespace, fact) references facts (namespace, id) on delete cascade
+);
+
 -- Pairs of near-duplicates; ignored unless both are live.
 create table likenesses (
     namespace integer not null,
@@ -835,6 +846,9 @@ create index activity_uncompared on activity (namespace) where not compared and 
 
 -- the facts of a session, and its last turn
 create index occurrences_session on occurrences (namespace, session, turn);
+
+-- texts of merged facts: foreign key, and a merge of what they were merged into
+create index merged_texts_fact on merged_texts (namespace, fact);
 
 -- near-duplicates: foreign key of the second fact
 create index likenesses_other on likenesses (namespace, other);

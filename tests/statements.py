@@ -13,7 +13,7 @@ WORKERS = Path(workers.__file__).parent
 TENANTS = (
     r"(?:facts|activity|anchors|remembered|vectors|signatures|events|forgotten_hashes|lexemes|contradictions|tallies"
     r"|tally_changes|tally_history|links|relations|likenesses|janitors|documents|uses|deep|occurrences|api_keys|folders"
-    r"|erasures|endings|decay_allowances)"
+    r"|erasures|endings|decay_allowances|merged_texts)"
 )
 STATEMENT = re.compile(r"\s*(?:select|insert|update|delete|truncate|with|create|copy|merge|alter|lock)\b")
 TOUCHES = r"\b(?:from|join|into|update|truncate|table|on|using)\s+(?:only\s+)?{0}\b|truncate.*\b{0}"

@@ -27,6 +27,7 @@ KEYS = {
     "contradictions": ("namespace", "fact", "other"),
     "likenesses": ("namespace", "fact", "other"),
     "occurrences": ("namespace", "fact", "session"),
+    "merged_texts": ("namespace", "wording"),
     "documents": ("namespace", "path"),
     "lexemes": ("namespace", "lexeme"),
     "namespaces": ("name",),
@@ -62,6 +63,7 @@ READ = {
         from likenesses as t
     """,
     "occurrences": "select to_jsonb(t) - '{turn,id,role,said_at}'::text[] as row from occurrences as t",
+    "merged_texts": "select to_jsonb(t) as row from merged_texts as t",
     "documents": "select to_jsonb(t) as row from documents as t",
     "lexemes": "select to_jsonb(t) as row from lexemes as t",
     "namespaces": """

@@ -56,6 +56,7 @@ def filled(memory: Memory) -> list[UUID]:
     memory.choose({"hygiene.confidenceDecay.halfLife": 60}, at=5)
     memory.link(ids[0], ids[3], strength=0.5, at=5)
     memory.relate("Mira", "Leipzig", "lives_in", at=5, weight=0.5)
+    memory.rows("insert into merged_texts values (1, '\\x01', %s)", ids[3])
     memory.decay(6)
     search_indexes.count_lexemes(memory.context, "default", day(6))
     return ids

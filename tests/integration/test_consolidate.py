@@ -424,14 +424,119 @@ def test_what_was_merged_is_left_alone_though_what_it_was_merged_into_was_deep_w
     assert memory.value("select count(*) from likenesses where apart_at is not null") == 1
 
 
-def test_the_same_text_after_a_merge_is_stored_and_found_again(memory: Memory) -> None:
+def stored(memory: Memory, text: str, at: float, **fields: Any) -> tuple[str, UUID]:
+    """Store a fact; return the action and the id."""
+    (one,) = memory.store({"text": text, **fields}, at=at)
+    assert isinstance(one, Stored)
+    return one.action, one.id
+
+
+def test_a_merged_text_that_is_stored_again_is_a_use_of_what_it_was_merged_into(memory: Memory) -> None:
     first = memory.add(MOVED)
     memory.add(HAS_MOVED)
     merge(memory)
-    (stored,) = memory.store(HAS_MOVED, at=2)
-    assert isinstance(stored, Stored)
-    assert stored.action == "added"
-    assert names(near_duplicates(memory, at=2)) == [(first, {stored.id})]
+    before = memory.row(first)
+    assert stored(memory, HAS_MOVED.upper(), 2, session="chat", turn=1, tags=["home"]) == ("updated", first)
+    assert memory.row(first)["last_seen"] > before["last_seen"]
+    assert memory.value("select tags from facts where id = %s", first) == ["home"]
+    assert memory.rows("select session, turn from occurrences where fact = %s", first) == [("chat", 1)]
+    assert live(memory) == {first}
+
+
+def test_a_merged_text_is_known_after_days_and_more_merges_of_what_it_was_merged_into(memory: Memory) -> None:
+    second = memory.add(MOVED)
+    memory.add(HAS_MOVED, at=0.1)
+    merge(memory, at=0.2)
+    first = memory.add(MOVED_HERE, at=0.3)
+    memory.pin(first, at=0.4)
+    merge(memory, at=1)
+    assert memory.demote(at=3) == 2
+    assert [stored(memory, text, 4) for text in (MOVED, HAS_MOVED)] == [("duplicate", first)] * 2
+
+    memory.restore(second, at=5)
+    assert stored(memory, MOVED, 6) == ("duplicate", second)
+    assert stored(memory, HAS_MOVED, 6) == ("duplicate", first)
+
+
+def test_many_that_store_a_merged_text_at_once_add_nothing(memory: Memory) -> None:
+    first = memory.add(MOVED)
+    memory.add(HAS_MOVED)
+    merge(memory)
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: stored(memory, HAS_MOVED, 2), range(8)))
+    assert done == [("duplicate", first)] * 8
+    facts = [{"text": text, "id": str(uuid4())} for text in (HAS_MOVED, DARK, HAS_MOVED, DARK_TOO)]
+    added = [one.action for one in memory.store(*facts, at=3) if isinstance(one, Stored)]
+    assert added == ["duplicate", "added", "duplicate", "added"]
+
+
+def test_a_redelivered_store_of_a_fact_that_was_merged_since_changes_nothing(memory: Memory) -> None:
+    memory.add(MOVED)
+    own = {"text": HAS_MOVED, "id": str(uuid4())}
+    memory.store(own)
+    merge(memory)
+    before = list(everything(memory))
+    (again,) = memory.store(own, at=2)
+    assert isinstance(again, Stored)
+    assert (again.action, str(again.id)) == ("unchanged", own["id"])
+    assert list(everything(memory)) == before
+
+
+def test_a_merged_text_is_its_own_once_it_was_restored(memory: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory)
+    memory.restore(second, at=2)
+    assert stored(memory, HAS_MOVED, 2) == ("duplicate", second)
+    _, third = stored(memory, "Mira rents a flat in Halle.", 3, supersedes=str(second))
+    action, fourth = stored(memory, HAS_MOVED, 4)
+    assert (action, {first, third, fourth} <= live(memory)) == ("added", True)
+
+
+@pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_merged_text_that_was_forgotten_on_request_stays_forgotten(memory: Memory, deep: bool, purge: bool) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory)
+    assert memory.demote(at=3) == 1 if deep else True
+    memory.forget(second, at=4, purge=purge)
+    assert memory.value("select count(*) from merged_texts") == 0
+    assert stored(memory, HAS_MOVED, 5) == ("forgotten", second)
+    action, again = stored(memory, HAS_MOVED, 6, again=True)
+    assert (action, live(memory)) == ("added", {first, again})
+
+
+def test_a_merged_text_is_new_once_what_it_was_merged_into_is_about_another_or_over(memory: Memory) -> None:
+    first = memory.add(MOVED, entity="Mira", key="home", value="Leipzig")
+    memory.add(HAS_MOVED, entity="mira", key="home", value="leipzig")
+    memory.store(DARK, DARK_TOO, at=0)
+    merge(memory)
+    assert stored(memory, HAS_MOVED, 2) == ("duplicate", first)
+    assert stored(memory, HAS_MOVED, 2, entity="Nora")[0] == "added"
+    edit(memory.context, Edit(id=first, value="Halle"), day(3))
+    assert stored(memory, HAS_MOVED, 4, entity="Mira", key="home", value="Leipzig")[0] == "added"
+    assert stored(memory, DARK_TOO, 2_000)[0] == "added"
+
+
+def test_a_merged_text_supersedes_what_it_was_merged_into(memory: Memory) -> None:
+    first = memory.add(MOVED)
+    memory.add(HAS_MOVED)
+    merge(memory)
+    action, new = stored(memory, HAS_MOVED, 2, supersedes=str(first))
+    assert action == "updated"
+    assert stored(memory, HAS_MOVED, 3) == ("duplicate", new)
+    assert stored(memory, MOVED, 3)[0] == "added"
+
+
+def test_a_merged_text_takes_the_place_of_another_fact_as_what_it_was_merged_into_unless_it_is_apart(
+    memory: Memory,
+) -> None:
+    first, other, third = memory.add(MOVED), memory.add(DARK), memory.add("Tea is at four.")
+    memory.add(HAS_MOVED)
+    merge(memory)
+    assert stored(memory, HAS_MOVED, 2, supersedes=str(other)) == ("updated", first)
+    assert live(memory) >= {first, third}
+    action, fourth = stored(memory, HAS_MOVED, 3, supersedes=str(third), apart=True)
+    assert (action, fourth in {first, third}) == ("updated", False)
 
 
 @pytest.mark.parametrize("purge", [False, True])

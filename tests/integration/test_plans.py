@@ -28,6 +28,7 @@ from workers.storage import (
     exports,
     faults,
     links,
+    merged_texts,
     namespaces,
     relations,
     runs,
@@ -72,6 +73,9 @@ FILL = """
     select namespace, id, other, 0.95, %(now)s
     from (select namespace, id, lead(id) over (partition by namespace order by id) as other from facts) as pair
     where other is not null;
+
+    insert into merged_texts (namespace, wording, fact)
+    select namespace, sha256(id::text::bytea), id from facts;
 
     insert into links (namespace, source, target, type, strength, created_at)
     select namespace, id, other, 'RELATED_TO', random(), %(now)s
@@ -273,6 +277,12 @@ def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> N
 def test_known_statements_are_found_by_hash(filled: Memory) -> None:
     values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": statements.LAST, "most": 1_000}
     assert "facts_said_once" in indexes(filled, statements.KNOWN_BY_HASH, values)
+
+
+def test_what_was_merged_is_found_by_the_digest_of_its_text(filled: Memory) -> None:
+    values = {"namespace": 3, "wordings": [bytes(32), bytes(range(32))], "now": day(0)}
+    used = indexes(filled, merged_texts.KNOWN, values)
+    assert {"merged_texts_pkey", "facts_pkey", "activity_pkey"} <= used.keys()
 
 
 def test_whether_decay_ended_facts_of_a_namespace_is_seen_in_their_index(filled: Memory) -> None:

@@ -19,6 +19,7 @@ from workers.core.text import (
     statement_digest,
     strip_injected,
     text_digest,
+    wording_digest,
 )
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -118,6 +119,14 @@ def test_statements_with_one_text_are_one_unless_something_differs(
     assert same_statement(first, second) == same_statement(second, first) == (not differ)
     assert text_digest(first) == text_digest(second) == digest(text)
     assert least_specific(first) == least_specific(second) == statement_digest(text, None, None, None)
+    assert wording_digest(first) == wording_digest(second)
     assert (second in less_specific(first)) == all(
         said in (None, known) for said, known in zip(other, one, strict=True)
     )
+
+
+def test_a_wording_has_its_case_and_not_its_subject() -> None:
+    assert wording_digest(statement_digest("Tea is at FOUR", "Tea", None, None)) == digest("tea is at four")
+    assert wording_digest(digest("tea is at four")) == digest("tea is at four")
+    codes = [wording_digest(statement_digest(f"The code is {code}.", None, None, None)) for code in ("aB1", "Ab1")]
+    assert len(set(codes)) == 2

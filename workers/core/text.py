@@ -64,6 +64,12 @@ def text_digest(identity: bytes) -> bytes:
     return identity[:STEM]
 
 
+def wording_digest(identity: bytes) -> bytes:
+    """Return the digest of a statement's text and case-sensitive words, without entity, key and value."""
+    case = _marks(identity)[0]
+    return text_digest(identity) if case == NO_MARK else text_digest(identity) + case
+
+
 def same_record(one: bytes, other: bytes) -> bool:
     """Return whether two statements under one id can be the same fact: the same text, whatever it is about.
 
@@ -78,12 +84,16 @@ def same_statement(one: bytes, other: bytes) -> bool:
 
     A field that one of them leaves empty does not differ.
     """
-    case, *about = zip(_marks(one), _marks(other), strict=True)
-    return (
-        text_digest(one) == text_digest(other)
-        and case[0] == case[1]
-        and all(NO_MARK in pair or pair[0] == pair[1] for pair in about)
-    )
+    return wording_digest(one) == wording_digest(other) and same_subject(one, other)
+
+
+def same_subject(one: bytes, other: bytes) -> bool:
+    """Return whether two statements have no differing entity, key or value, whatever their texts.
+
+    A field that one of them leaves empty does not differ.
+    """
+    pairs = zip(_marks(one)[1:], _marks(other)[1:], strict=True)
+    return all(NO_MARK in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def less_specific(identity: bytes) -> list[bytes]:

@@ -35,9 +35,11 @@ from workers.storage import (
     events,
     facts,
     links,
+    merged_texts,
     occurrences,
     runs,
     signatures,
+    statements,
     vectors,
 )
 from workers.storage.activity import PERMANENT, Activity
@@ -207,6 +209,8 @@ def _merge(
     events.add_many(db, tenant, now, noted)
     links.take_over(db, tenant, gone, into)
     occurrences.take_over(db, tenant, gone, into)
+    statements.identify(db, tenant, [*gone, *into])
+    merged_texts.take_over(db, tenant, gone, into)
     keepers = [group.keep.id for group in groups]
     importances = [max(member.importance for member in _members(group)) for group in groups]
     tags = [union_of_tags(*(member.tags for member in _members(group))) for group in groups]

@@ -26,7 +26,7 @@ from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.lifetime import UNKNOWN, Ending, Life, endings_at
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, apply_within
-from workers.storage import activity, facts, statements, vectors
+from workers.storage import activity, facts, merged_texts, statements, vectors
 from workers.storage.connection import Connection, send_all
 from workers.storage.facts import Fact, Known, TextInSession
 from workers.storage.namespaces import Namespace
@@ -100,7 +100,7 @@ def add_within(
     sent: list[tuple[Fact, NewFact]] = []
     readers: list[Callable[[], dict[UUID, bytes]]] = []
     usable: dict[UUID, tuple[Vectors, Bytes]] = {}
-    wanted = _new(db, owner, rows, given, known)
+    wanted = _new(db, owner, rows, given, known, now)
     while batch := list(islice(wanted, SENT_TOGETHER)):
         wanted_rows = [row for row, _ in batch]
         readers.append(facts.ask_add(db, tenant, wanted_rows))
@@ -153,18 +153,32 @@ def _new(
     rows: Sequence[Fact],
     given: Sequence[NewFact],
     known: statements.Known | None,
+    now: datetime,
 ) -> Iterator[tuple[Fact, NewFact]]:
     """Return the facts with a new statement and an unused id, and what was given; each is estimated when asked for."""
     tenant, hashes = owner.id, [row.hash for row in rows]
     stated = statements.ask(db, tenant, hashes) if known is None else lambda: known
+    merged = ask_merged(db, owner, rows, given, now)
     taken = facts.ask_known_by_id(db, tenant, [row.id for row in rows])
     estimated = _ask_estimated(db, owner, rows)
-    said = statements.known_with_other_detail(hashes, stated())
+    said = merged() | statements.known_with_other_detail(hashes, stated())
     if said:  # wait while one of them is being forgotten
         activity.lock(db, tenant, list(said.values()))
-        said = statements.known_with_other_detail(hashes, statements.ask(db, tenant, hashes)())
+        stated, merged = statements.ask(db, tenant, hashes), ask_merged(db, owner, rows, given, now)
+        said = merged() | statements.known_with_other_detail(hashes, stated())
     places = _once(rows, given, taken(), said)
     return ((row, given[place]) for place, row in enumerate(estimated()) if place in places)
+
+
+def ask_merged(
+    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact], now: datetime
+) -> Callable[[], dict[bytes, UUID]]:
+    """Send the query for the live facts into which equal ones were merged, by statement; return its reader.
+
+    Facts that are to stay `apart` equal none. In a namespace without merged facts nothing is sent.
+    """
+    hashes = [row.hash for row, fact in zip(rows, given, strict=True) if not fact.apart]
+    return merged_texts.ask_known(db, owner.id, hashes, now) if owner.merges and hashes else dict
 
 
 def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Callable[[], Iterator[Fact]]:
@@ -270,22 +284,29 @@ def _confirmed_at(fact: NewFact, now: datetime) -> datetime:
     return max(encoded_at, fact.last_seen_at or now) if is_renewed else encoded_at
 
 
-def answers_for(db: Connection, tenant: int, rows: Sequence[Fact], added: Added) -> list[Stored | InvalidInputError]:
+def answers_for(
+    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact], added: Added, now: datetime
+) -> list[Stored | InvalidInputError]:
     """Return the outcome of each given fact; of two equal ones the second is a duplicate of the first."""
     first = _first_of_each(rows, added.hashes)
-    known = iter(_answers_for_known(db, tenant, [row for row, new in zip(rows, first, strict=True) if not new]))
+    others = [i for i, new in enumerate(first) if not new]
+    known = iter(_answers_for_known(db, owner, [rows[i] for i in others], [given[i] for i in others], now))
     return [
         Stored(row.id, "added", row.id in added.embedded) if new else next(known)
         for row, new in zip(rows, first, strict=True)
     ]
 
 
-def _answers_for_known(db: Connection, tenant: int, rows: Sequence[Fact]) -> list[Stored | InvalidInputError]:
+def _answers_for_known(
+    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact], now: datetime
+) -> list[Stored | InvalidInputError]:
     if not rows:
         return []
+    tenant = owner.id
     said = statements.known_by_hash(db, tenant, [row.hash for row in rows])
     taken = facts.known_by_id(db, tenant, [row.id for row in rows])
-    unembedded = vectors.pending_among(db, tenant, list(said.values())) if said else set()
+    merged = ask_merged(db, owner, rows, given, now)()
+    unembedded = vectors.pending_among(db, tenant, [*said.values(), *merged.values()]) if said or merged else set()
     answers: list[Stored | InvalidInputError] = []
     ended: dict[bytes, UUID] = {}
     for row in rows:
@@ -294,6 +315,9 @@ def _answers_for_known(db: Connection, tenant: int, rows: Sequence[Fact]) -> lis
                 ended.setdefault(row.hash, row.id)
             if row.id not in taken and row.hash in ended:
                 answers.append(Stored(ended[row.hash], "duplicate", embedded=False, repeat=True))
+            elif row.id not in taken and row.hash in merged:
+                there = merged[row.hash]
+                answers.append(Stored(there, "duplicate", there not in unembedded))
             else:
                 answers.append(_not_live(row, taken.get(row.id)))
         else:

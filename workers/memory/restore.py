@@ -24,6 +24,7 @@ from workers.storage import (
     deep,
     duplicate_pairs,
     events,
+    merged_texts,
     namespaces,
     signatures,
     statements,
@@ -235,6 +236,7 @@ def _set_apart(db: Connection, tenant: int, merged: Sequence[UUID], now: datetim
     if merged:
         deep.ask_promote(db, tenant, events.merged_into(db, tenant, merged))()
         duplicate_pairs.mark_different(db, tenant, merged, now)
+        merged_texts.drop(db, tenant, merged)
 
 
 def _restored_often(db: Connection, tenant: int, back: Sequence[Standing], live: Collection[UUID]) -> list[UUID]:

@@ -15,10 +15,10 @@ from workers.core import injection, lifetime
 from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
-from workers.core.text import less_specific, same_statement, text_digest
+from workers.core.text import less_specific, same_subject, text_digest
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
-from workers.memory.add import Embedded, Stored, add_within, answers_for
+from workers.memory.add import Embedded, Stored, add_within, answers_for, ask_merged
 from workers.memory.classify import classified
 from workers.memory.edit import IDENTIFYING, edit_within, union_of_tags
 from workers.memory.embed import vectors_of
@@ -76,7 +76,8 @@ class Batch:
 class Known:
     """The namespace of a batch, the statements that live facts make, and those forgotten on request.
 
-    `rows` are the live facts with the same texts; `any_ended` if facts were forgotten to know it, as they had ended.
+    A fact also makes the statements that were merged into it. `rows` are the live facts with the same texts;
+    `any_ended` if facts were forgotten to know it, as they had ended.
     """
 
     owner: Namespace
@@ -152,6 +153,7 @@ def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify
 def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now: datetime) -> Known:
     hashes = [row.hash for row in batch.rows]
     forgotten = statements.ask_forgotten_among(db, owner.id, hashes) if owner.deletions else dict
+    read_merged = ask_merged(db, owner, batch.rows, batch.given, now)
     known = statements.ask(db, owner.id, hashes)()
     any_ended = bool(known) and bool(activity.ended_among(db, owner.id, hashes, now))
     if any_ended:
@@ -163,7 +165,8 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
     kept = {*stated, *batch.forced}
     deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
-    return Known(owner, known, stated, deleted, any_ended)
+    merged = {hash_: id_ for hash_, id_ in read_merged().items() if hash_ not in deleted and id_ not in superseded}
+    return Known(owner, known, merged | stated, deleted, any_ended)
 
 
 def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
@@ -304,7 +307,7 @@ def _edited(
         place: (batch.said[place], batch.rows[place], known[one.id]) for place, one in again.items() if one.id in known
     }
     for place, (_, row, now_known) in stated.items():
-        if again[place].action == "duplicate" and not same_statement(now_known.hash, row.hash):
+        if again[place].action == "duplicate" and not same_subject(now_known.hash, row.hash):
             raise UnavailableError("A fact that said the same was edited at this very moment: try again.")
     wanted = _wanted(list(stated.values()))
     changed = edit_within(context, db, tenant, wanted, now) if wanted else {}
@@ -473,7 +476,7 @@ def _write(
         if adding := [i for i, decision in decisions.items() if decision.answer is None]:
             new = batch.only(adding)
             added = add_within(context, db, owner, new.rows, new.given, embedded, now, read, count_turns=count_turns)
-            answers |= zip(adding, answers_for(db, tenant, new.rows, added), strict=True)
+            answers |= zip(adding, answers_for(db, owner, new.rows, new.given, added, now), strict=True)
             endings |= added.endings
         apart = {i for i in places if batch.intents[i].apart}
         answers |= _settled(db, tenant, decisions, answers, apart)

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from workers.core import decay_intervals
 from workers.storage.connection import Connection, fetch_all, fetch_one
 
-OF_FACTS = ("activity", "vectors", "signatures", "events", "occurrences")
+OF_FACTS = ("activity", "vectors", "signatures", "events", "occurrences", "merged_texts")
 """Tables whose rows belong to one fact."""
 
 BETWEEN_FACTS = {"links": ("source", "target"), "contradictions": ("fact", "other"), "likenesses": ("fact", "other")}

@@ -30,7 +30,8 @@ FIND = """
         counted_facts >= %(nearly_all)s * greatest(
             pg_stat_get_live_tuples('facts'::regclass), (select reltuples from pg_class where oid = 'facts'::regclass)
         ) and pg_stat_get_live_tuples('facts'::regclass) > 0 as alone,
-        (select namespace from forgotten_hashes where namespace = namespaces.id limit 1) is not null as deletions
+        (select namespace from forgotten_hashes where namespace = namespaces.id limit 1) is not null as deletions,
+        (select namespace from merged_texts where namespace = namespaces.id limit 1) is not null as merges
     from namespaces left join embedders on true
     where namespaces.name = %(name)s
 """
@@ -88,7 +89,7 @@ class Namespace:
 
     `turns` is its number of stored turns; `links` and `entities` say whether it has any. It is `unsettled` until a pass
     has applied changed settings to every fact, and `alone` if it has nearly all facts of the database; `deletions` says
-    whether facts were forgotten on request.
+    whether facts were forgotten on request, `merges` whether any were merged.
     """
 
     id: int
@@ -104,6 +105,7 @@ class Namespace:
     unsettled: bool = False
     alone: bool = False
     deletions: bool = False
+    merges: bool = False
 
     @property
     def mean_words(self) -> float | None:

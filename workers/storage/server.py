@@ -140,7 +140,7 @@ def last_pass(db: Connection) -> tuple[Any, ...] | None:
 ERASED_FROM = "facts, vectors, signatures, events, occurrences, lexemes, documents, deep"
 """Tables that have what facts say; PostgreSQL's statistics contain samples of their rows."""
 
-TABLES = f"{ERASED_FROM}, activity, links, contradictions, likenesses"
+TABLES = f"{ERASED_FROM}, activity, links, contradictions, likenesses, merged_texts"
 
 # Without `index_cleanup`, vacuum may leave a few dead rows in the indexes.
 VACUUM = f"vacuum (index_cleanup on) {TABLES}"

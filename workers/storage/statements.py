@@ -11,7 +11,7 @@ from ebb.contract.values import REQUESTED
 from psycopg.rows import class_row
 
 from workers.core import text
-from workers.storage import columns
+from workers.storage import columns, merged_texts
 from workers.storage.connection import Connection, fetch_all, number
 
 
@@ -241,12 +241,17 @@ LIFT_FORGOTTEN_OF = "delete from forgotten_hashes where namespace = %(namespace)
 
 
 def add_forgotten(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
-    """Record the statements of tombstones that were forgotten on request, also as they were before edits."""
+    """Record the statements of tombstones that were forgotten on request, also as they were before edits.
+
+    Their texts are no longer taken for statements of what they were merged into.
+    """
     for tenant in set(namespaces):
         identify(db, tenant, [id_ for own, id_ in zip(namespaces, ids, strict=True) if own == tenant])
     given = {"namespaces": list(namespaces), "ids": list(ids), "requested": list(REQUESTED)}
     last, before = db.execute(HASHES, given).fetchall(), _before_edits(db, given)
     made = [*((*one, False) for one in last), *((*one, True) for one in before)]
+    for tenant in {own for own, *_ in last}:
+        merged_texts.drop_stated(db, tenant, [hash_ for own, _, hash_ in last if own == tenant])
     said = [(own, id_, one, edited) for own, id_, hash_, edited in made for one in _noted(hash_)]
     owners, gone, hashes, edited = map(list, zip(*said, strict=True)) if said else ([], [], [], [])
     db.execute(ADD_FORGOTTEN, given | {"namespaces": owners, "ids": gone, "said": hashes, "edited": edited})
