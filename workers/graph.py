@@ -62,11 +62,9 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
     A link of type SUPERSEDES only records the relation; storing with `supersedes` also ends the older fact.
 
     Raises:
-        InvalidInputError: a fact is missing or forgotten, or both are the same; nothing was linked.
+        InvalidInputError: a fact is missing or forgotten; nothing was linked.
     """
     ends = {"source": asked.source, "target": asked.target}
-    if asked.source == asked.target:
-        raise InvalidInputError(f"target: {asked.target} is the source itself; give two different facts.")
     with context.namespace(asked.namespace) as (db, tenant):
         activity.lock(db, tenant, list(ends.values()))  # before the facts, as an erasure does
         there = links.linkable(db, tenant, list(ends.values()))
@@ -173,10 +171,8 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
     older than the last one changes nothing.
 
     Raises:
-        InvalidInputError: both entities are equal ignoring case, or the observation is in the future.
+        InvalidInputError: the observation is in the future.
     """
-    if asked.source.lower() == asked.target.lower():
-        raise InvalidInputError(f"A relation needs two different entities; given {show(asked.target)} for both.")
     names, observed = (asked.source, asked.target, asked.type), asked.last_observed or now
     if observed > now:
         given = show(observed.isoformat())

@@ -21,6 +21,8 @@ from workers.errors import InvalidInputError, LateError, NotFoundError
 
 pytestmark = pytest.mark.acceptance
 
+ONE = str(uuid4())
+
 OWN_AFFAIRS = {
     "memory.touch": "follows a recall",
     "memory.record_touches": "follows recalls",
@@ -124,6 +126,14 @@ def test_a_write_that_no_memory_could_take_is_not_accepted(client: Client, fact:
         ("memory.restore", {"ids": [str(uuid4())], "dry_run": True}),
         ("memory.let_go", {"ids": [str(uuid4())], "everything": True}),
         ("memory.keep", {}),
+        ("memory.resolve", {"ids": [ONE]}),
+        ("memory.resolve", {"ids": [ONE], "keep": ONE}),
+        ("memory.resolve", {"ids": [ONE, str(uuid4())], "keep": ONE, "both": True}),
+        ("memory.resolve", {"ids": [ONE], "both": True}),
+        ("memory.link", {"source": ONE, "target": ONE, "type": "PART_OF"}),
+        ("memory.relate", {"source": "Mira", "target": "mira", "type": "is"}),
+        ("memory.put_items", {"items": [{"path": ["a"], "key": "b", "document": "{}"}] * 2}),
+        ("decay.prune", {"hard": False, "soft": False}),
         ("memory.edit", {"id": str(uuid4())}),
         ("memory.edit", {"id": str(uuid4()), "importance": None}),
     ],

@@ -119,12 +119,9 @@ def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequenc
     """Store documents, each replacing the one under its path and key; the last write wins.
 
     Raises:
-        InvalidInputError: a path is too long, or two documents have the same place.
+        InvalidInputError: a path is too long.
         UnavailableError: others keep replacing the same items.
     """
-    places = {(item_path(one.path), one.key) for one in given}
-    if len(places) < len(given):
-        raise InvalidInputError("items: two of them have the same path and key; give each place once.")
     left = dict(zip(ids, given, strict=True))
     for _ in range(TRIES):
         left = _put(context, namespace, left, now)

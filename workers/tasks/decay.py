@@ -21,7 +21,6 @@ from workers.decay import endings, forget_limit
 from workers.decay import passes as decay
 from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
-from workers.errors import InvalidInputError
 from workers.memory import embed
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, uuid_of, write_instant
@@ -91,8 +90,6 @@ def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
     at = instant(self, asked, writes=not asked.dry_run)
     if asked.startup and not signals.first_of(context.redis, "start", self.request.id or "", signals.STARTED_SECONDS):
         return {"skipped": "another worker has just started, and prunes"}
-    if not asked.hard and not asked.soft:
-        raise InvalidInputError("hard, soft: both are false; a prune that shall do nothing is none.")
     wanted = "prune" if asked.hard and asked.soft else "hard prune" if asked.hard else "soft prune"
     return _pass(self, asked, at, work="startup prune" if asked.startup else wanted)
 

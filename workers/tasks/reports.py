@@ -1,7 +1,6 @@
 """Tasks of reports: facts, statistics, forecasts and contradictions."""
 
 from typing import Any
-from uuid import UUID
 
 from celery import Task
 from ebb.contract import reports as contract
@@ -11,7 +10,6 @@ from workers import graph
 from workers.admin import stats as counting
 from workers.decay import endings
 from workers.decay import forecast as forecasting
-from workers.errors import InvalidInputError
 from workers.memory import curve as curves
 from workers.memory import facts as showing
 from workers.memory import history, supersede
@@ -71,12 +69,9 @@ def forecast(_: Task, asked: contract.ShowForecast) -> contract.Forecast:
 def resolve(self: Task, asked: contract.Resolve) -> dict[str, Any]:
     """Resolve a contradiction: one fact supersedes the others, or both are accepted."""
     at = write_instant(self, asked.now)
-    others = [id_ for id_ in dict.fromkeys(asked.ids) if id_ != asked.keep]
-    match asked.both, asked.keep, others:
-        case True, None, [one, two]:
-            supersede.accept(context, asked.namespace, one, two, at)
-            return {"accepted": [str(one), str(two)]}
-        case False, UUID() as kept, [_, *_]:
-            supersede.keep(context, asked.namespace, kept, others, at)
-            return {"kept": str(kept), "superseded": [str(id_) for id_ in others]}
-    raise InvalidInputError("ids: give the fact to keep and those it supersedes, or two facts and accept both.")
+    if asked.keep is None:
+        one, two = asked.others
+        supersede.accept(context, asked.namespace, one, two, at)
+        return {"accepted": [str(one), str(two)]}
+    supersede.keep(context, asked.namespace, asked.keep, asked.others, at)
+    return {"kept": str(asked.keep), "superseded": [str(id_) for id_ in asked.others]}

@@ -44,6 +44,12 @@ class Prune(Reaching):
     dry_run: Flag = Field(default=False, description="only count what would happen")
     now: Instant | None = Field(default=None, description=NOW)
 
+    @model_validator(mode="after")
+    def _hard_or_soft(self) -> Self:
+        if not self.hard and not self.soft:
+            raise ValueError("soft: is false, as `hard` is; a prune that shall do nothing is none")
+        return self
+
 
 class Backfill(Reaching):
     """Give facts whose decay class was not chosen the one that their words have today.

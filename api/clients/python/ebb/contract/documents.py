@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import (
@@ -15,6 +15,7 @@ from pydantic import (
     FiniteFloat,
     PlainValidator,
     WithJsonSchema,
+    model_validator,
 )
 
 from ebb.contract.faults import show
@@ -220,6 +221,12 @@ class PutItems(Timed):
     model_config = examples({"items": [DRINK]})
 
     items: list[NewItem] = Field(min_length=1, max_length=MOST_RESULTS, description="the documents")
+
+    @model_validator(mode="after")
+    def _each_place_once(self) -> Self:
+        if len({(*one.path, one.key) for one in self.items}) < len(self.items):
+            raise ValueError("items: two of them have the same path and key; give each place once")
+        return self
 
 
 class ItemQuery(Params):

@@ -1,11 +1,12 @@
 """Operations on the two graphs: links between facts, and relations between entities."""
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
+from ebb.contract.faults import show
 from ebb.contract.operation import (
     EXAMPLE_ID,
     EXAMPLE_OTHER_ID,
@@ -52,6 +53,12 @@ class Link(Timed):
     type: LinkType = Field(description=KIND)
     strength: Share = Field(default=1.0, description="how close they are, 0 to 1")
 
+    @model_validator(mode="after")
+    def _two_facts(self) -> Self:
+        if self.source == self.target:
+            raise ValueError(f"target: {self.target} is the source itself; give two different facts")
+        return self
+
 
 class Unlink(Scoped):
     """Remove the links between two facts, of one type or all; the facts stay."""
@@ -79,6 +86,12 @@ class Relate(Timed):
     last_observed: Instant | None = Field(
         default=None, description="when it was observed, from which it fades; else now"
     )
+
+    @model_validator(mode="after")
+    def _two_entities(self) -> Self:
+        if self.source.lower() == self.target.lower():
+            raise ValueError(f"target: a relation needs two different entities; given {show(self.target)} for both")
+        return self
 
 
 class Unrelate(Scoped):

@@ -1,10 +1,10 @@
 """Operations that report: facts and their curves, statistics, forecasts, timelines and contradictions."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from ebb.contract.operation import (
     EXAMPLE_ID,
@@ -133,6 +133,10 @@ class ListContradictions(Timed):
     cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
 
+BOTH = 2
+"""Number of facts that are accepted together."""
+
+
 class Resolve(Timed):
     """Resolve a contradiction: one fact supersedes the others, or both of two are accepted."""
 
@@ -143,6 +147,17 @@ class Resolve(Timed):
     )
     keep: FactId | None = Field(default=None, description="the fact that takes their place")
     both: Flag = Field(default=False, description="two facts hold, though they differ")
+
+    @property
+    def others(self) -> list[FactId]:
+        """Return the distinct facts besides the one to keep."""
+        return [id_ for id_ in dict.fromkeys(self.ids) if id_ != self.keep]
+
+    @model_validator(mode="after")
+    def _keep_or_both(self) -> Self:
+        if self.both == (self.keep is not None) or len(self.others) < 1 or (self.both and len(self.others) != BOTH):
+            raise ValueError("ids: give the fact to keep and those it supersedes, or two facts and accept both")
+        return self
 
 
 class Occurrence(Answer):
