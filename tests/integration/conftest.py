@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
 
 import pytest
 from databases import CITUS_URL, database_of, new_database, reused_databases
-from memory import SHARDS, Memory
+from memory import DOCUMENTED, SHARDS, Memory
 from psycopg.conninfo import conninfo_to_dict
 
 from api.up.servers import Postgres
@@ -46,9 +45,7 @@ def database_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def context(database_url: str, redis_url: str) -> Context:
-    # Constant salience and the documented lifetimes: strength must not depend on the words of a test.
-    documented: dict[str, Any] = {"salience": "constant", "lifetimes": "documented"}
-    context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True, **documented))
+    context = Context(Settings(database_url=database_url, redis_url=redis_url, time_travel=True, **DOCUMENTED))
     check_embedder(context)
     return context
 

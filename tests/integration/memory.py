@@ -39,6 +39,9 @@ from workers.validation.facts import new_fact
 SHARDS = 3
 """Shards of a memory on several."""
 
+DOCUMENTED: dict[str, Any] = {"salience": "constant", "lifetimes": "documented"}
+"""Constant salience and the documented lifetimes: strength must not depend on the words of a test."""
+
 DAY_0 = datetime(2025, 1, 1, tzinfo=UTC)
 
 ROW = """

@@ -12,7 +12,7 @@ from tests.benchmarks.machine import Machine
 from tests.benchmarks.quality import beliefs, slips, words
 from tests.benchmarks.quality.measures import MOST, Outcome, at_floor, calibration, foreign, recall, report
 
-__all__ = ["filled", "measure", "outcomes"]
+__all__ = ["answered", "filled", "measure", "outcomes"]
 
 OWN: dict[str, dict[str, str]] = {"Ebb": {}, "Ebb, hashing": {"embedder": "hashing"}}
 """What all measures are taken of, with its settings."""
@@ -98,6 +98,11 @@ def outcomes(library: Library, conversations: Sequence[Conversation]) -> list[Ou
     """Return a library's answers to all questions, including those of other conversations."""
     every = [question for one in conversations for question in one.asked] + foreign(conversations)
     return [_outcome(library, one) for one in every]
+
+
+def answered(library: Library, conversations: Sequence[Conversation]) -> list[Outcome]:
+    """Return a library's answers to the questions that have evidence, each in its own conversation."""
+    return [_outcome(library, question) for one in conversations for question in one.answerable]
 
 
 def _outcome(library: Library, asked: Asked) -> Outcome:
