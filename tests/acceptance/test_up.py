@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,17 @@ class Place:
         self.home = Home(folder)
         self.port = servers.free_port()
 
+    def move(self, folder: Path) -> None:
+        folder.parent.mkdir(exist_ok=True)
+        self.folder = self.folder.rename(folder)
+        self.home = Home(folder)
+
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("EBB_")}
         return clean | {"EBB_HOME": str(self.folder)} | extra
 
-    def ebb(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    def process(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line in a process of its own."""
         return subprocess.run(
             [*COMMAND, *arguments],
             env=self.environment(settings),
@@ -67,13 +73,27 @@ class Place:
             check=False,
         )
 
+    def ebb(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line in this process, whose signals it leaves as they were: a start takes half a second."""
+        with _own_signals():
+            return command_line.run(arguments, self.environment(settings))
+
     def up(self, **settings: str) -> subprocess.CompletedProcess[str]:
-        return self.ebb("up", "--detach", "--workers", "2", "--port", str(self.port), "--json", **settings)
+        return self.process(*self.detached(), **settings)
+
+    def refused(self, *options: str, **settings: str) -> str:
+        """Return why `ebb up` refuses to start anything."""
+        up = self.ebb(*self.detached(), *options, **settings)
+        assert up.returncode == 1, up.stdout + up.stderr
+        error = json.loads(up.stdout)["error"]
+        assert error["type"] in ("SystemStateError", "InvalidInputError", "SettingsError"), error
+        return str(error["message"])
+
+    def detached(self) -> list[str]:
+        return ["up", "--detach", "--workers", "2", "--port", str(self.port), "--json"]
 
     def status(self) -> dict[str, Any]:
-        """Return the output of `ebb status`, run in this process: tests ask for it until something has happened."""
-        done = command_line.run(["status", "--json"], self.environment({}))
-        found: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(self.ebb("status", "--json").stdout)
         return found
 
     def pids(self) -> dict[str, int]:
@@ -83,6 +103,16 @@ class Place:
         """Return supervisord and its descendants."""
         top = psutil.Process(self.pids()["supervisor"])
         return [top, *top.children(recursive=True)]
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @pytest.fixture
@@ -96,9 +126,9 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Place]:
-    """Return a home for tests that do not need their own, with a long and awkward path."""
+    """Return a home for tests that do not need their own, with an awkward path that later becomes long."""
     folder = Path(tempfile.mkdtemp(prefix="ebb-", dir="/tmp"))
-    found = Place(folder / "Ren\u00e9e's home" / ("long-" * 20))
+    found = Place(folder / "Ren\u00e9e's home")
     yield found
     stopping.stop_home(found.home)
     shutil.rmtree(folder)
@@ -132,7 +162,7 @@ def all_gone(processes: list[psutil.Process]) -> bool:
 
 
 def test_the_api_is_not_opened_to_the_world_without_a_key(stopped: Place) -> None:
-    up = stopped.ebb("up", "--detach", "--port", str(stopped.port), "--host", "0.0.0.0", "--json")
+    up = stopped.process(*stopped.detached(), "--host", "0.0.0.0")
     assert up.returncode == 1
     message = json.loads(up.stdout)["error"]["message"]
     assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message
@@ -205,11 +235,7 @@ def test_other_commands_find_the_running_system(running: Place, tmp_path: Path) 
 
 def test_a_second_up_reports_the_running_system_and_changes_nothing(running: Place) -> None:
     before = running.pids()
-    second = running.up()
-    assert second.returncode == 1
-    error = json.loads(second.stdout)["error"]
-    assert error["type"] == "SystemStateError"
-    assert f"running already at {running.folder} (pid {before['supervisor']})" in error["message"]
+    assert f"running already at {running.folder} (pid {before['supervisor']})" in running.refused()
     assert running.pids() == before
 
 
@@ -228,7 +254,8 @@ def _runs_again(place: Place, name: str, before: int) -> bool:
     return now[name]["state"] == "running" and now[name]["pid"] != before
 
 
-def test_data_survives_down_and_up_which_with_a_key_opens_the_api_to_the_world(running: Place) -> None:
+def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole_and_its_data_survives(running: Place) -> None:
+    """Started again, now with a long path, it has a key and opens the API to the world."""
     key = json.loads(running.ebb("keys", "create", "--json").stdout)["key"]
     with psycopg.connect(running.status()["database_url"]) as db:
         db.execute("create table kept (word text)")
@@ -236,10 +263,13 @@ def test_data_survives_down_and_up_which_with_a_key_opens_the_api_to_the_world(r
     # a worker may end with the server that an earlier test killed
     eventually(lambda: {one["state"] for one in running.status()["processes"]} == {"running"})
     family = running.family()
+    running.move(running.folder.with_name("moved"))
+    assert "is running already" in running.refused()
     down = running.ebb("down", "--json")
     assert json.loads(down.stdout) == {"home": str(running.folder), "stopped": PROGRAMS}
     assert all_gone(family)
-    up = running.ebb("up", "--detach", "--port", str(running.port), "--host", "0.0.0.0", "--json")
+    running.move(running.folder.with_name("Ren\u00e9e's home") / ("long-" * 20))
+    up = running.process(*running.detached(), "--host", "0.0.0.0")
     assert up.returncode == 0, up.stdout + up.stderr
     with psycopg.connect(running.status()["database_url"]) as db:
         assert db.execute("select word from kept").fetchone() == ("here",)
@@ -279,10 +309,10 @@ def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_unt
         worker.suspend()
         up.send_signal(ending)
         eventually(supervision.Supervisor(running.home.control).is_stopping)
-        again, shown = running.up(), running.ebb("status")
+        again, shown = running.refused(), running.ebb("status")
         worker.resume()
         assert up.wait() == 0
-    assert "Ebb is stopping at" in json.loads(again.stdout)["error"]["message"]
+    assert "Ebb is stopping at" in again
     assert "Ebb is stopping: try again" in shown.stderr
     assert all_gone(family)
 
@@ -326,16 +356,6 @@ def test_a_worker_that_refuses_after_it_ran_for_a_while_stops_up_too(place: Plac
         eventually(lambda: running_pid() not in {None, first})
         with pytest.raises(UnavailableError, match=r"worker does not start\. It said: The vectors are too long\."):
             starting.check_running(system, ["worker"])
-
-
-def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole(place: Place) -> None:
-    assert place.up().returncode == 0
-    family = place.family()
-    moved = Place(place.folder.rename(place.folder.with_name("moved")))
-    again = moved.up()
-    assert "is running already" in json.loads(again.stdout)["error"]["message"]
-    assert "supervisor" in stopping.stop_home(moved.home)
-    assert all_gone(family)
 
 
 def test_down_where_nothing_runs_says_so(place: Place) -> None:
@@ -383,25 +403,20 @@ def test_a_port_in_use_is_named_before_anything_starts(place: Place) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         place.port = taken.getsockname()[1]
-        up = place.up()
-    assert up.returncode == 1
-    assert f"Port {place.port}" in up.stdout
-    assert "--port" in up.stdout
+        message = place.refused()
+    assert f"Port {place.port}" in message
+    assert "--port" in message
     assert not place.home.postgres.exists()
 
 
 def test_one_port_for_flower_and_the_api_is_refused_before_anything_starts(place: Place) -> None:
-    up = place.ebb("up", "--detach", "--port", str(place.port), "--api-port", str(place.port), "--json")
-    assert up.returncode == 1
-    message = json.loads(up.stdout)["error"]["message"]
+    message = place.refused("--api-port", str(place.port))
     assert f"Flower and the API cannot both listen on port {place.port}" in message
     assert not place.home.postgres.exists()
 
 
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
-    up = place.up(EBB_SEGMENTS="many")
-    assert up.returncode == 1
-    assert "EBB_SEGMENTS='many' is not allowed" in json.loads(up.stdout)["error"]["message"]
+    assert "EBB_SEGMENTS='many' is not allowed" in place.refused(EBB_SEGMENTS="many")
     assert not place.folder.exists()
 
 
@@ -409,9 +424,7 @@ def test_two_ups_at_once_do_not_both_start(place: Place) -> None:
     place.home.prepare()
     with (place.folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        up = place.up()
-    assert up.returncode == 1
-    assert "Another `ebb up`" in up.stdout
+        assert "Another `ebb up`" in place.refused()
 
 
 def test_a_full_disk_ends_neither_the_supervisor_nor_what_it_runs(place: Place) -> None:
@@ -437,18 +450,14 @@ def test_what_cannot_be_used_in_a_home_is_named(place: Place, name: str) -> None
     place.home.prepare()
     wrong = place.folder / name
     wrong.touch() if name == "postgres" else wrong.mkdir()
-    up = place.up()
-    assert up.returncode == 1
-    message = json.loads(up.stdout)["error"]["message"]
+    message = place.refused()
     assert message.startswith(f"{wrong}")
     assert "cannot be used: " in message
 
 
 @pytest.mark.parametrize("name", ["100%", "mira [old]", "mira ", "mir\udce4"])
 def test_a_home_with_unsupported_characters_is_refused(place: Place, name: str) -> None:
-    up = Place(place.folder / name).up()
-    assert up.returncode == 1
-    assert "choose another path" in json.loads(up.stdout)["error"]["message"]
+    assert "choose another path" in Place(place.folder / name).refused()
 
 
 def test_the_sockets_of_a_home_with_a_comma_are_outside_of_it(place: Place) -> None:
@@ -456,15 +465,22 @@ def test_the_sockets_of_a_home_with_a_comma_are_outside_of_it(place: Place) -> N
     assert "," not in str(home.run)
 
 
-def test_configured_servers_are_used_instead_of_embedded_ones(place: Place, database_url: str, redis_url: str) -> None:
+def test_configured_servers_are_used_instead_of_embedded_ones_until_down_stops_the_others(
+    place: Place, database_url: str, redis_url: str
+) -> None:
     up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url)
     assert up.returncode == 0, up.stdout + up.stderr
     assert "compares meaning, of English words" in " ".join(up.stderr.split())
     status = json.loads(up.stdout)
     assert (status["database_url"], status["redis_url"]) == (database_url, redis_url)
-    assert [each["name"] for each in status["processes"]] == [
-        name for name in PROGRAMS if name not in ("postgres", "redis")
-    ]
+    others = [name for name in PROGRAMS if name not in ("postgres", "redis")]
+    assert [each["name"] for each in status["processes"]] == others
+    family = place.family()
+    down = place.process("down", "--json")
+    assert json.loads(down.stdout) == {"home": str(place.folder), "stopped": others}
+    assert all_gone(family)
+    assert servers.postgres_fault(database_url) is None
+    assert servers.redis_fault(redis_url) is None
 
 
 @pytest.mark.parametrize(
