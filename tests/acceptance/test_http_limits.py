@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -64,10 +65,15 @@ def test_all_processes_started_together_log_json_only(idle: LiveSystem, tmp_path
             ) as process,
         ):
             try:
-                eventually(lambda log=log, sign=started[program.name]: sign in log.read_text(), "it has started")  # type: ignore[misc]
+                eventually(partial(_said_or_ended, process, log, started[program.name]), "it has started")
+                assert process.poll() is None, log.read_text()
             finally:
                 end(process)
         assert [line for line in log.read_text().splitlines() if not json.loads(line)["message"]] == []
+
+
+def _said_or_ended(process: subprocess.Popen[bytes], log: Path, sign: str) -> bool:
+    return sign in log.read_text() or process.poll() is not None
 
 
 def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str, tmp_path: Path) -> None:
