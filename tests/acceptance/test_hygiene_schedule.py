@@ -111,8 +111,7 @@ def test_the_namespaces_of_a_consolidation_wait_in_the_queue_a_hundred_at_a_time
     idle.start("all")
     names = [f"resident-{number}" for number in range(120)]
     for name in names:
-        with idle.client(name) as client:
-            client.store("Mira moved to Leipzig.", wait=False)
+        idle.send("memory.store", {"text": "Mira moved to Leipzig.", "namespace": name})
     idle.settle()
     with psycopg.connect(idle.database_url) as db, open_redis(idle.redis_url) as queues:
         db.execute("lock table activity in share mode")  # each waits before its first write
