@@ -13,10 +13,7 @@ from made_up import DEEP
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--in-process-gpu", "--disable-background-networking",
-    "--js-flags=--no-opt --no-maglev",  # compiling scripts of short pages takes a sixth of the processor time
-]  # fmt: skip
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NARROW, WIDE = 390, 1280
 HEIGHT = 900
