@@ -1,6 +1,7 @@
 """Stop the system of a home, and end processes left behind by a killed one, identified without pid files."""
 
 import signal
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -33,6 +34,7 @@ SUPERVISORDS = {SUPERVISORD, "supervisor.supervisord"}
 """Modules of supervisord: this version's, and that of a home which an older one started."""
 
 STOP_SECONDS = {"supervisor": 120.0, "celery": 15.0, "redis": 30.0, "postgres": 60.0}
+KILLED_SECONDS, POLL_SECONDS = 10.0, 0.05
 
 
 def supervisor_of(home: Home) -> psutil.Process | None:
@@ -73,12 +75,21 @@ def end(processes: Iterable[psutil.Process], ending: signal.Signals, seconds: fl
     for process in processes:
         with suppress(psutil.Error):
             process.send_signal(ending)
-    _, alive = psutil.wait_procs(processes, timeout=seconds)
-    for process in alive:
+    for process in _remaining(processes, seconds):
         with suppress(psutil.Error):
             for each in (*process.children(recursive=True), process):
                 each.kill()
-    psutil.wait_procs(alive, timeout=10)
+    _remaining(processes, KILLED_SECONDS)
+
+
+def _remaining(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait until the processes have ended, also those that their parent has not reaped; return those that have not."""
+    until = time.monotonic() + seconds
+    while (alive := [process for process in processes if _is(process, psutil.Process.is_running)]) and (
+        time.monotonic() < until
+    ):
+        time.sleep(POLL_SECONDS)
+    return alive
 
 
 def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:

@@ -1,8 +1,14 @@
-"""Workers and beat end reliably: after an error that cannot be recovered from, and on a signal."""
+"""Processes end reliably: after an error that cannot be recovered from, on a signal, and where nothing reaps them."""
 
 import os
+import signal
 import subprocess
 import sys
+
+import psutil
+import pytest
+
+from api.up import stopping
 
 # The consumer fails, and another part of the worker never stops.
 WORKER = """
@@ -74,3 +80,22 @@ def test_beat_ends_though_the_exception_that_should_end_it_is_lost() -> None:
     ended = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode, ended.stdout) == (0, "ended after 1\n"), ended.stderr
     assert "Exception ignored" in ended.stderr
+
+
+NOT_REAPING = """
+import subprocess, sys
+print(subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]).pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_has_ended_although_its_parent_does_not_reap_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(psutil.Process, "kill", lambda process: killed.append(process.pid))
+    with subprocess.Popen([sys.executable, "-c", NOT_REAPING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        ended = psutil.Process(int(parent.stdout.readline()))
+        stopping.end([ended], signal.SIGTERM, 5)
+        assert ended.status() == psutil.STATUS_ZOMBIE
+        parent.communicate()
+    assert not killed
