@@ -139,6 +139,7 @@ def test_a_query_is_narrowed_by_role_relevance_and_deep_memory(browser: Browser,
         tab.goto("/dashboard/recall?query=Who+was+the+pilot+Anselm%3F&min_relevance=0")
         tab.get_by_label("Said by").select_option("user")
         tab.get_by_role("button", name="Recall").click()
+        tab.wait_for_url("**role=user**")
         (shown,) = tab.locator(".results > li").all()
         assert "Anselm" in shown.locator(".said").inner_text()
         assert shown.locator(".said").inner_text().startswith("…")
