@@ -21,6 +21,7 @@ from workers.errors import EmbedderAwayError, EmbeddingError, UnavailableError
 from workers.settings import Settings, split_addresses
 from workers.storage import namespaces, replicas, routing, server, vectors
 from workers.storage.connection import Connection, close_pools, transaction
+from workers.storage.relations import Fading
 from workers.storage.replicas import Replicas
 from workers.threads import within
 
@@ -162,6 +163,11 @@ class Context:
         dims = self.embedder.dims if stored is None else stored.dims
         widest = largest_bucket(dims, self.settings.min_vector_dim)
         return FadingRules(widest, self.settings.cold_threshold, **fading(for_passes(self.hygiene)))
+
+    @property
+    def fading_of_relations(self) -> Fading:
+        """Return the decay rules of relations."""
+        return Fading(self.settings.relation_half_life, self.settings.relation_minimum)
 
     def close(self) -> None:
         """Close what a fork must not inherit: connections to the database and to model endpoints."""

@@ -119,7 +119,7 @@ def _similar(
     near = signatures.nearest(db, tenant, signature.encode(own[None, :])[0], NEAREST + 1)
     others = [id_.bytes for id_ in near if id_ != fact]
     rows = candidates.read(db, tenant, others, scoring.pooled_queries(context, own), Scope(now))
-    rows = rows[np.array([rule is None for rule in rows["left_out"]], dtype=np.bool_)]
+    rows = rows[scoring.visible(rows)]
     scores = ranking.vector_score(scoring.similarities(rows, own))
     enough = context.settings.auto_link_min_score
     best = [place for place in np.argsort(-scores, kind="stable")[:MOST_FOUND] if scores[place] > enough]
@@ -180,7 +180,7 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, asked.namespace).id
         table.observe(db, tenant, *names, observed, weight=asked.weight, pinned=asked.pinned)
-        found = table.find(db, tenant, *names, now, fading(context))
+        found = table.find(db, tenant, *names, now, context.fading_of_relations)
     assert found is not None  # noqa: S101 - it was just observed
     return _edge(found, pinned=found.pinned)
 
@@ -200,7 +200,7 @@ def relations(context: Context, asked: ListRelations, now: datetime) -> Relation
     Raises:
         InvalidInputError: the cursor is not one of this listing.
     """
-    after, by = cursors.place(asked.cursor, Cursor), fading(context)
+    after, by = cursors.place(asked.cursor, Cursor), context.fading_of_relations
     at = now if after is None else after.at
     with transaction(context.read_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
@@ -259,7 +259,7 @@ def _step(
     context: Context, asked: DecayRelations, after: Place, now: datetime, room: int
 ) -> tuple[Place | None, RelationsDecayed]:
     with transaction(context.database_url) as db:
-        tenant, by = namespaces.id_within(db, asked.scope), fading(context)
+        tenant, by = namespaces.id_within(db, asked.scope), context.fading_of_relations
         step, changed = table.examine(db, tenant, after, now, by, BATCH), []
         decayed = step.decayed
         if step.last is not None and asked.dry_run:
@@ -270,11 +270,6 @@ def _step(
     rest = step.last if step.processed == BATCH else None
     counts = {name: getattr(step, name) for name in COUNTED} | {"decayed": decayed}
     return rest, RelationsDecayed(**counts, edges=edges)
-
-
-def fading(context: Context) -> Fading:
-    """Return the decay rules of relations."""
-    return Fading(context.settings.relation_half_life, context.settings.relation_minimum)
 
 
 def _listed(found: Listed, by: Fading, *, says: bool) -> Edge:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,20 +11,16 @@ from uuid import UUID
 import numpy as np
 from ebb.contract.values import REQUESTED
 
-from workers.context import Context
 from workers.core import ranking, signature
-from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
+from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.errors import NotFoundError
-from workers.memory.namespace_settings import hygiene
 from workers.memory.recall import answer, arms, scoring
 from workers.memory.recall.arms import Found
 from workers.memory.recall.floor import TOO_IRRELEVANT
-from workers.memory.recall.question import Question
+from workers.memory.recall.question import Asked
 from workers.memory.recall.scoring import TOO_UNLIKE, Scored, Scores
 from workers.storage import candidates, signatures, words
-from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description, Scope
-from workers.storage.connection import Connection, on_shard_of
-from workers.storage.namespaces import Namespace
+from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description
 
 LEFT_OUT_SHOWN = 50
 """Maximum number shown in each of three groups: hidden by a rule, below the limit, not among the most promising."""
@@ -41,29 +37,19 @@ ASKED_FOR = tuple(f"forgotten: {reason}" for reason in REQUESTED)
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredRecall:
+class ScoredRecall(Asked):
     """A recall in one namespace: the question and its scored candidates.
 
     `order` is best first; the first `taken` of those that are `fitting` are the results. Those that are `certain` count
     as used.
     """
 
-    context: Context
-    db: Connection
-    tenant: Namespace
-    question: Question
-    scope: Scope
-    query: Vectors | None
     found: Found
     scored: Scored
     order: Ints
     fitting: Bools
     certain: Bools
     taken: int
-
-    def on_its_shard(self) -> AbstractContextManager[None]:
-        """Route statements to the shard of its namespace, if there are several namespaces."""
-        return on_shard_of(self.db, self.tenant.name) if self.question.namespaces else nullcontext()
 
     @property
     def chosen(self) -> Ints:
@@ -102,11 +88,7 @@ class ScoredRecall:
     def scaled(self, fit: Floats) -> "ScoredRecall":
         """Return the recall with scores by another fit."""
         scored, seen = self.scored, self.scored.seen
-        half_life = hygiene(self.context, self.tenant.settings).half_life
-        scores = scoring.score(
-            self.context, seen, self.found, scored.scores.similarity, scored.around, self.question, half_life,
-            self.scope.now, fit,
-        )  # fmt: skip
+        scores = scoring.score(self, seen, self.found, scored.scores.similarity, scored.around, fit)
         scores = scores.lifted(self.context, scored.relevances).above(seen["stated_at"], scored.updates)
         return replace(self, scored=replace(scored, scores=scores), order=answer.order(seen, scores))
 
@@ -117,10 +99,7 @@ class ScoredRecall:
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of the scored candidates followed by `others`, scored together."""
         rows = np.concatenate([self.scored.seen, others])
-        cosines = scoring.similarities(rows, self.query)
-        around = self.scored.around
-        half_life = hygiene(self.context, self.tenant.settings).half_life
-        return scoring.score(self.context, rows, found, cosines, around, self.question, half_life, self.scope.now)
+        return scoring.score(self, rows, found, scoring.similarities(rows, self.query), self.scored.around)
 
     def reranked(self, totals: Floats, given: Floats) -> "ScoredRecall":
         """Return the recall with other totals of the n chosen candidates, and their scores by the reranker."""
@@ -190,7 +169,7 @@ def _hidden(asked: ScoredRecall) -> list[LeftOut]:
     rows = asked.read(list(ids))
     hidden = set(asked.scored.hidden["id"].tolist())
     unlike = np.array([id_ in hidden for id_ in rows["id"].tolist()], np.bool_)
-    rows = rows[unlike | np.array([rule is not None for rule in rows["left_out"]], dtype=np.bool_)]
+    rows = rows[unlike | ~scoring.visible(rows)]
     totals = asked.scores_with(rows, ever).total
     seen, own = np.split(totals, [len(asked.scored.seen)])
     ruled = [

@@ -7,9 +7,8 @@ from workers.core import relevance, updates
 from workers.core.arrays import Bools, Floats, Ints
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import near_in_session
-from workers.memory.recall.question import Question
+from workers.memory.recall.question import Asked, Question
 from workers.memory.recall.scoring import Scored
-from workers.storage.namespaces import Namespace
 
 BY_WORDS = 0.002
 """The default floor without vectors: relevance by words alone is lower."""
@@ -30,21 +29,21 @@ In whole conversations the best result is below it for a quarter of the question
 TOO_IRRELEVANT = "not relevant enough"
 
 
-def minimum(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
+def minimum(asked: Asked, found: Found) -> float:
     """Return the minimum relevance of the best result, which is lower if vectors were not searched."""
-    usual = configured(context, question)
+    usual = configured(asked.context, asked.question)
     if usual is None:
-        usual = relevance.of_embedder(tenant.embedder or "").floor(found.question)
-    if question.min_relevance is not None or found.near:
+        usual = relevance.of_embedder(asked.tenant.embedder or "").floor(found.question)
+    if asked.question.min_relevance is not None or found.near:
         return usual
     return min(usual, BY_WORDS) if found.text.stems.lexemes else 0.0
 
 
-def minimum_for_use(context: Context, tenant: Namespace, question: Question, found: Found) -> float:
+def minimum_for_use(asked: Asked, found: Found) -> float:
     """Return the minimum relevance of the best result of an answer that counts as used: by default, more if small."""
-    if configured(context, question) is not None or not found.near:
-        return minimum(context, tenant, question, found)
-    return relevance.of_embedder(tenant.embedder or "").certain(found.question)
+    if configured(asked.context, asked.question) is not None or not found.near:
+        return minimum(asked, found)
+    return relevance.of_embedder(asked.tenant.embedder or "").certain(found.question)
 
 
 def configured(context: Context, question: Question) -> float | None:

@@ -5,18 +5,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workers.context import Context
 from workers.core import ranking
 from workers.core.arrays import Bools, Floats, Key
 from workers.core.names import mentioned_names, word_phrases
-from workers.memory.recall.question import Question
+from workers.memory.recall.question import Asked
 from workers.storage import entities, links
-from workers.storage.candidates import Candidates, Scope
-from workers.storage.connection import Connection
+from workers.storage.candidates import Candidates
 from workers.storage.entities import NO_FACTS, About
 from workers.storage.links import Walk
-from workers.storage.namespaces import Namespace
-from workers.storage.relations import Fading
 
 SEEDS = 10
 """Number of the best candidates from which links are followed."""
@@ -78,26 +74,24 @@ class Surroundings:
         return ranking.link_gains(relevance, reached, seeds, shares)
 
 
-def surroundings(
-    context: Context, db: Connection, tenant: Namespace, question: Question, best: dict[Key, float], scope: Scope
-) -> Surroundings:
+def surroundings(asked: Asked, best: dict[Key, float]) -> Surroundings:
     """Return the walks from the best candidates, given with their scores, and the facts about named entities.
 
     Named entities are looked up even if the graph is disabled. No query is sent if a namespace has no links or no
     entities.
     """
-    whole = context.settings.graph_in_recall
+    whole = asked.context.settings.graph_in_recall
     return Surroundings(
-        _walks(context, db, tenant, best, scope) if whole and tenant.links and best else [],
-        _about(context, db, tenant, question, scope, MOST_RELATED if whole else 0) if tenant.entities else NO_FACTS,
+        _walks(asked, best) if whole and asked.tenant.links and best else [],
+        _about(asked, MOST_RELATED if whole else 0) if asked.tenant.entities else NO_FACTS,
     )
 
 
-def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[Key, float], scope: Scope) -> list[Walk]:
+def _walks(asked: Asked, best: dict[Key, float]) -> list[Walk]:
     """Return the walks from the best seeds to other candidates, and to the best `MOST_LINKED` further facts."""
     seeds = {key: round(score, 9) for key, score in list(best.items())[:SEEDS]}
-    depth = context.settings.graph_depth
-    walks = links.walk(db, tenant.id, seeds, scope, depth=depth, breadth=BREADTH, fan=FAN)
+    depth = asked.context.settings.graph_depth
+    walks = links.walk(asked.db, asked.tenant.id, seeds, asked.scope, depth=depth, breadth=BREADTH, fan=FAN)
     worth = {id(walk): ranking.HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}
     walks.sort(key=lambda walk: -worth[id(walk)])
     others = list(dict.fromkeys(walk.fact for walk in walks if walk.fact not in best))[:MOST_LINKED]
@@ -105,17 +99,15 @@ def _walks(context: Context, db: Connection, tenant: Namespace, best: dict[Key, 
     return [walk for walk in walks if walk.fact in kept]
 
 
-def _about(
-    context: Context, db: Connection, tenant: Namespace, question: Question, scope: Scope, related: int
-) -> About:
+def _about(asked: Asked, related: int) -> About:
     """Return facts about entities that the question names, among those given or all; `related` limits related ones."""
-    by = Fading(context.settings.relation_half_life, context.settings.relation_minimum)
+    question, by = asked.question, asked.context.fading_of_relations
     said = (
         word_phrases(question.text) if question.entities is None else mentioned_names(question.text, question.entities)
     )
     if not said:
         return NO_FACTS
-    found = entities.about(db, tenant.id, said, scope, by, named=MOST_NAMED, related=related)
+    found = entities.about(asked.db, asked.tenant.id, said, asked.scope, by, named=MOST_NAMED, related=related)
     return About(found.ids[:MOST_ABOUT], found.weights)
 
 

@@ -22,7 +22,7 @@ from workers.memory.recall import answer, arms, explain, floor, rerank, scoring
 from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found, TextArm
 from workers.memory.recall.explain import ScoredRecall, made_comparable, shared_out
-from workers.memory.recall.question import Question
+from workers.memory.recall.question import Asked, Question
 from workers.memory.recall.scoring import read_and_score
 from workers.storage import candidates, tombstones, words
 from workers.storage.candidates import Described, Description, Scope
@@ -101,7 +101,12 @@ def _recall(
     as_of = question.as_of or question.known_as_of
     scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
     tenants = _tenants(db, namespace, question, scope)
-    return made_comparable([_asked(context, db, one, terms, read, query, scope) for one, read, terms in tenants])
+    every = []
+    for tenant, read, terms in tenants:
+        # An embedder that does not answer may not know its name either.
+        usable = query if query is not None and tenant.embedder == context.embedder.name else None
+        every.append(_scored(Asked(context, db, tenant, read, scope, usable), terms))
+    return made_comparable(every)
 
 
 def _tenants(
@@ -192,43 +197,29 @@ def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tu
         return words.ask(db, name, question.text)
 
 
-def _asked(
-    context: Context,
-    db: Connection,
-    tenant: Namespace,
-    terms: Sequence[Term],
-    question: Question,
-    query: Vectors | None,
-    scope: Scope,
-) -> ScoredRecall:
+def _scored(asked: Asked, terms: Sequence[Term]) -> ScoredRecall:
     """Return the recall in one namespace with its scored candidates, in order."""
-    query = query if query is not None and tenant.embedder == context.embedder.name else None
-    with on_shard_of(db, tenant.name) if question.namespaces else nullcontext():
+    question = asked.question
+    with asked.on_its_shard():
         with timed("recall search"):
-            found = _search(context, db, tenant, terms, question, query, scope)
+            found = _search(asked, terms)
         with timed("recall weigh"):
-            scored = read_and_score(context, db, tenant, question, found, query, scope)
+            scored = read_and_score(asked, found)
     order = answer.order(scored.seen, scored.scores)
-    least = floor.minimum(context, tenant, question, found)
-    least_for_use = floor.minimum_for_use(context, tenant, question, found)
+    least, least_for_use = floor.minimum(asked, found), floor.minimum_for_use(asked, found)
     fitting = certain = floor.relevant_enough(question, found, scored, order, least)
     if least_for_use != least:
         certain = floor.relevant_enough(question, found, scored, order, least_for_use)
     return ScoredRecall(
-        context, db, tenant, question, scope, query, found, scored, order, fitting, certain, question.limit
-    )
+        asked.context, asked.db, asked.tenant, question, asked.scope, asked.query,
+        found, scored, order, fitting, certain, question.limit,
+    )  # fmt: skip
 
 
-def _search(
-    context: Context,
-    db: Connection,
-    tenant: Namespace,
-    terms: Sequence[Term],
-    question: Question,
-    query: Vectors | None,
-    scope: Scope,
-) -> Found:
+def _search(asked: Asked, terms: Sequence[Term]) -> Found:
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
+    context, db, tenant, question, query = asked.context, asked.db, asked.tenant, asked.question, asked.query
+    scope = asked.scope
     large = query is not None and tenant.counted_facts >= LARGE
     indexed = tenant.counted_facts >= context.settings.ann_threshold
     with second_reader(context.read_url) if large else nullcontext(db) as other:

@@ -1,12 +1,18 @@
 """The question of a recall."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from ebb.contract.recall import Filters
 
-from workers.storage.candidates import NO_FILTERS
+from workers.context import Context
+from workers.core.arrays import Vectors
+from workers.memory.namespace_settings import hygiene
+from workers.storage.candidates import NO_FILTERS, Scope
+from workers.storage.connection import Connection, on_shard_of
+from workers.storage.namespaces import Namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,24 @@ class Question:
     def looks_back(self) -> bool:
         """Return whether it is as of an instant."""
         return self.as_of is not None or self.known_as_of is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question in one namespace, the facts that are searched, and its vector, or None if vectors are not searched."""
+
+    context: Context
+    db: Connection
+    tenant: Namespace
+    question: Question
+    scope: Scope
+    query: Vectors | None
+
+    @property
+    def half_life(self) -> float:
+        """Return the days until confidence halves in the namespace."""
+        return hygiene(self.context, self.tenant.settings).half_life
+
+    def on_its_shard(self) -> AbstractContextManager[None]:
+        """Route statements to the shard of its namespace, if there are several namespaces."""
+        return on_shard_of(self.db, self.tenant.name) if self.question.namespaces else nullcontext()

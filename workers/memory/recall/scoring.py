@@ -13,17 +13,15 @@ from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.episodes import Branch
 from workers.core.fidelity import FULL, pool
 from workers.core.ranking import CONTIGUITY, Vitality
-from workers.memory.namespace_settings import hygiene, notices_updates
+from workers.memory.namespace_settings import notices_updates
 from workers.memory.recall import stems, updates
 from workers.memory.recall.arms import Found
 from workers.memory.recall.graph import Surroundings, near_in_session, surroundings
-from workers.memory.recall.question import Preferences, Question
+from workers.memory.recall.question import Asked, Preferences
 from workers.storage import candidates, links, signatures
 from workers.storage.activity import PERMANENT
-from workers.storage.candidates import Candidates, Scope
-from workers.storage.connection import Connection
+from workers.storage.candidates import Candidates
 from workers.storage.links import Update
-from workers.storage.namespaces import Namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,29 +108,24 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
 
 
 def score(
-    context: Context,
+    asked: Asked,
     rows: Candidates,
     found: Found,
     cosines: Floats,
     around: Surroundings,
-    question: Question,
-    half_life: float,
-    now: datetime,
     fit: Floats | None = None,
 ) -> Scores:
-    """Return the scores of candidates; see `Scores` for the formula.
-
-    `half_life` of confidence is in days. A given `fit` replaces the computed one.
-    """
+    """Return the scores of candidates; see `Scores` for the formula. A given `fit` replaces the computed one."""
+    question, now = asked.question, asked.scope.now
     text_scores = np.array([found.text.scores.get(id_, 0.0) for id_ in rows["id"]])
     factor = _factor(rows, question.preferences, now)
-    if context.settings.ranking == "documented":
+    if asked.context.settings.ranking == "documented":
         return _documented(rows, text_scores, cosines, around, factor, now)
     fit = ranking.fuse(text_scores, cosines, found.meaning, found.text.enough) if fit is None else fit
     near = ranking.contiguity(fit, *_sessions_and_turns(rows))
     linked = around.gain(rows, fit)
     named = around.gain_by_name(rows, found.text.names)
-    alive = ranking.prior(_vitality(rows, half_life, now))
+    alive = ranking.prior(_vitality(rows, asked.half_life, now))
     role, salience = ranking.roles(rows["role"], question.text), rows["content_salience"]
     total = ((fit + near + linked + named) * role * (1 + salience) + alive) * factor
     none = np.zeros(len(rows))
@@ -239,49 +232,40 @@ class Scored:
     updates: Sequence[updates.Pair]
 
 
-def _with_exact(
-    context: Context, db: Connection, tenant: Namespace, seen: Candidates, query: Vectors, cosines: Floats
-) -> Floats:
+def _with_exact(asked: Asked, seen: Candidates, query: Vectors, cosines: Floats) -> Floats:
     """Return n cosines, where those of facts without their full vectors are computed from their texts.
 
     Nearly all facts from deep memory have only a signature. A year without use then loses 4.5 points of recall@10 on
     Memora's other five personas, and 2.4 with their texts.
     """
     faded = seen["id"][seen["fidelity"] != FULL].tolist()
-    if texts := candidates.texts_of(db, tenant.id, faded):
-        exact = dict(zip(texts, context.embedder.embed(list(texts.values())) @ query, strict=True))
+    if texts := candidates.texts_of(asked.db, asked.tenant.id, faded):
+        exact = dict(zip(texts, asked.context.embedder.embed(list(texts.values())) @ query, strict=True))
         cosines = np.array([exact.get(id_, cosine) for id_, cosine in zip(seen["id"], cosines, strict=True)])
     return cosines
 
 
-def read_and_score(
-    context: Context,
-    db: Connection,
-    tenant: Namespace,
-    question: Question,
-    found: Found,
-    query: Vectors | None,
-    scope: Scope,
-) -> Scored:
+def read_and_score(asked: Asked, found: Found) -> Scored:
     """Return the most promising candidates of both arms with their scores.
 
     Adds neighbours in the conversation, linked facts, and facts about named entities.
     """
+    context, db, tenant, question, query = asked.context, asked.db, asked.tenant, asked.question, asked.query
     best = found.fused(max(_clamped(SCORED, 3 * question.limit), question.limit))
     neighbours_of = list(best)[: _clamped(NEIGHBOURS_OF, question.limit)]
-    around = surroundings(context, db, tenant, question, best, scope)
+    around = surroundings(asked, best)
     from_graph = around.found
     ids = list(dict.fromkeys([*best, *from_graph]))
     queries, sought = pooled_queries(context, query), found.text.stems.unsearched
     read = candidates.read(
-        db, tenant.id, ids, queries, scope, stems=sought, neighbours_of=neighbours_of, reach=len(CONTIGUITY)
+        db, tenant.id, ids, queries, asked.scope, stems=sought, neighbours_of=neighbours_of, reach=len(CONTIGUITY)
     )
-    read, outdated = _with_newer(context, db, tenant, read, queries, scope, sought)
+    read, outdated = _with_newer(asked, read, queries, sought)
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, visible(read))
     cosines = similarities(seen, query)
     if question.deep and query is not None and context.embedder.quick:
-        cosines = _with_exact(context, db, tenant, seen, query, cosines)
+        cosines = _with_exact(asked, seen, query, cosines)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
     unlike = _unlike(context, seen, found, added, from_graph, cosines, question.min_similarity)
     if unlike.any():
@@ -289,8 +273,7 @@ def read_and_score(
         cosines = cosines[~unlike]
         seen, out = _split(seen, ~unlike)
         hidden = np.concatenate([hidden, out])
-    half_life = hygiene(context, tenant.settings).half_life
-    scores = score(context, seen, found, cosines, around, question, half_life, scope.now)
+    scores = score(asked, seen, found, cosines, around)
     held = stems.contained(db, tenant.id, found.text.stems, seen)
     first = np.argsort(-scores.total, kind="stable")[: COMPARED * question.limit]
     alike = stems.alike(found.text.stems.vectors, seen["text"].tolist(), first)
@@ -305,16 +288,11 @@ def read_and_score(
 
 
 def _with_newer(
-    context: Context,
-    db: Connection,
-    tenant: Namespace,
-    read: Candidates,
-    queries: Mapping[int, Vectors],
-    scope: Scope,
-    sought: Sequence[str],
+    asked: Asked, read: Candidates, queries: Mapping[int, Vectors], sought: Sequence[str]
 ) -> tuple[Candidates, list[Update]]:
     """Return the candidates with the facts that are linked as their updates, and these links."""
-    if not tenant.links or not notices_updates(context, tenant.settings):
+    db, tenant, scope = asked.db, asked.tenant, asked.scope
+    if not tenant.links or not notices_updates(asked.context, tenant.settings):
         return read, []
     pairs = links.updates_among(db, tenant.id, read["id"].tolist(), scope)
     unread = {one.newer for one in pairs}.difference(read["id"])
