@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -56,7 +56,7 @@ def create(
         InvalidInputError: a scope is unknown, there is none, the label is too long, or the expiry is past.
     """
     id_, key = uuid7(), key_ring.new_key()
-    done = add(context, namespace, id_, key_ring.digest(key), scopes, label, now, ends)
+    done = add(context, ApiKey(id_, namespace, label, list(scopes), now, None, ends, key_ring.digest(key)))
     return Created(id_, key, done.unpublished)
 
 
@@ -70,32 +70,23 @@ def check_label(label: str | None) -> None:
         raise InvalidInputError(f"label: has {len(label)} characters, more than the limit of {LONGEST_LABEL}.")
 
 
-def add(
-    context: Context,
-    namespace: str,
-    id_: UUID,
-    digest: bytes,
-    scopes: Sequence[str],
-    label: str | None,
-    now: datetime,
-    ends: datetime | None,
-) -> Added:
+def add(context: Context, key: ApiKey) -> Added:
     """Add a key by its digest, unless another one has this id.
 
     Raises:
         InvalidInputError: a scope is unknown, there is none, the label is too long, or the expiry is past.
     """
-    _check_end(ends, now)
-    check_label(label)
-    wanted = [scope for scope in SCOPES if scope in scopes]
-    if not wanted or len(wanted) != len(set(scopes)):
+    _check_end(key.expires_at, key.created_at)
+    check_label(key.label)
+    wanted: list[str] = [scope for scope in SCOPES if scope in key.scopes]
+    if not wanted or len(wanted) != len(set(key.scopes)):
         raise InvalidInputError(
-            f"scope: {', '.join(scopes) or 'none'} is not allowed; give some of {', '.join(SCOPES)}."
+            f"scope: {', '.join(key.scopes) or 'none'} is not allowed; give some of {', '.join(SCOPES)}."
         )
-    with context.at(namespace), transaction(context.database_url) as db:
-        tenant = namespaces.find_or_add(db, namespace)
-        added = api_keys.add(db, tenant.id, id_, digest, label, wanted, now, ends)
-        added = added or (id_, digest) in {(key.id, key.digest) for key in api_keys.of_namespace(db, tenant.id)}
+    with context.at(key.namespace), transaction(context.database_url) as db:
+        tenant = namespaces.find_or_add(db, key.namespace)
+        added = api_keys.add(db, tenant.id, replace(key, scopes=wanted))
+        added = added or (key.id, key.digest) in {(one.id, one.digest) for one in api_keys.of_namespace(db, tenant.id)}
     return Added(added, publish_everywhere(context))
 
 

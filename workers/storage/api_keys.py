@@ -1,7 +1,6 @@
 """API keys: the namespace and scopes of each; only digests of the keys are stored."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -9,7 +8,7 @@ from workers.storage.connection import Connection, fetch_all
 
 ADD = """
     insert into api_keys (namespace, id, digest, label, scopes, created_at, expires_at)
-    values (%(namespace)s, %(id)s, %(digest)s, %(label)s, %(scopes)s, %(now)s, %(ends)s)
+    values (%(namespace)s, %(id)s, %(digest)s, %(label)s, %(scopes)s, %(created_at)s, %(expires_at)s)
     on conflict do nothing
 """
 
@@ -56,19 +55,9 @@ class ApiKey:
     digest: bytes
 
 
-def add(
-    db: Connection,
-    namespace: int,
-    id_: UUID,
-    digest: bytes,
-    label: str | None,
-    scopes: Sequence[str],
-    now: datetime,
-    ends: datetime | None,
-) -> bool:
-    """Add a key to a namespace, with its expiry; return false if it was added before."""
-    given = {"namespace": namespace, "id": id_, "digest": digest, "label": label, "scopes": list(scopes)}
-    return db.execute(ADD, given | {"now": now, "ends": ends}).rowcount > 0
+def add(db: Connection, namespace: int, key: ApiKey) -> bool:
+    """Add a key to a namespace, given with its id; return false if it was added before."""
+    return db.execute(ADD, asdict(key) | {"namespace": namespace}).rowcount > 0
 
 
 def revoke(db: Connection, namespace: int, id_: UUID, now: datetime) -> bool:

@@ -16,6 +16,7 @@ from workers.admin import keys, shard_moves, stats
 from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
+from workers.storage.api_keys import ApiKey
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.operation import Upkeep, internal, task_of, verb_of
 from workers.tasks.task import HOURS, RETRY_SECONDS, WORK_SECONDS, OnceTask, context, write_instant
@@ -160,8 +161,8 @@ class ChangedKey(Params):
 def add_key(_: Task, asked: NewKey) -> dict[str, Any]:
     """Add a key by its digest."""
     digest, now = bytes.fromhex(asked.digest), context.now()
-    done = keys.add(context, asked.namespace, asked.id, digest, asked.scopes, asked.label, now, asked.ends)
-    return asdict(done)
+    key = ApiKey(asked.id, asked.namespace, asked.label, asked.scopes, now, None, asked.ends, digest)
+    return asdict(keys.add(context, key))
 
 
 @internal("memory.change_key", ChangedKey, base=OnceTask)
