@@ -42,7 +42,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
     part = _part(asked.limit, place)
     with context.namespace(namespace) as (db, tenant):
-        deep.ask_promote(db, tenant, [id_])()  # a reader does not wait for locks
+        deep.promote_unlocked(db, tenant, [id_])  # a reader does not wait for locks
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)
         rows = activity.read_live(db, tenant, [id_])

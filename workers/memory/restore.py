@@ -234,7 +234,7 @@ def _revive(
 def _set_apart(db: Connection, tenant: int, merged: Sequence[UUID], now: datetime) -> None:
     """Record that merged facts are not what they were merged into, which leaves deep memory with their pair."""
     if merged:
-        deep.ask_promote(db, tenant, events.merged_into(db, tenant, merged))()
+        deep.promote_unlocked(db, tenant, events.merged_into(db, tenant, merged))
         duplicate_pairs.mark_different(db, tenant, merged, now)
         merged_texts.drop(db, tenant, merged)
 

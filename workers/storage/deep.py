@@ -1,9 +1,8 @@
 """Deep memory: facts that ended by decay or expiry, packed, until they are restored or erased."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import activity, columns, imports, packing
 from workers.storage.branches import BETWEEN_FACTS
-from workers.storage.connection import Connection, Cursor, fetch_all, number
+from workers.storage.connection import Connection, fetch_all, number
 
 FINGERPRINT = 32767
 
@@ -269,16 +268,12 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     """
     db.execute(LOCK, {"namespace": namespace, "ids": list(ids)})
     activity.ask_lock(db, namespace, ids)
-    return ask_promote(db, namespace, ids)()
+    return promote_unlocked(db, namespace, ids)
 
 
-def ask_promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], int]:
-    """Take facts out of deep memory; the returned function writes them, as `promote` does."""
-    return partial(_promote, db, namespace, db.execute(TAKE, {"namespace": namespace, "ids": columns.uuids(ids)}))
-
-
-def _promote(db: Connection, namespace: int, rows: Cursor) -> int:
-    taken = rows.fetchall()
+def promote_unlocked(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
+    """Move facts from deep memory back to tombstones as `promote` does, without waiting for locks; return how many."""
+    taken = db.execute(TAKE, {"namespace": namespace, "ids": columns.uuids(ids)}).fetchall()
     if not taken:
         return 0
     unpacked = [Deep(*one[:-1]).rows() for one in taken]

@@ -211,7 +211,7 @@ def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Call
     def read() -> dict[UUID, Known]:
         found = list(rows)
         if deep_ones := [one.id for one in found if not one.hash]:
-            deep.ask_promote(db, namespace, deep_ones)()
+            deep.promote_unlocked(db, namespace, deep_ones)
             # read again, also if another transaction has promoted them meanwhile
             found += _known_by_id(db, namespace, deep_ones)
         return {one.id: one for one in found if one.hash}
