@@ -236,7 +236,7 @@ def _strengthen(
     latest = np.array([rows.anchors.expires_at[own].max() for own in members])
     anchors = replace(anchors, expires_at=np.maximum(anchors.expires_at, latest))
     faded = as_written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
-    activity.write_used(db, kept, anchors, faded, np.zeros(len(groups), dtype=np.int64), now)
+    activity.write_used(db, kept, anchors, faded, now)
     activity.confirm(db, tenant, kept.ids, times.tolist())
     return kept.only(~np.isin(kept.anchors.fidelity, (FULL, PENDING))).ids
 

@@ -395,5 +395,5 @@ def _keep(context: Context, db: Connection, rows: Activity, now: datetime) -> No
     tenant = int(rows.namespaces[0])
     turns.encode_again(db, tenant, rows.ids, now)
     faded = as_written(anchors, now.timestamp(), rules)
-    activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+    activity.write_used(db, rows, anchors, faded, now)
     events.add_all(db, rows.namespaces.tolist(), rows.ids, now, "kept")

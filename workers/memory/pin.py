@@ -74,7 +74,7 @@ def _write(context: Context, db: Connection, found: Reached, until: float, now: 
     anchors = replace(anchors, outrun_at=np.full(1, episodes.NOT_YET))
     faded = fading.as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     found.revive(db, tenant, rows.ids)
-    activity.write_used(db, rows, anchors, faded, np.zeros(1, dtype=np.int64), now)
+    activity.write_used(db, rows, anchors, faded, now)
     activity.pin_until(db, tenant, id_, until, seconds)
     turns.restart_count(db, rows.namespaces.tolist(), rows.ids)
     if until == now.timestamp():

@@ -77,7 +77,7 @@ def restate_within(context: Context, db: Connection, tenant: int, ids: Sequence[
     if rows.ids:
         anchors = select(anchors, changed)
         faded = as_written(anchors, instant, rules_for(context, db, rows.namespaces))
-        activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+        activity.write_used(db, rows, anchors, faded, now)
 
 
 def _is_episode(rows: Activity) -> Bools:

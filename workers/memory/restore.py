@@ -225,7 +225,7 @@ def _revive(
     anchors = as_recalled(live, now, rules)
     turns.encode_again(db, tenant, live.ids, now)
     faded = as_written(anchors, now.timestamp(), rules)
-    activity.write_used(db, live, anchors, faded, np.zeros(len(live), dtype=np.int64), now)
+    activity.write_used(db, live, anchors, faded, now)
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
     supersession.find_contradictions(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
@@ -253,7 +253,7 @@ def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[U
     lifetimes = fading.lifetimes(rows.anchors)
     anchors = fading.pin(rows.anchors, lifetimes, np.inf)
     faded = as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
-    activity.write_used(db, rows, anchors, faded, np.zeros(len(rows), dtype=np.int64), now)
+    activity.write_used(db, rows, anchors, faded, now)
     for id_, seconds in zip(rows.ids, lifetimes.tolist(), strict=True):
         activity.pin_until(db, tenant, id_, np.inf, seconds)
     noted = [(id_, "pinned", {"until": None, "because": "restored twice"}) for id_ in rows.ids]

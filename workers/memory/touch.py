@@ -306,5 +306,5 @@ def _write(context: Context, db: Connection, tenant: int, found: Reached, anchor
     if kept.rows.ids:
         found.revive(db, tenant, set(kept.rows.ids))
         counts = np.full(len(kept.rows), recalls, dtype=np.int64)
-        activity.write_used(db, kept.rows, select(anchors, keep), faded.only(keep), counts, kept.at, kept.asked)
+        activity.write_used(db, kept.rows, select(anchors, keep), faded.only(keep), kept.at, counts, kept.asked)
     return kept.rows

@@ -281,8 +281,8 @@ def write_used(
     rows: Activity,
     anchors: Anchors,
     faded: Faded,
-    recalls: Ints,
     at: datetime | Sequence[datetime],
+    recalls: Ints | int = 0,
     asked: Sequence[bytes] = (),
 ) -> None:
     """Write new anchors after uses at `at`, or each at its own instant, and add the previous ones to the intervals.
@@ -293,7 +293,7 @@ def write_used(
         "namespaces": columns.ints(rows.namespaces),
         "ids": columns.uuids(rows.ids),
         "stale": columns.bools(faded.stale),
-        "recalls": columns.ints(recalls),
+        "recalls": columns.ints(np.broadcast_to(recalls, len(rows))),
         "spells": decay_intervals.over(rows.anchors, anchors),
         "longest": decay_intervals.LONGEST,
         "asked": [*asked] if asked else [None] * len(rows),

@@ -97,19 +97,17 @@ def floats_of(arrays: Sequence[bytes], size: int) -> Floats:
 
 def column_of(array: bytes | None) -> Floats:
     """Return the result of `array_send` of a `float8[]` as n numbers; none for null."""
-    kind = np.dtype([("size", ">i4"), ("value", ">f8")])
-    return _elements(array, kind).astype(np.float64)
+    return _elements(array, ">f8").astype(np.float64)
 
 
 def keys_of(array: bytes | None) -> list[Key]:
     """Return the result of `array_send` of a `uuid[]` as n ids; none for null."""
-    return _elements(array, np.dtype([("size", ">i4"), ("value", "V16")])).tolist()
+    return _elements(array, "V16").tolist()
 
 
-def _elements(array: bytes | None, kind: "np.dtype[np.void]") -> NDArray[Any]:
+def _elements(array: bytes | None, kind: str) -> NDArray[Any]:
     """Return the elements of an array, which has no elements below the size of its header."""
-    data = (array or b"")[HEADER.size :]
-    return np.frombuffer(data, kind)["value"]
+    return np.frombuffer((array or b"")[HEADER.size :], [("size", ">i4"), ("value", kind)])["value"]
 
 
 def _halfvecs(vectors: Vectors) -> NDArray[Any]:

@@ -17,7 +17,7 @@ FOLLOWING = """
 
 # As to `+ 0`, see `server.OUTDATED`.
 PARTS = """
-    select facts.namespace, facts.id, forgotten_at is not null or superseded_at is not null as ended,
+    select facts.id, forgotten_at is not null or superseded_at is not null as ended,
         activity.fidelity, coalesce(due_at < 'infinity', false) as due, retired, signatures.live, full_dims,
         vector_dims(embedding) as dims, date_part('epoch', due_at) as due_at, date_part('epoch', ends_at) as ends_at
     from facts
@@ -47,7 +47,6 @@ TOGGLE_LIVE = "update signatures set live = not live where namespace = %(namespa
 class Parts:
     """The rows of one fact in different tables, times in epoch seconds; None where a row is missing."""
 
-    namespace: int
     id: UUID
     ended: bool
     fidelity: int | None

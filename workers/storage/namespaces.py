@@ -6,19 +6,18 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workers.errors import SettingsError
 from workers.storage import shards
-from workers.storage.connection import Connection, number
+from workers.storage.connection import Connection, fetch_one, number
 
 # Without links or facts about entities a recall skips the graph. `order by` makes the planner use the indexes, as it
 # overestimates how soon a scan finds a row and would read the whole namespace. How many facts the database
 # has is PostgreSQL's estimate: that of the last analyze too, as a crash of the server sets its counters to 0.
 # The columns are the fields of `Namespace` in their order.
 FIND = """
-    select namespaces.id, namespaces.name, counted_facts, counted_words, held_since is not null as held,
+    select namespaces.id, namespaces.name, counted_facts, counted_words,
         embedders.name as embedder, settings, turns,
         (select source from links where namespace = namespaces.id order by source limit 1) is not null as links,
         (
@@ -96,7 +95,6 @@ class Namespace:
     name: str
     counted_facts: int
     counted_words: int
-    held: bool
     embedder: str | None
     settings: dict[str, Any] = field(default_factory=dict)
     turns: int = 0
@@ -120,7 +118,7 @@ def named(name: str) -> dict[str, Any]:
 
 def find(db: Connection, name: str) -> Namespace | None:
     """Return the namespace with that name; none before its first fact."""
-    return db.cursor(row_factory=class_row(Namespace)).execute(FIND, named(name)).fetchone()
+    return fetch_one(db, Namespace, FIND, named(name))
 
 
 UNKNOWN = 0

@@ -114,9 +114,7 @@ def matches_identified(db: Connection, namespace: int, hashes: Sequence[bytes], 
 
 def identify(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
     """Write full identities to facts of an earlier version, which identified statements by their texts alone."""
-    given = {"namespace": namespace, "ids": list(ids)}
-    with db.cursor(row_factory=class_row(Stated)) as cursor:
-        _identify(db, namespace, cursor.execute(EARLIER, given, binary=True).fetchall())
+    _identify(db, namespace, fetch_all(db, Stated, EARLIER, {"namespace": namespace, "ids": list(ids)}, binary=True))
 
 
 def _identify(db: Connection, namespace: int, known: Sequence[Stated]) -> None:

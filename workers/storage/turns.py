@@ -17,7 +17,7 @@ TURNS = """
         where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null and superseded_at is null
     ),
     first as (select session, min(turn) as turn from new where turn is not null group by session)
-    select id, text, role, session, source, source_date, coalesce(source_date, created_at) as said_at,
+    select id, text, role, session, source, coalesce(source_date, created_at) as said_at,
         id in (select id from new) as asked_for
     from facts
     where namespace = %(namespace)s and forgotten_at is null and superseded_at is null and (
@@ -68,7 +68,6 @@ class Turn:
     role: str | None
     session: str | int | None
     source: str | None
-    source_date: datetime | None
     said_at: datetime
     asked_for: bool
 
