@@ -65,7 +65,7 @@ class Shrunk:
 
 @dataclass(slots=True)
 class Day:
-    """What a pass at the end of one day will do, with daily passes before it.
+    """What a pass at the end of one day will do, with daily passes before it, and up to `most` examples of each change.
 
     `held` are facts beyond the forget limit, which do not end; `released` were held before and live on by other
     settings. Of the ending facts, `recalled` were recalled within `LATELY` before the forecast; `freed` is an estimate
@@ -73,6 +73,7 @@ class Day:
     """
 
     at: datetime
+    most: int
     counts: Counter[str] = field(default_factory=Counter)
     held: int = 0
     released: int = 0
@@ -90,14 +91,14 @@ class Day:
         forgotten = sum(self.counts[reason] for reason in ENDS)
         return ForecastDay(at=self.at, **counts, forgotten=forgotten, held=self.held, facts=self.facts)
 
-    def count(self, change: str, ids: Sequence[UUID], most: int) -> None:
-        """Count a change of some facts, and add the first `most` as examples."""
+    def count(self, change: str, ids: Sequence[UUID]) -> None:
+        """Count a change of some facts, and add the first of them as examples."""
         self.counts[change] += len(ids)
-        self.add_examples(change, ids, most)
+        self.add_examples(change, ids)
 
-    def add_examples(self, change: str, ids: Sequence[UUID], most: int) -> None:
+    def add_examples(self, change: str, ids: Sequence[UUID]) -> None:
         """Add the first of some facts as examples of a change."""
-        room = most - sum(known == change for _, known in self.examples)
+        room = self.most - sum(known == change for _, known in self.examples)
         self.examples += [(id_, change) for id_ in ids[: max(room, 0)]]
 
     def count_ended(self, rows: Activity, sizes: Floats, now: datetime) -> None:
@@ -140,7 +141,7 @@ def forecast(
     It reads only due facts, or every live fact if settings are `given`, each as `PATH=VALUE`, and writes nothing.
     `shown` is the number of examples for each day and change.
     """
-    ahead = [Day(now + timedelta(days=number)) for number in range(1, days + 1)]
+    ahead = [Day(now + timedelta(days=number), shown) for number in range(1, days + 1)]
     with snapshot(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -149,8 +150,8 @@ def forecast(
         crowd = _over_capacity(db, context.database_url, tenant, settings, now, ahead[-1].at)
         gap = limits.gaps(db, [tenant.id]).get(tenant.id)
         for rows in visited(db, tenant, settings, now, ahead[-1].at):
-            _forecast_batch(rows, ahead, settings, sizes, crowd, gap, shown)
-        _limit(db, tenant, ahead, settings, sizes, crowd, now, shown)
+            _forecast_batch(rows, ahead, settings, sizes, crowd, gap)
+        _limit(db, tenant, ahead, settings, sizes, crowd, now)
         _read_examples(db, tenant, ahead)
     return ahead
 
@@ -164,13 +165,7 @@ def _read_examples(db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> N
 
 
 def _forecast_batch(
-    rows: Activity,
-    ahead: Sequence[Day],
-    settings: Outlook,
-    sizes: Sizes,
-    crowd: "OverCapacity",
-    gap: Gap | None,
-    shown: int,
+    rows: Activity, ahead: Sequence[Day], settings: Outlook, sizes: Sizes, crowd: "OverCapacity", gap: Gap | None
 ) -> None:
     """Compute the changes and endings of some facts on each day, and add them to the days."""
     due_at = np.minimum(rows.due_at, -np.inf if settings.every else np.inf)
@@ -190,7 +185,7 @@ def _forecast_batch(
         smaller, later = of_vectors - sizes.of_vectors(faded.fidelity), ~ended & crowdable[places]
         day.freed += float(smaller[~ended & ~later].sum())
         for change, which in changes:
-            day.count(change, [rows.ids[i] for i in places[which & ~ended & ~later]], shown)
+            day.count(change, [rows.ids[i] for i in places[which & ~ended & ~later]])
         if later.any():
             ids = [rows.ids[i] for i in places[later]]
             day.crowdable.append(Shrunk(ids, smaller[later], [(name, which[later]) for name, which in changes]))
@@ -225,7 +220,6 @@ def _limit(
     sizes: Sizes,
     crowd: "OverCapacity",
     now: datetime,
-    shown: int,
 ) -> None:
     """Decide on each day which facts end: requested endings, and the least valuable ones within the forget limit."""
     live, spent = tallies.live(db, tenant.id), limits.recently_ended(db, tenant.id, now)
@@ -238,7 +232,7 @@ def _limit(
         fate = _decide(day, passed_at, left)
         released, held = _released(held, passed_at, day.at)
         going, held = [*fate.going, *released], [*held, *fate.staying, *fate.held_before]
-        _count(day, going, fate, shown)
+        _count(day, going, fate)
         for one in going:
             day.count_ended(one.rows, one.bytes, now)
         ended = sum(len(one.rows) for one in going)
@@ -246,10 +240,10 @@ def _limit(
         waiting -= sum(int(one.rows.held.sum()) for one in fate.going) + day.released
         live -= ended
         counted = fate.counted
-        crowd.shrink(day, shown)
+        crowd.shrink(day)
         over_by_then = {id_ for one in (*going, *held) for id_ in one.rows.ids}
         crowded = crowd.next(over_by_then, live - waiting, left, counted, day.at)
-        day.count(CROWDED, crowded, shown)
+        day.count(CROWDED, crowded)
         if crowded:
             rows = activity.read(db, tenant.id, crowded)
             freed = np.array([crowd.freed.get(id_, 0.0) for id_ in rows.ids])
@@ -318,7 +312,7 @@ class OverCapacity:
         """Return which facts are not gone."""
         return np.array([id_ not in self.gone for id_ in ids], dtype=np.bool_)
 
-    def shrink(self, day: Day, shown: int) -> None:
+    def shrink(self, day: Day) -> None:
         """Count the changes of a day of those that are not gone."""
         for one in day.crowdable:
             here = self.keeps(one.ids)
@@ -326,7 +320,7 @@ class OverCapacity:
             for id_, smaller in zip(one.ids, one.bytes.tolist(), strict=True):
                 self.freed[id_] = self.freed.get(id_, 0.0) + smaller
             for change, which in one.changes:
-                day.count(change, [one.ids[i] for i in np.flatnonzero(which & here)], shown)
+                day.count(change, [one.ids[i] for i in np.flatnonzero(which & here)])
 
     def next(self, over: set[UUID], live: int, left: int | None, counted: int, at: datetime) -> list[UUID]:
         """Return the facts that go at `at` with `live` facts, if the forget limit leaves `left` less those counted."""
@@ -368,14 +362,14 @@ def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) 
     return granted
 
 
-def _count(day: Day, going: Sequence[Ended], fate: Fate, shown: int) -> None:
+def _count(day: Day, going: Sequence[Ended], fate: Fate) -> None:
     """Add ended facts to a day: some end, the others are or stay held and may change."""
     for one in going:
         for number, name in enumerate(REASONS):
-            day.count(name, one.rows.only(one.reason == number).ids, shown)
+            day.count(name, one.rows.only(one.reason == number).ids)
     for one in fate.staying:
         day.held += len(one.rows)
-        day.add_examples("held", one.rows.ids, shown)
+        day.add_examples("held", one.rows.ids)
     for one in (*fate.staying, *fate.held_before):
         for change, which in one.changes:
             day.counts[change] += int(which.sum())
