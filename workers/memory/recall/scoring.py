@@ -267,7 +267,7 @@ def read_and_score(asked: Asked, found: Found) -> Scored:
     if question.deep and query is not None and context.embedder.quick:
         cosines = _with_exact(asked, seen, query, cosines)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
-    unlike = _unlike(context, seen, found, added, from_graph, cosines, question.min_similarity)
+    unlike = _unlike(asked, seen, found, added, from_graph, cosines)
     if unlike.any():
         seen["left_out"][unlike] = TOO_UNLIKE
         cosines = cosines[~unlike]
@@ -281,8 +281,7 @@ def read_and_score(asked: Asked, found: Found) -> Scored:
     scores = scores.lifted(context, relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):
-        known = found.text.stems.question
-        newer = updates.outdated_pairs(db, tenant, question.text, known, seen, held, scores.total, outdated)
+        newer = updates.outdated_pairs(asked, found.text.stems.question, seen, held, scores.total, outdated)
     scores = scores.above(seen["stated_at"], newer)
     return Scored(seen, hidden, scores, added, around, relevances, newer)
 
@@ -307,19 +306,13 @@ def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
 
 
 def _unlike(
-    context: Context,
-    seen: Candidates,
-    found: Found,
-    added: dict[Key, str],
-    from_graph: Collection[Key],
-    cosines: Floats,
-    requested: float,
+    asked: Asked, seen: Candidates, found: Found, added: dict[Key, str], from_graph: Collection[Key], cosines: Floats
 ) -> Bools:
     """Return which candidates are not similar enough, and neighbours of such alone.
 
     Facts found by a link or entity need no similarity.
     """
-    unlike = cosines < least_similarity(context, requested)
+    unlike = cosines < least_similarity(asked.context, asked.question.min_similarity)
     if not unlike.any():
         return unlike
     found_by = [found.how_found(id_, added) for id_ in seen["id"]]

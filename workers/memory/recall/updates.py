@@ -9,11 +9,11 @@ import numpy as np
 from workers.core import ranking, updates
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.relevance import Question
+from workers.memory.recall.question import Asked
 from workers.storage import facts, supersession
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
 from workers.storage.links import Update
-from workers.storage.namespaces import Namespace
 
 FIRST = 20
 """Number of the best candidates that are compared."""
@@ -29,32 +29,18 @@ Pair = tuple[int, int]
 
 
 def outdated_pairs(
-    db: Connection,
-    tenant: Namespace,
-    question: str,
-    known: Question,
-    rows: Candidates,
-    held: Bools,
-    scores: Floats,
-    links: Sequence[Update],
+    asked: Asked, known: Question, rows: Candidates, held: Bools, scores: Floats, links: Sequence[Update]
 ) -> list[Pair]:
-    """Return the pairs of a newer and an outdated candidate; none if the question asks for the past.
+    """Return the pairs of a newer and an outdated one of n candidates with scores; none if it is asked for the past.
 
-    Args:
-        db: a connection.
-        tenant: the namespace.
-        question: the text of the question.
-        known: the statistics of the question's k stems in the namespace.
-        rows: n candidates.
-        held: which of the stems each candidate contains, (n, k).
-        scores: their n scores.
-        links: the links from newer facts to outdated ones.
+    `known` are the statistics of the question's k stems in the namespace; `held` says which of them each candidate
+    contains, (n, k); `links` lead from newer facts to outdated ones.
     """
-    if updates.asks_for_the_past(question) or len(rows) < 2:  # noqa: PLR2004 - a pair
+    if updates.asks_for_the_past(asked.question.text) or len(rows) < 2:  # noqa: PLR2004 - a pair
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
-    by_words = _by_words(db, tenant.id, question, known, rows, held, scores, first)
-    found = chain(_contradicting(db, tenant.id, rows, first), _linked(rows, links), by_words)
+    by_words = _by_words(asked, known, rows, held, scores, first)
+    found = chain(_contradicting(asked.db, asked.tenant.id, rows, first), _linked(rows, links), by_words)
     return list(dict.fromkeys(found))  # several rules may find one pair
 
 
@@ -91,21 +77,12 @@ def _linked(rows: Candidates, links: Sequence[Update]) -> list[Pair]:
     return [pair for own in found.values() for pair in own[:MOST_ABOVE]]
 
 
-def _by_words(
-    db: Connection,
-    namespace: int,
-    question: str,
-    known: Question,
-    rows: Candidates,
-    held: Bools,
-    scores: Floats,
-    first: Ints,
-) -> list[Pair]:
+def _by_words(asked: Asked, known: Question, rows: Candidates, held: Bools, scores: Floats, first: Ints) -> list[Pair]:
     """Return a pair for each newer statement that makes the best candidate outdated.
 
     It contains words of the question that the best one contains, unless it says that someone moved.
     """
-    best = first[0]
+    best, question = first[0], asked.question.text
     information = ranking.inverse_document_frequency(known.document_frequencies, max(known.facts, 1))
     information *= known.document_frequencies > 0
     shared = (held[first] & held[best]) @ information
@@ -123,7 +100,7 @@ def _by_words(
     if not len(compared):
         return []
     newer = first[compared]
-    texts = _texts(db, namespace, rows, np.array([best, *newer]))
+    texts = _texts(asked.db, asked.tenant.id, rows, np.array([best, *newer]))
     holds_all = (held[newer] >= held[best]).all(axis=1)
     as_good = scores[newer] >= updates.NEARLY_AS_GOOD * scores[best]
     return [
