@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
+from uuid import UUID
 
 from ebb.errors import (
     BusyError,
@@ -24,6 +25,7 @@ __all__ = [
     "TaskFailedError",
     "UnavailableError",
     "apply_to_valid",
+    "no_fact",
     "or_error",
     "require_all",
 ]
@@ -57,6 +59,11 @@ def apply_to_valid(
     """Return what `act` makes of the valid ones, in order, with the error of each other one in its place."""
     done = iter(act([one for one in checked if not isinstance(one, InvalidInputError)]))
     return [one if isinstance(one, InvalidInputError) else next(done) for one in checked]
+
+
+def no_fact(id_: UUID, namespace: str) -> NotFoundError:
+    """Return the error that a namespace has no such fact."""
+    return NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
 
 
 class SettingsError(EbbError):

@@ -27,7 +27,7 @@ from ebb.contract.reports import ShowNeighbours
 from workers.context import Context
 from workers.core import ranking, signature
 from workers.core.arrays import Vectors
-from workers.errors import InvalidInputError, NotFoundError
+from workers.errors import InvalidInputError, NotFoundError, no_fact
 from workers.memory.recall import scoring
 from workers.storage import activity, candidates, events, facts, links, namespaces, runs, signatures, vectors
 from workers.storage import relations as table
@@ -139,9 +139,7 @@ def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[s
         tenant = namespaces.id_of(db, asked.namespace)
         account = events.account(db, tenant, id_, now)
         if account is None:
-            raise NotFoundError(
-                f"id: no fact {id_} is in namespace {asked.namespace!r}: it never was, or it was purged."
-            )
+            raise no_fact(id_, asked.namespace)
         own = links.strongest(db, tenant, id_, asked.most)
         total = links.count(db, tenant, id_)
         others = {end for one in own for end in (one.source, one.target)} - {id_}

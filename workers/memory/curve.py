@@ -17,7 +17,7 @@ from workers.core.decay_intervals import MOST, DecayInterval
 from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, with_pins
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
-from workers.errors import NotFoundError
+from workers.errors import no_fact
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity
 
@@ -50,9 +50,7 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
     with context.namespace(asked.namespace) as (db, tenant):
         rows = activity.read(db, tenant, [asked.id])
         if not len(rows):
-            raise NotFoundError(
-                f"id: no fact {asked.id} is in namespace {asked.namespace!r}: it never was, or it was purged."
-            )
+            raise no_fact(asked.id, asked.namespace)
         rules = rules_for(context, db, rows.namespaces)
         intervals = activity.decay_intervals_of(db, tenant, asked.id)
     facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)

@@ -11,7 +11,7 @@ from ebb.contract.reports import ShowTimeline, Timeline
 from ebb.contract.retention import Event, History, ShowHistory
 
 from workers.context import Context
-from workers.errors import NotFoundError
+from workers.errors import no_fact
 from workers.memory.lifetime import NEVER, endings
 from workers.memory.namespace_settings import rules_for
 from workers.memory.recall.deep import promote_property
@@ -53,7 +53,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         linked = links.of(db, tenant, id_, *part) if asked.links else []
         updates = supersession.updates_of(db, tenant, id_) if asked.links else []
     if account is None:
-        raise NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
+        raise no_fact(id_, namespace)
     whole = [*_columns(account, before), *(_event(*one) for one in noted)]
     whole += [_event(at, "said again", _occurrence(*place)) for at, place in again]
     whole += [_linked(id_, one) for one in linked]

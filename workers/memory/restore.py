@@ -15,7 +15,7 @@ from workers.core import fading
 from workers.core.episodes import NOT_YET
 from workers.core.fading import Anchors, FadingRules, as_written, ends
 from workers.core.fidelity import FINGERPRINT
-from workers.errors import InvalidInputError, NotFoundError
+from workers.errors import InvalidInputError, no_fact
 from workers.memory.forget import forget_ended, forget_ended_of, outcome_of, overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
@@ -78,7 +78,7 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     with transaction(context.database_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
-            return Batch({id_: _not_there(id_, namespace) for id_ in ids})
+            return Batch({id_: no_fact(id_, namespace) for id_ in ids})
         outcomes, faded = restore_within(context, db, tenant, _with_merged(db, tenant.id, ids), now)
         return Batch({id_: outcomes[id_] for id_ in ids}, faded)
 
@@ -156,7 +156,7 @@ def restore_within(
 
 
 def _unchanged(id_: UUID, one: Standing | None, namespace: str) -> Outcome | InvalidInputError:
-    return _not_there(id_, namespace) if one is None else outcome_of(id_, one.forgotten_at, one.reason)
+    return no_fact(id_, namespace) if one is None else outcome_of(id_, one.forgotten_at, one.reason)
 
 
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
@@ -279,7 +279,3 @@ def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
     )
     over = ends(anchors, rules)[0] <= instant
     return replace(anchors, confidence=np.where(over, VOUCHED_FOR, anchors.confidence))
-
-
-def _not_there(id_: UUID, namespace: str) -> InvalidInputError:
-    return NotFoundError(f"id: no fact {id_} is in namespace {namespace!r}: it never was, or it was purged.")
