@@ -9,7 +9,7 @@ concurrent or missed passes lead to the same state as one pass.
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from functools import reduce
@@ -80,33 +80,16 @@ def plan(
             if force and not dry_run:
                 due.make_held_due(db, tenant)
                 namespaces.release(db, tenant)
+            # A dry run also takes held facts, and all facts of namespaces that the pass would compute again.
             again = unapplied(context, db, tenant) if work == "decay" and dry_run else []
-            new = _new_parts(context, db, now, work, tenant, with_held=force and dry_run, again=again)
+            taken = due.segments(db, now, work=work, with_held=force and dry_run, namespace=tenant, again=again)
+            new = _split(taken, context, context.settings.decay_ratio if work == "decay" else 1.0)
+            if work == "decay" and limits.over_capacity(db, context.database_url, tenant, now):
+                new.append(NewPart(runs.CROWDED, 0, 1))
             runs.add_parts(db, run, new)
         else:
             runs.check_own(db, run, work, tenant)
         return [*lost, *((run, *part) for part in runs.parts(db, run))]
-
-
-def _new_parts(
-    context: Context,
-    db: Connection,
-    now: datetime,
-    work: Work,
-    tenant: int | None,
-    *,
-    with_held: bool,
-    again: Sequence[int],
-) -> list[NewPart]:
-    """Return the parts of a run: segments with due facts, and one for namespaces over capacity.
-
-    A dry run also takes all facts of namespaces that the pass would compute `again`.
-    """
-    taken = due.segments(db, now, work=work, with_held=with_held, namespace=tenant, again=again)
-    if work != "decay":
-        return _split(taken, context, 1.0)
-    crowded = [NewPart(runs.CROWDED, 0, 1)] if limits.over_capacity(db, context.database_url, tenant, now) else []
-    return _split(taken, context, context.settings.decay_ratio) + crowded
 
 
 def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant: int | None) -> None:

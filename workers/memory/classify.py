@@ -173,7 +173,10 @@ def _asked(
         if seconds < LEAST_SECONDS or idempotency.is_llm_paused(context.redis):
             log.warning("%d facts are added without being judged", len(rows) - start)
             break
-        cases = _cases(context, tenant, rows[start : start + AT_ONCE], embedded, now)
+        with transaction(context.database_url) as db:
+            batch = rows[start : start + AT_ONCE]
+            found = {row.id: _case(context, db, tenant, row, embedded.get(row.hash), now) for row in batch}
+        cases = {id_: case for id_, case in found.items() if case.known}
         try:
             said = classify(context.chat, list(cases.values()), seconds) if cases else []
             intents |= idempotency.keep_verdicts(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
@@ -181,15 +184,6 @@ def _asked(
             log.warning("%d facts are added without being judged: %s", len(cases), error)
             idempotency.pause_llm(context.redis, error)
     return intents
-
-
-def _cases(
-    context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime
-) -> dict[UUID, Case]:
-    """Return the cases of facts that resemble known ones, by id."""
-    with transaction(context.database_url) as db:
-        found = {row.id: _case(context, db, tenant, row, embedded.get(row.hash), now) for row in rows}
-    return {id_: case for id_, case in found.items() if case.known}
 
 
 def _case(

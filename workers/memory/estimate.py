@@ -21,12 +21,7 @@ AT_ONCE = 100
 
 
 def salience_within(
-    db: Connection,
-    tenant: int,
-    said: Sequence[TextInSession],
-    seen: set[str] | None = None,
-    *,
-    counted: int = 0,
+    db: Connection, tenant: int, said: Sequence[TextInSession], seen: set[str] | None = None, *, counted: int = 0
 ) -> list[float]:
     """Return the content salience of n facts as `ask_salience` does, with the namespace's latest counts."""
     if not said:

@@ -95,7 +95,11 @@ def _with_deep_count(context: Context, namespace: str, question: Question, found
     best = max((one.relevance or 0.0 for one in found.results), default=0.0)
     if found.ended is not None:
         least = relevance.times_odds(best, CLEARLY_BETTER)
-        better = _count_better(context, names[0], question, found.ended, least, now)
+        packed_in = [name for name, (any_packed, _) in found.ended if any_packed]
+        better = sum(_count_relevant(context, name, question, least) for name in packed_in)
+        if any(unpacked for _, (_, unpacked) in found.ended):
+            better += _count_tombstones(context, names[0], question, least, now)
+        better = min(better, question.limit)
         found = replace(found, deep=None if found.results and not better else better)
     if not (question.looks_back or question.measures):
         _count_regret(context, names[0], found)
@@ -107,21 +111,6 @@ def _count_regret(context: Context, namespace: str, found: Recalled) -> None:
     first = found.results[0] if found.results else None
     if found.deep or (first and first.deep):
         signals.count(context.redis, signals.REGRETS, (first and first.namespace) or namespace)
-
-
-def _count_better(
-    context: Context,
-    namespace: str,
-    question: Question,
-    ended: Sequence[tuple[str, tuple[bool, bool]]],
-    least: float,
-    now: datetime,
-) -> int:
-    """Return the number of facts that decay forgot and that have this relevance, packed or not."""
-    packed = sum(_count_relevant(context, name, question, least) for name, (any_packed, _) in ended if any_packed)
-    any_unpacked = any(unpacked for _, (_, unpacked) in ended)
-    unpacked = _count_tombstones(context, namespace, question, least, now) if any_unpacked else 0
-    return min(packed + unpacked, question.limit)
 
 
 def _count_tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> int:

@@ -108,12 +108,7 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
 
 
 def score(
-    asked: Asked,
-    rows: Candidates,
-    found: Found,
-    cosines: Floats,
-    around: Surroundings,
-    fit: Floats | None = None,
+    asked: Asked, rows: Candidates, found: Found, cosines: Floats, around: Surroundings, fit: Floats | None = None
 ) -> Scores:
     """Return the scores of candidates; see `Scores` for the formula. A given `fit` replaces the computed one."""
     question, now = asked.question, asked.scope.now
