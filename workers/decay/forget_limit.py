@@ -16,13 +16,13 @@ from ebb.contract.decay import HeldFacts, ListHeld
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import GUARD, REASONS, Faded, as_written, ends, fade, have_ended
+from workers.core.fading import GUARD, REASONS, Faded, ends, fade, have_ended
 from workers.core.forget_limit import Limit, is_gap, is_set_back
 from workers.memory.forget import forget_within
-from workers.memory.namespace_settings import namespace_rules, rules_for, unapplied
-from workers.memory.restore import as_recalled
+from workers.memory.namespace_settings import namespace_rules, unapplied
+from workers.memory.restore import begin_again
 from workers.memory.turn_limit import with_turn_limit
-from workers.storage import activity, due, events, limits, namespaces, turns
+from workers.storage import activity, due, events, limits, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, commit_later, transaction
 from workers.storage.limits import Cutoff, HeldCursor, Reading
@@ -390,10 +390,5 @@ def _let_go(context: Context, db: Connection, rows: Activity, now: datetime) -> 
 
 
 def _keep(context: Context, db: Connection, rows: Activity, now: datetime) -> None:
-    rules = rules_for(context, db, rows.namespaces)
-    anchors = as_recalled(rows, now, rules)
-    tenant = int(rows.namespaces[0])
-    turns.encode_again(db, tenant, rows.ids, now)
-    faded = as_written(anchors, now.timestamp(), rules)
-    activity.write_used(db, rows, anchors, faded, now)
+    begin_again(context, db, int(rows.namespaces[0]), rows, now)
     events.add_all(db, rows.namespaces.tolist(), rows.ids, now, "kept")

@@ -13,7 +13,7 @@ from ebb.contract.values import REQUESTED, Reason
 from workers.context import Context
 from workers.core import fading
 from workers.core.episodes import NOT_YET
-from workers.core.fading import Anchors, FadingRules, as_written, ends
+from workers.core.fading import as_written, ends
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, no_fact
 from workers.memory.forget import forget_ended, forget_ended_of, outcome_of, overtaken_error
@@ -221,11 +221,7 @@ def _revive(
     live = rows.among({one.id for one in filter(_becomes_live, back)})
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)
-    rules = rules_for(context, db, live.namespaces)
-    anchors = as_recalled(live, now, rules)
-    turns.encode_again(db, tenant, live.ids, now)
-    faded = as_written(anchors, now.timestamp(), rules)
-    activity.write_used(db, live, anchors, faded, now)
+    begin_again(context, db, tenant, live, now)
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
     supersession.find_contradictions(db, tenant, live.ids, now)
     return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
@@ -261,12 +257,12 @@ def _pin_for_good(context: Context, db: Connection, tenant: int, ids: Sequence[U
     return set(rows.ids)
 
 
-def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
-    """Return anchors used and confirmed now, with lifetimes that start now or at the end of a pin.
+def begin_again(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> None:
+    """Write facts as used and confirmed now, with lifetimes that start now or at the end of a pin.
 
     Episodes are as if they had been stored now.
     """
-    instant = now.timestamp()
+    instant, rules = now.timestamp(), rules_for(context, db, rows.namespaces)
     anchors = strengthened(rows.anchors, instant, QUERY_BOOST, coactivations=0)
     anchors = replace(
         anchors,
@@ -278,4 +274,6 @@ def as_recalled(rows: Activity, now: datetime, rules: FadingRules) -> Anchors:
         silent_since=np.full_like(anchors.silent_since, instant),
     )
     over = ends(anchors, rules)[0] <= instant
-    return replace(anchors, confidence=np.where(over, VOUCHED_FOR, anchors.confidence))
+    anchors = replace(anchors, confidence=np.where(over, VOUCHED_FOR, anchors.confidence))
+    turns.encode_again(db, tenant, rows.ids, now)
+    activity.write_used(db, rows, anchors, as_written(anchors, instant, rules), now)
