@@ -20,7 +20,7 @@ from workers.core.confidence import (
     soft_decay_halvings,
 )
 from workers.core.episodes import Branch, aged_out_at, stale_at
-from workers.core.fidelity import FINGERPRINT, PENDING, ladder
+from workers.core.fidelity import FINGERPRINT, FULL, PENDING, ladder
 from workers.core.lifetime import expiry
 from workers.core.tiers import Curve, age_at_retention, curve, strength, tier
 
@@ -61,6 +61,11 @@ class Anchors:
     outrun_at: Floats
     silent_since: Floats
     stale: Bools
+
+    @property
+    def reduced(self) -> Bools:
+        """Return which facts keep less than their full vector; those that still wait for it do not."""
+        return self.fidelity > FULL
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from workers.core import confidence, lifetime
 from workers.core import near_duplicates as alike
 from workers.core.arrays import Ints, Vectors
 from workers.core.fading import Anchors, as_written, select
-from workers.core.fidelity import FULL, PENDING
 from workers.decay.forget_limit import take_allowance
 from workers.memory.edit import union_of_tags
 from workers.memory.forget import forget_within
@@ -238,7 +237,7 @@ def _strengthen(
     faded = as_written(anchors, now.timestamp(), rules_for(context, db, kept.namespaces))
     activity.write_used(db, kept, anchors, faded, now)
     activity.confirm(db, tenant, kept.ids, times.tolist())
-    return kept.only(~np.isin(kept.anchors.fidelity, (FULL, PENDING))).ids
+    return kept.only(kept.anchors.reduced).ids
 
 
 def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now: datetime) -> Anchors:

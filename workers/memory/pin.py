@@ -10,7 +10,6 @@ from ebb.contract.retention import Pinned
 
 from workers.context import Context
 from workers.core import episodes, fading, lifetime
-from workers.core.fidelity import FULL, PENDING
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import overtaken_error
 from workers.memory.namespace_settings import rules_for
@@ -55,7 +54,7 @@ def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetim
             )
         if changed:
             _write(context, db, found, until, now)
-    return changed, int(found.rows.anchors.fidelity[0]) not in (FULL, PENDING)
+    return changed, bool(found.rows.anchors.reduced[0])
 
 
 def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:

@@ -15,7 +15,6 @@ from workers.core import lifetime, tiers
 from workers.core.arrays import Bools, Each, Floats
 from workers.core.confidence import DAY
 from workers.core.fading import Anchors, as_written, expiries, select, with_pins
-from workers.core.fidelity import FULL, PENDING
 from workers.core.repeats import is_repeat, with_question
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, duplicate_pairs, events, namespaces, signatures, supersession, tombstones, visible
@@ -154,7 +153,7 @@ def reinforce(
             events.add_use(db, tenant, rows.ids, at, "reinforced", {"boost": boost})
             log.info("[decay-2.0] regenerated/reinforced memory mem_%s", id_.hex)
         anchors = activity.read(db, tenant, rows.ids).anchors
-        return Reinforced(float(salience(anchors, at.timestamp())[0]), bool(_faded(anchors)[0])) if rows.ids else None
+        return Reinforced(float(salience(anchors, at.timestamp())[0]), bool(anchors.reduced[0])) if rows.ids else None
 
 
 def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) -> tuple[Used, list[UUID]]:
@@ -174,7 +173,7 @@ def used(context: Context, asked: Use, at: datetime, use: UUID | None = None) ->
             events.add_use(db, tenant, rows.ids, at, "used", {})
     there, ids = set(rows.ids), dict.fromkeys(asked.ids)
     answer = Used(used=[id_ for id_ in ids if id_ in there], unknown=[id_ for id_ in ids if id_ not in there])
-    return answer, rows.only(_faded(rows.anchors)).ids
+    return answer, rows.only(rows.anchors.reduced).ids
 
 
 def _confirm(context: Context, db: Connection, tenant: int, found: Reached, anchors: Anchors) -> Activity:
@@ -215,7 +214,7 @@ def _touch_once(context: Context, db: Connection, tenant: int, shown: Sequence[S
     """Record touches that have no fact in common."""
     of = {id_: one for one in shown for id_ in one.ids}
     every = reach(db, tenant, {id_: one.at for id_, one in of.items()})
-    faded = every.live.only(_faded(every.live.anchors)).ids
+    faded = every.live.only(every.live.anchors.reduced).ids
     found = _first(context, every, of)
     claimed = activity.claim_uses(db, tenant, {of[id_].use for id_ in found.rows.ids})
     found = found.only(np.array([of[id_].use in claimed for id_ in found.rows.ids], dtype=np.bool_))
@@ -228,7 +227,7 @@ def _touch_once(context: Context, db: Connection, tenant: int, shown: Sequence[S
         anchors = _seen_again(anchors, found.instants)
     anchors = confirmed(anchors, found.rows, found.instants, always=False)
     touched = _write(context, db, tenant, found, anchors, recalls=1)
-    return Touched(touched.ids, [*faded, *touched.only(_faded(touched.anchors)).ids])
+    return Touched(touched.ids, [*faded, *touched.only(touched.anchors.reduced).ids])
 
 
 def _first(context: Context, found: Reached, of: Mapping[UUID, Shown]) -> Reached:
@@ -247,16 +246,12 @@ def drop_old_uses(context: Context) -> int:
         return activity.drop_old_uses(db)
 
 
-def _faded(anchors: Anchors) -> Bools:
-    return (anchors.fidelity != FULL) & (anchors.fidelity != PENDING)
-
-
 def _seen_again(anchors: Anchors, at: Each) -> Anchors:
     """Return anchors where the decay of faded facts restarts at `at` (epoch seconds), without more strength.
 
     Else the next pass would reduce their regenerated vectors again.
     """
-    renewed, faded = strengthened(anchors, at, 0.0, coactivations=0), _faded(anchors)
+    renewed, faded = strengthened(anchors, at, 0.0, coactivations=0), anchors.reduced
     base = np.where(faded, renewed.base, anchors.base)
     return replace(anchors, base=base, last_seen_at=np.where(faded, renewed.last_seen_at, anchors.last_seen_at))
 
