@@ -24,7 +24,7 @@ COLUMNS = """
 WARMING = 20
 """Single stores after which every statement is prepared."""
 
-EMBEDDING_NOTE = "store_many embeds the texts as well, which alone takes about as long as the whole COPY"
+EMBEDDING_NOTE = "store_many also checks, estimates and embeds the texts, and computes their signatures"
 
 STAGES: dict[str, tuple[Any, str]] = {
     "checking and hashing": (store, "_row"),
