@@ -137,16 +137,16 @@ def salience(
         facts_by_word: number of the namespace's facts that contain each word, in lower case.
         facts: number of facts in the namespace.
         seen: words of older facts; the words of these statements are added.
-        mean_words: average number of words of the namespace's facts; by default, `mean_words_of` the statements.
+        mean_words: average number of words of the namespace's facts; by default, of the statements and what precedes
+            them.
     """
-    length = mean_words_of(statements) if mean_words is None else mean_words
+    length = _mean_words(statements) if mean_words is None else mean_words
     weights = np.array([by_length(pair, length) for pair in WEIGHTS.values()])
     odds = features(statements, facts_by_word, facts, seen) @ weights
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -50, 50))), np.float64)
 
 
-def mean_words_of(statements: Sequence[Statement]) -> float:
-    """Return the average number of words of the statements and what precedes them."""
+def _mean_words(statements: Sequence[Statement]) -> float:
     said = [text for one in statements for text in (one.text, one.before) if text]
     return sum(len(text.split()) for text in said) / max(len(said), 1)
 

@@ -1,9 +1,8 @@
 """Add: write new facts with their activity, vectors and signatures, without duplicates."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from typing import Any, TypeAlias
 from uuid import UUID
 from zlib import crc32
@@ -14,7 +13,7 @@ from ebb.contract.facts import Stored as Answer
 
 from workers.context import Context
 from workers.core import lifetime, tiers
-from workers.core.arrays import Bytes, Vectors
+from workers.core.arrays import Vectors
 from workers.core.episodes import branch
 from workers.core.fading import FadingRules, as_written
 from workers.core.fidelity import FULL, PENDING
@@ -75,9 +74,6 @@ class Added:
 Embedded: TypeAlias = dict[bytes, Vectors | None]
 """The (dims,) vectors of new statements by hash; None where there is none yet."""
 
-SENT_TOGETHER = 500
-"""Facts that one statement writes: while PostgreSQL does, the next are prepared."""
-
 
 def add_within(
     context: Context,
@@ -97,19 +93,12 @@ def add_within(
     """
     tenant, own = owner.id, hygiene(context, owner.settings)
     is_current = _ask_whether_current(context, db, rows, embedded)
-    sent: list[tuple[Fact, NewFact]] = []
-    readers: list[Callable[[], dict[UUID, bytes]]] = []
-    usable: dict[UUID, tuple[Vectors, Bytes]] = {}
-    wanted = _new(db, owner, rows, given, known, now)
-    while batch := list(islice(wanted, SENT_TOGETHER)):
-        wanted_rows = [row for row, _ in batch]
-        readers.append(facts.ask_add(db, tenant, wanted_rows))
-        send_all(db)  # PostgreSQL writes these while their vectors are computed and the next are estimated
-        usable |= _with_signatures(_having_vectors(context, wanted_rows, embedded))
-        sent += batch
-    if not is_current():
-        usable = {}
-    added = {id_: hash_ for read in readers for id_, hash_ in read().items()}
+    sent, read_added = _send_new(db, owner, rows, given, known, now)
+    send_all(db)  # PostgreSQL writes the facts while their vectors and signatures are computed
+    found = _having_vectors(context, [row for row, _ in sent], embedded)
+    usable = found if is_current() else {}
+    signed = dict(zip(usable, encode(np.stack(list(usable.values()))), strict=True)) if usable else {}
+    added = read_added()
     new = [(row, fact) for row, fact in sent if added.get(row.id) == row.hash]
     kept = [row.id for row, _ in new if row.id in usable]
     turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
@@ -118,7 +107,7 @@ def add_within(
         group = [(row, fact) for row, fact in new if (row.id in usable) == (fidelity == FULL)]
         endings |= _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
     if kept:
-        keep_vectors(db, tenant, kept, *map(np.stack, zip(*(usable[id_] for id_ in kept), strict=True)))
+        keep_vectors(db, tenant, kept, np.stack([usable[id_] for id_ in kept]), np.stack([signed[id_] for id_ in kept]))
     apply_within(context, db, tenant, turns, own.persistent_turns, now)
     return Added({row.id: row.hash for row, _ in new}, set(kept), endings)
 
@@ -141,21 +130,15 @@ def _having_vectors(context: Context, rows: Sequence[Fact], embedded: Embedded |
     return {row.id: vector for row, vector in zip(rows, found, strict=True) if vector is not None}
 
 
-def _with_signatures(found: dict[UUID, Vectors]) -> dict[UUID, tuple[Vectors, Bytes]]:
-    """Return vectors together with their (128,) signatures."""
-    signatures = encode(np.stack(list(found.values()))) if found else ()
-    return {id_: (found[id_], signature) for id_, signature in zip(found, signatures, strict=True)}
-
-
-def _new(
+def _send_new(
     db: Connection,
     owner: Namespace,
     rows: Sequence[Fact],
     given: Sequence[NewFact],
     known: statements.Known | None,
     now: datetime,
-) -> Iterator[tuple[Fact, NewFact]]:
-    """Return the facts with a new statement and an unused id, and what was given; each is estimated when asked for."""
+) -> tuple[list[tuple[Fact, NewFact]], Callable[[], dict[UUID, bytes]]]:
+    """Send the facts with a new statement and an unused id; return them, and the reader of `facts.ask_add`."""
     tenant, hashes = owner.id, [row.hash for row in rows]
     stated = statements.ask(db, tenant, hashes) if known is None else lambda: known
     merged = ask_merged(db, owner, rows, given, now)
@@ -166,8 +149,8 @@ def _new(
         activity.lock(db, tenant, list(said.values()))
         stated, merged = statements.ask(db, tenant, hashes), ask_merged(db, owner, rows, given, now)
         said = merged() | statements.known_with_other_detail(hashes, stated())
-    places = _once(rows, given, taken(), said)
-    return ((row, given[place]) for place, row in enumerate(estimated()) if place in places)
+    once = list(_once(estimated(), given, taken(), said).values())
+    return once, facts.ask_add(db, tenant, [row for row, _ in once])
 
 
 def ask_merged(
@@ -181,37 +164,37 @@ def ask_merged(
     return merged_texts.ask_known(db, owner.id, hashes, now) if owner.merges and hashes else dict
 
 
-def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Callable[[], Iterator[Fact]]:
+def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Callable[[], list[Fact]]:
     """Return a function that gives the facts with their content salience, estimated where none was given."""
     wanting = [row for row in rows if row.content_salience is None]
     said = [TextInSession(row.id, row.text, row.role, row.session, row.turn) for row in wanting]
     read = estimate.ask_salience(db, owner.id, said, owner.counted_facts, owner.mean_words)
 
-    def estimated() -> Iterator[Fact]:
-        found = read()
-        return (row._replace(content_salience=next(found)) if row.content_salience is None else row for row in rows)
+    def estimated() -> list[Fact]:
+        found = iter(read())
+        return [row._replace(content_salience=next(found)) if row.content_salience is None else row for row in rows]
 
     return estimated
 
 
 def _once(
     rows: Sequence[Fact], given: Sequence[NewFact], taken: Mapping[UUID, Known], said: Collection[bytes]
-) -> set[int]:
-    """Return the index of the first fact with an unused id for each new statement.
+) -> dict[bytes, tuple[Fact, NewFact]]:
+    """Return the first fact with an unused id for each new statement, by hash.
 
     A statement that has ended since it was stored is not new if it is repeated in the batch, as in an import that is
     made again: it was a duplicate then.
     """
-    once: dict[bytes, int] = {}
+    once: dict[bytes, tuple[Fact, NewFact]] = {}
     ids, ended = set(taken), set[bytes]()
-    for place, (row, fact) in enumerate(zip(rows, given, strict=True)):
+    for row, fact in zip(rows, given, strict=True):
         if _has_ended(row, taken.get(row.id)):
             ended.add(row.hash)
         is_new = row.hash not in said and (fact.again or row.hash not in ended)
         if is_new and row.hash not in once and row.id not in ids:
-            once[row.hash] = place
+            once[row.hash] = (row, fact)
             ids.add(row.id)
-    return set(once.values())
+    return once
 
 
 def _has_ended(row: Fact, known: Known | None) -> bool:

@@ -1,7 +1,7 @@
 """Estimate: the content salience of facts, from their words, role, and the rarity of the words."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import accumulate, chain
 from uuid import UUID
@@ -16,17 +16,19 @@ from workers.storage.facts import TextInSession
 BATCH, MOST_LETTERS = 500, 1_000_000
 """Facts and letters estimated in one transaction: a long text has thousands of words, which are looked up together."""
 
-AT_ONCE = 100
-"""Facts whose content salience is computed together."""
-
 
 def salience_within(
-    db: Connection, tenant: int, said: Sequence[TextInSession], seen: set[str] | None = None, *, counted: int = 0
+    db: Connection,
+    tenant: int,
+    said: Sequence[TextInSession],
+    seen: set[str] | None = None,
+    *,
+    counted: int = 0,
 ) -> list[float]:
     """Return the content salience of n facts as `ask_salience` does, with the namespace's latest counts."""
     if not said:
         return []
-    return list(ask_salience(db, tenant, said, *words.counts(db, tenant), seen, counted=counted)())
+    return ask_salience(db, tenant, said, *words.counts(db, tenant), seen, counted=counted)()
 
 
 def ask_salience(
@@ -38,10 +40,8 @@ def ask_salience(
     seen: set[str] | None = None,
     *,
     counted: int = 0,
-) -> Callable[[], Iterator[float]]:
+) -> Callable[[], list[float]]:
     """Send the queries for the words of n facts; return a function that gives their content salience, in [0, 1].
-
-    It estimates `AT_ONCE` facts at a time, as they are asked for.
 
     `seen` are the words of older facts; by default those in more than `counted` facts, where these facts may be among
     the counted ones. Words missing from the latest counts are treated as rare. `counted_facts` is the number of the
@@ -51,17 +51,14 @@ def ask_salience(
     asked = dict.fromkeys(chain.from_iterable(spoken))
     read, before = words.ask_held(db, tenant, list(asked)) if asked else dict, _ask_before(db, tenant, said)
 
-    def estimated() -> Iterator[float]:
+    def estimated() -> list[float]:
         held = read()
         statements = [
             Statement(one.text, one.role, previous, own)
             for one, previous, own in zip(said, before(), spoken, strict=True)
         ]
         known = {word for word, facts in held.items() if facts > counted} if seen is None else seen
-        length = salience.mean_words_of(statements) if mean_words is None else mean_words
-        for start in range(0, len(statements), AT_ONCE):
-            batch = statements[start : start + AT_ONCE]
-            yield from salience.salience(batch, held, counted_facts, known, length).tolist()
+        return salience.salience(statements, held, counted_facts, known, mean_words).tolist()
 
     return estimated
 
