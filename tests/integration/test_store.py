@@ -22,7 +22,7 @@ from workers.memory.add import Stored
 from workers.settings import Settings
 from workers.storage.connection import close_pools, connect
 
-MANY = 300
+MANY = 3_000
 TEXTS = [f"Guest number {number} prefers room {number * 7}." for number in range(MANY)]
 COUNTS = """
     select count(*), count(activity.fact), count(vectors.fact), count(signatures.fact)

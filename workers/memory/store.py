@@ -76,8 +76,8 @@ class Batch:
 class Known:
     """The namespace of a batch, the statements that live facts make, and those forgotten on request.
 
-    The statements of a fact include those of the facts that were merged into it. `rows` are the live facts with the same texts;
-    `any_ended` if facts were forgotten to know it, as they had ended.
+    A fact states what was merged into it too. `rows` are the live facts with the same texts; `any_ended` is true if
+    facts had to be forgotten first, as they had ended.
     """
 
     owner: Namespace
@@ -391,7 +391,7 @@ def _with_classes(context: Context, batch: Batch, owner: Namespace, *, classify:
 
 
 def _with_class(fact: NewFact, *, classify: bool, careful: bool) -> tuple[NewFact, str | None]:
-    """Return the fact with its decay class, and the words that decided if it is derived, as only those of semantic facts are."""
+    """Return the fact with its decay class, and the words that decided; only semantic facts get a derived class."""
     if fact.decay_class is None and classify and fact.kind == "semantic":
         own, reason = lifetime.classified(fact.entity, fact.key, fact.value, fact.text, careful=careful)
         return fact.model_copy(update={"decay_class": own, "decay_class_source": "auto"}), reason
