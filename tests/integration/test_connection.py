@@ -136,6 +136,20 @@ def test_a_process_that_is_stopped_within_a_write_does_not_keep_its_locks(memory
     assert memory.value("select name from namespaces") == "other"
 
 
+ENDS = """
+import atexit, sys, threading
+atexit.register(lambda: print([one.name for one in threading.enumerate() if one.name.startswith("ebb-")]))
+from workers.storage import connection
+with connection.transaction(sys.argv[1]) as db:
+    print(any(one.name.startswith("ebb-") for one in threading.enumerate()))
+"""
+
+
+def test_a_process_ends_the_threads_of_its_pools(memory: Memory) -> None:
+    asked = [sys.executable, "-c", ENDS, memory.context.database_url]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines() == ["True", "[]"]
+
+
 def test_work_of_the_pool_is_limited_and_that_which_may_take_long_is_not(memory: Memory) -> None:
     url, asked = memory.context.database_url, "select current_setting('transaction_timeout')"
     for given in (transaction, reading, writing):

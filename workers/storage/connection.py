@@ -4,6 +4,7 @@ Functions that connect raise `UnavailableError`, naming host and cause, if the s
 connection from a pool raise `NoConnectionError` if PostgreSQL or the pool has none free in time.
 """
 
+import atexit
 import os
 import re
 import select
@@ -442,8 +443,9 @@ def fetch_one(
         return cursor.execute(statement, given).fetchone()
 
 
+@atexit.register
 def close_pools() -> None:
-    """Close this process's pools."""
+    """Close this process's pools; at its end too, as Python 3.13 then waits five seconds for each of their threads."""
     for key in [key for key in _pools if key[0] == os.getpid()]:
         _pools.pop(key).close()
 
