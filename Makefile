@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up down test test-all frameworks fuzz bench chaos soak lint format catalogue golden check clean
+.PHONY: help up down test test-all frameworks oldest fuzz bench chaos soak lint format catalogue golden check clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -49,6 +49,9 @@ test-all: $(INSTALLED) frameworks ## run every test with all its examples, the d
 frameworks: $(INSTALLED) ## try the adapter of each framework with its newest release, each in a folder of its own
 	$(VENV)/bin/python -m tests.run_frameworks
 
+oldest: $(INSTALLED) ## run the tests with the oldest versions of all packages that Ebb allows; OLDEST=tests/unit for some
+	$(VENV)/bin/python -m tests.run_oldest $(OLDEST)
+
 fuzz: $(INSTALLED) ## try FUZZ (20) times as many examples as test-all does, other ones in each run
 	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
 
@@ -86,4 +89,4 @@ golden: $(INSTALLED) ## after an intended change of what callers see: write test
 check: lint test ## what must pass before a change goes in
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .frameworks .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .frameworks .oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis
