@@ -65,6 +65,14 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
     )
 
 
+def test_blanks_within_the_key_and_the_path_of_an_item_tell_it_from_others(memory: Memory) -> None:
+    places = [(["users"], "tea time"), (["users"], "tea  time"), (["all  users"], "tea time")]
+    given = [NewItem(path=path, key=key, document="{}") for path, key in places]
+    items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
+    found, _ = items.find(memory.context, "default", ItemQuery(), day(0))
+    assert sorted((one.path, one.key) for one in found.items) == sorted(places)
+
+
 def test_an_item_without_a_place_of_an_earlier_version_hides_no_others(memory: Memory) -> None:
     item = NewItem(path=["users"], key="drink", document="{}")
     items.put(memory.context, "default", [item], [uuid4()], day(0))

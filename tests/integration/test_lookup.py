@@ -115,6 +115,16 @@ def test_the_order_is_by_confidence_and_then_by_date(memory: Memory, facts: list
     assert all((-a[0], a[1]) <= (-b[0], b[1]) for a, b in pairwise(order))
 
 
+def test_blanks_and_line_breaks_within_a_name_are_like_one_blank(memory: Memory) -> None:
+    id_ = memory.add("Mira is here.", entity="Mira\n Kern", key="home  town", value="Riga")
+    assert memory.value("select array[entity, key] from facts") == ["Mira Kern", "home town"]
+    for entity, key in (("mira kern", "home town"), ("Mira\tKern", "home \n town")):
+        found, _ = recall.lookup(memory.context, Lookup(entity=entity, key=key), day(0))
+        assert [one.id for one in found] == [id_]
+        filtered = memory.ask("here", entity=entity, key=key, min_relevance=0)
+        assert [one.id for one in filtered.results] == [id_]
+
+
 def test_a_name_cannot_reach_beyond_itself(memory: Memory) -> None:
     memory.store({"text": "theirs", "entity": "secret"}, namespace="theirs")
     memory.store({"text": "ours", "entity": "o'hara & sons:*"}, namespace="ours")

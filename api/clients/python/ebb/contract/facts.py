@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, StrictBool, model_validator
+from pydantic import AfterValidator, Field, StrictBool, ValidationInfo, model_validator
 
 from ebb.contract.operation import BATCH_SECONDS, EXAMPLE_ID, Answer, Params, Rejected, Timed, examples, writes
 from ebb.contract.values import (
@@ -19,7 +19,6 @@ from ebb.contract.values import (
     Kind,
     Metadata,
     Name,
-    Named,
     Role,
     Session,
     Share,
@@ -28,8 +27,16 @@ from ebb.contract.values import (
     Times,
     Value,
     none_if_blank,
+    single_blanks,
 )
 
+
+def _named(name: str, fields: ValidationInfo) -> str:
+    """Return a name with single blanks; those within the path and the key of an item tell it from others."""
+    return name.strip() if fields.data.get("kind") == "item" else single_blanks(name)
+
+
+Named = Annotated[Name, AfterValidator(_named)]
 Category = Annotated[Name | None, Field(description="such as preference, decision or fact")]
 Entity = Annotated[Named | None, Field(description="the person or thing that it is about")]
 Key = Annotated[Named | None, Field(description="which of the entity's properties, such as phone")]

@@ -21,24 +21,22 @@ from ebb.contract.operation import (
     reads,
     writes,
 )
-from ebb.contract.values import Cursor, FactId, Flag, Instant, ListLimit, Share, storable
+from ebb.contract.values import Cursor, FactId, Flag, Instant, ListLimit, Share, single_blanks, storable
 
 
 def _upper(value: Any) -> Any:
     return value.strip().upper() if isinstance(value, str) else value
 
 
-def _single_blanks(value: Any) -> Any:
-    return " ".join(value.split()) if isinstance(value, str) else value
+def _named(value: Any) -> Any:
+    return single_blanks(value) if isinstance(value, str) else value
 
 
 LinkType = Annotated[
     Literal["SUPERSEDES", "UPDATES", "CAUSED_BY", "PART_OF", "RELATED_TO", "DEPENDS_ON"], BeforeValidator(_upper)
 ]
-Entity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(storable), BeforeValidator(_single_blanks)]
-RelationType = Annotated[
-    str, Field(min_length=1, max_length=64), BeforeValidator(storable), BeforeValidator(_single_blanks)
-]
+Entity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(storable), BeforeValidator(_named)]
+RelationType = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(storable), BeforeValidator(_named)]
 KIND = "SUPERSEDES, UPDATES, CAUSED_BY, PART_OF, RELATED_TO or DEPENDS_ON, from source to target"
 RELATED_BY = "how it is related to the other, such as works_on or knows"
 

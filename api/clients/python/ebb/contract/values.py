@@ -190,6 +190,11 @@ def not_blank(text: str) -> str:
     return text
 
 
+def single_blanks(text: str) -> str:
+    """Return a name with one blank in place of each run of blanks, tabs and line breaks, and none around it."""
+    return " ".join(text.split())
+
+
 def none_if_blank(text: str | None) -> str | None:
     """Return a text, or None for one without visible characters, which says nothing."""
     return text if text and text.strip() else None
@@ -272,7 +277,7 @@ def _once(tags: list[str]) -> list[str]:
 
 Text = Annotated[str, BeforeValidator(storable)]
 Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(not_blank)]
-Named = Annotated[Name, AfterValidator(str.strip)]
+Named = Annotated[Name, AfterValidator(single_blanks)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
 Session = Annotated[str | int, BeforeValidator(_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
