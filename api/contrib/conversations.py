@@ -77,7 +77,7 @@ def _names(packed: zipfile.ZipFile) -> list[str]:
 def _conversation(record: Mapping[str, Any]) -> Conversation | None:
     """Return a conversation in the format of ChatGPT, Claude or others; None for a single message."""
     name = record.get("conversation_id") or record.get("uuid") or record.get("session") or record.get("id")
-    session = None if name is None else str(name)
+    session = str(name) if name is not None and str(name).strip() else None
     if isinstance(record.get("mapping"), Mapping):
         return Conversation(session, _of_chatgpt(record["mapping"], record.get("current_node")))
     listed = next((record[one] for one in LISTS if isinstance(record.get(one), list)), None)

@@ -114,7 +114,7 @@ def _from_mem0(record: Record, now: datetime) -> dict[str, Any]:
         "id": _id("mem0", record.get("id") or record.get("memory_id")),
         "text": first_given({**record, "data": inner}, *SAYS, "data"),
         "namespace": _namespace(record.get("user_id") or record.get("agent_id")),
-        "session": record.get("run_id"),
+        "session": _unless_blank(record.get("run_id")),
         "role": _role(record, metadata),
         "category": record.get("category"),
         "tags": _tags(record.get("categories")) + _tags(record.get("tags")),
@@ -151,6 +151,10 @@ PRODUCTS: dict[str, Callable[[Record, datetime], dict[str, Any]]] = {"openmemory
 def _given(fact: Mapping[str, Any]) -> dict[str, Any]:
     """Return a fact without empty fields; a missing text stays, so that the import reports it."""
     return {name: value for name, value in fact.items() if value is not None or name == "text"}
+
+
+def _unless_blank(given: Any) -> Any:
+    return None if isinstance(given, str) and not given.strip() else given
 
 
 def _namespace(user: Any) -> Any:

@@ -86,7 +86,9 @@ def claude(id_: str, parent: str, says: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("form", [bytes, gzip.compress, zipped])
-@pytest.mark.parametrize(("content", "session"), [([CHATGPT], "c1"), ([CLAUDE], "c2"), (PLAIN, None)])
+@pytest.mark.parametrize(
+    ("content", "session"), [([CHATGPT], "c1"), ([CLAUDE], "c2"), ([CLAUDE | {"uuid": " "}], None), (PLAIN, None)]
+)
 def test_a_file_of_any_form_has_its_conversations(form: Any, content: Any, session: str | None) -> None:
     (found,) = conversations(io.BytesIO(form(json.dumps(content).encode())))
 

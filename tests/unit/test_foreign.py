@@ -96,6 +96,12 @@ def test_a_memory_of_mem0_keeps_what_a_fact_can_have() -> None:
     }
 
 
+def test_a_blank_run_of_mem0_is_no_session() -> None:
+    assert [one.get("session") for one in facts("mem0", [MEM0 | {"run_id": run} for run in ("r1", "", " ")])] == [
+        "r1", None, None,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("product", "record"), [("openmemory", OPENMEMORY), ("mem0", MEM0)])
 def test_converted_facts_can_be_stored(product: str, record: dict[str, Any]) -> None:
     (fact,) = facts(product, [record])

@@ -19,6 +19,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from workers import validation
 from workers.errors import InvalidInputError
+from workers.validation.archived import ArchivedFact, archived
 from workers.validation.facts import new_fact, own_words
 
 LIMIT = 65_536
@@ -213,6 +214,19 @@ def test_a_naive_instant_is_refused(field: str) -> None:
     assert refused(**{field: "2025-03-01T10:00:00"}) == (
         f"{field}: needs a time zone, such as Z or +01:00 at its end; given '2025-03-01T10:00:00'."
     )
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_blank_session_is_refused_and_of_an_earlier_version_taken_for_none(blank: str) -> None:
+    assert refused(session=blank) == f"session: must not be blank; leave it out instead; given {blank!r}."
+    with pytest.raises(ValidationError, match="must not be blank"):
+        Recall(query="tea", session=blank)
+    at = "2025-03-01T10:00:00Z"
+    state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at}
+    given = {"id": str(uuid4()), "text": "Tea", "session": blank, "valid_from": at, "created_at": at, "state": state}
+    record = archived(given, LIMIT)
+    assert isinstance(record, ArchivedFact)
+    assert record.fact.session is None
 
 
 @pytest.mark.parametrize("field", ["category", "entity", "key", "source"])

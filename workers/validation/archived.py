@@ -18,9 +18,9 @@ from ebb.contract.values import (
     Document,
     Instant,
     KeptInstant,
+    KeptSession,
     Name,
     Role,
-    Session,
     Share,
     Text,
     Times,
@@ -225,7 +225,7 @@ class ArchivedOccurrence(Strict):
 
     fact: UUID
     id: UUID
-    session: Session
+    session: KeptSession
     turn: Count | None = None
     role: Role | None = None
     said_at: Instant
@@ -321,6 +321,8 @@ def archived(given: Any, max_text: int) -> Record:
     content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
     if "coactivations" in content:
         content["coactivations"] = _bounded(content["coactivations"])
+    if isinstance(session := content.get("session"), str) and not session.strip():
+        content["session"] = None  # as an earlier version took it
     fact = stored_fact(content, max_text)
     if fact.id is None:
         raise InvalidInputError("id: is missing; an archived fact has one.")

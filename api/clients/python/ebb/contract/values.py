@@ -135,6 +135,10 @@ def _session(value: Any) -> Any:
     return value
 
 
+def _not_blank_session(value: str | int) -> str | int:
+    return not_blank(value) if isinstance(value, str) else value
+
+
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("input should be a number")  # noqa: TRY004 - pydantic collects ValueErrors
@@ -279,7 +283,10 @@ Text = Annotated[str, BeforeValidator(storable)]
 Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(not_blank)]
 Named = Annotated[Name, AfterValidator(single_blanks)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE), BeforeValidator(storable)]
-Session = Annotated[str | int, BeforeValidator(_session)]
+KeptSession = Annotated[str | int, BeforeValidator(_session)]
+"""A session of an archive, which may be blank in archives of earlier versions."""
+
+Session = Annotated[KeptSession, AfterValidator(_not_blank_session)]
 Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), AfterValidator(_tag)]
 FactId = Annotated[UUID, BeforeValidator(unprefixed)]
 FactIds = list[FactId]
