@@ -22,6 +22,7 @@ from api.cli.operations import (
     configured,
     located,
     on_database,
+    refuse_both,
 )
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def branch(
         raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
     if None not in (name, namespace):
         raise typer.BadParameter("give the namespace once: as NAME, or with -n")
+    refuse_both(everywhere, name or namespace)
     say: Callable[[dict[str, Any]], None]
     with client(home, name or namespace) as memory:
         if show:

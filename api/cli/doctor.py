@@ -10,7 +10,7 @@ import typer
 from ebb.contract.admin import DOCTOR
 
 from api.cli import output
-from api.cli.operations import Everywhere, NamespaceName, client, located
+from api.cli.operations import Everywhere, NamespaceName, client, located, refuse_both
 from workers.errors import EbbError, UnavailableError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def doctor(
 
     Exits with 1 if a problem was found and not repaired.
     """
+    refuse_both(everywhere, namespace)
     settings = located(home)
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # its warnings say again what a check says
     with client(home, namespace) as memory:

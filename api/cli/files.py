@@ -27,6 +27,7 @@ from api.cli.operations import (
     configured,
     located,
     on_database,
+    refuse_both,
     say_if_unknown,
 )
 from workers.errors import EbbError, InvalidInputError
@@ -107,8 +108,7 @@ def export(
     from workers import validation  # noqa: PLC0415
     from workers.admin.export import export as exporting  # noqa: PLC0415
 
-    if everywhere and namespace is not None:
-        raise typer.BadParameter("give either --all or --namespace")
+    refuse_both(everywhere, namespace)
     context = on_database(home)
     name = None if everywhere else validation.namespace_name(namespace or context.settings.namespace)
     at = context.now() if now is None else validation.instant(now, "--now")

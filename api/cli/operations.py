@@ -27,6 +27,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Erase without asking.")]
 Everywhere = Annotated[bool, typer.Option("--all", help="Every namespace.")]
 
 
+def refuse_both(everywhere: bool, namespace: str | None) -> None:
+    """Refuse `--all` together with a namespace, of which one would be ignored."""
+    if everywhere and namespace is not None:
+        raise typer.BadParameter(
+            "give either --all or --namespace: leave out --namespace to reach every namespace, or --all to reach "
+            f"{namespace} alone"
+        )
+
+
 def configured(home: Path | None) -> "Settings":
     """Return the settings of the environment, with another home if given."""
     from workers.settings import Settings  # noqa: PLC0415
@@ -190,10 +199,12 @@ def command_of(
     said = {name: _sentence(name, field, reads) for name, field in fields.items()} | WORDS | dict(words or {})
     named = FLAGS | dict(flags or {})
     offered = [_parameter(name, field, name in arguments, named, said[name]) for name, field in fields.items()]
+    offers = {one.name for one in offered}
     ordered = sorted([*offered, *others.values()], key=lambda one: one.default is not inspect.Parameter.empty)
 
     def decorate(run: Run) -> Callable[..., None]:
         def typed(namespace: str | None, home: Path | None, as_json: bool, **given: Any) -> None:
+            refuse_both("everywhere" in offers and given["everywhere"], namespace)
             if given.get(reads) == "-":
                 given[reads] = output.text_of_standard_input()
             alone = {name: given.pop(name) for name in others}

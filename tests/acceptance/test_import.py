@@ -360,12 +360,6 @@ def test_an_export_says_what_it_wrote_and_keeps_the_previous_one_if_the_namespac
     assert (printed.returncode, printed.stdout) == (1, "")
 
 
-def test_an_export_of_every_namespace_names_none(live: LiveSystem, namespace: str) -> None:
-    both = live.ebb("export", "--all", "--namespace", namespace)
-    assert (both.returncode, both.stdout) == (2, "")
-    assert "give either --all or --namespace" in " ".join(both.stderr.split())
-
-
 def test_a_failed_export_keeps_the_previous_one(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "archive.jsonl", ["the backup of yesterday"])
     away = replace(live, database_url="postgresql://no-role@127.0.0.1:1/ebb")

@@ -6,9 +6,11 @@ from typing import Any
 
 import httpx2
 import pytest
+import typer.main
 from live_api import make_key, serving
 from live_system import LiveSystem
 
+from api.cli import command_line
 from api.client import Client
 from workers.errors import InvalidInputError
 
@@ -153,6 +155,28 @@ def test_a_namespace_that_does_not_exist_has_no_work(live: LiveSystem, namespace
     done = live.ebb(*COMMANDS[command], "-n", namespace)
     notice = f"There is no namespace {namespace!r} yet; -n names another one."
     assert (done.returncode, " ".join(done.stderr.split())) == (0, notice)
+
+
+WITH_ALL = sorted(
+    name
+    for name, command in typer.main.get_group(command_line()).commands.items()
+    if any(one.name == "everywhere" for one in command.params)
+)
+
+
+def test_the_commands_of_every_namespace_are_known() -> None:
+    assert WITH_ALL == [
+        "backfill-decay", "branch", "consolidate", "decay", "doctor", "export", "janitor", "prune", "purge",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WITH_ALL)
+def test_a_command_for_every_namespace_names_none(live: LiveSystem, namespace: str, command: str) -> None:
+    listing = ["--list"] if command == "branch" else []
+    both = live.ebb(command, *listing, "--all", "-n", namespace)
+    assert (both.returncode, both.stdout) == (2, "")
+    said = " ".join(both.stderr.replace("\u2502", " ").split())
+    assert "leave out --namespace to reach every namespace, or --all to reach" in said
 
 
 def test_an_export_has_one_namespace_or_with_all_every_one(live: LiveSystem, clients: tuple[Client, Client]) -> None:
