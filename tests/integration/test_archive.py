@@ -6,10 +6,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.graph import Relate
 from ebb.contract.retention import Forget, ListForgotten
 from memory import LOCK_WAITS, Memory, day, wait_for
 from pydantic import ValidationError
 
+from workers import graph
 from workers.admin import import_archive
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.forget import forget_subject
@@ -231,12 +233,11 @@ def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Me
     assert "Key lost." in [one.text for one in twin.ask("Who lost the key?", at=41).results]
 
 
-def dated(line: Any, at: str) -> Any:
-    """Return a line of an archive with what was done to a fact dated then."""
-    names = ("at", "superseded_at", "forgotten_at", "tombstone_at")
+def dated(line: Any, at: str, names: tuple[str, ...] = ("at", "superseded_at", "forgotten_at", "tombstone_at")) -> Any:
+    """Return a line of an archive with what was done to a fact, at instants of these names, dated then."""
     if isinstance(line, dict):
-        return {name: at if name in names and one else dated(one, at) for name, one in line.items()}
-    return [dated(one, at) for one in line] if isinstance(line, list) else line
+        return {name: at if name in names and one else dated(one, at, names) for name, one in line.items()}
+    return [dated(one, at, names) for one in line] if isinstance(line, list) else line
 
 
 def test_a_request_dated_in_the_future_counts_as_of_the_import(memory: Memory, twin: Memory) -> None:
@@ -255,6 +256,25 @@ def test_a_request_dated_in_the_future_counts_as_of_the_import(memory: Memory, t
         assert not isinstance(outcome, InvalidInputError), outcome
     (outcome,) = twin.forget(restored, at=now + 1)
     assert not isinstance(outcome, InvalidInputError), outcome
+
+
+def test_a_fact_and_a_relation_that_were_used_in_the_future_fade_from_the_import_on(
+    memory: Memory, twin: Memory
+) -> None:
+    memory.add("Tea at four.")
+    graph.relate(memory.context, Relate(source="Ana", target="Rome", type="lives_in"), day(0))
+    names = ("created_at", "last_seen_at", "last_confirmed_at", "last_observed")
+    lines = [dated(line, "2999-01-01T00:00:00Z", names) for line in memory.archive(1)]
+    twin = twin.having(time_travel=False)
+    before = twin.context.now()
+    twin.import_records(lines, at=(before - day(0)).total_seconds() / 86_400)
+    latest = """
+        select greatest(
+            max(created_at), max(last_seen_at), max(last_confirmed_at), (select max(last_observed) from relations)
+        )
+        from facts join activity on activity.namespace = facts.namespace and activity.fact = facts.id
+    """
+    assert before <= twin.value(latest) <= twin.context.now()
 
 
 def test_a_tombstone_dated_in_the_future_is_purged_in_its_time(memory: Memory, twin: Memory) -> None:

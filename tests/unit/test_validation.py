@@ -229,6 +229,15 @@ def test_a_blank_session_is_refused_and_of_an_earlier_version_taken_for_none(bla
     assert record.fact.session is None
 
 
+@pytest.mark.parametrize("field", ["created_at", "last_seen_at"])
+def test_what_was_done_to_a_fact_later_than_it_is_stored_counts_as_done_then(field: str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    later, earlier = datetime(2027, 3, 1, tzinfo=UTC), datetime(2025, 3, 1, tzinfo=UTC)
+    for said, taken in ((later, now), (earlier, earlier)):
+        stored = new_fact({"text": "Tea", field: said.isoformat()}, LIMIT, now)
+        assert getattr(stored, field) == taken
+
+
 @pytest.mark.parametrize("field", ["category", "entity", "key", "source"])
 def test_short_texts_are_not_blank_and_have_at_most_1024_characters(field: str) -> None:
     assert getattr(fact(**{field: "x" * 1_024}), field) == "x" * 1_024

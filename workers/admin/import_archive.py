@@ -54,8 +54,11 @@ PAST = (
     "forgotten_reason", "forgotten_by", "tombstone_at", "content_salience",
 )  # fmt: skip
 
-DONE = ("superseded_at", "forgotten_at", "tombstone_at")
+DONE = ("created_at", "superseded_at", "forgotten_at", "tombstone_at")
 """Instants at which something was done to a fact; others may lie in the future, such as the end of a lifetime."""
+
+USED = ("last_seen_at", "last_confirmed_at", "last_accessed_at", "encoded_at")
+"""Instants of its state from which its strength and lifetime follow."""
 
 
 def import_records(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
@@ -92,13 +95,18 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
 def _not_after(record: Record, latest: datetime) -> Record:
     """Return a record with what was done to a fact dated at the latest then.
 
-    A request dated in the future could be neither purged nor overtaken by another until then.
+    A request dated in the future could be neither purged nor overtaken by another until then, and a fact or a relation
+    that was used then would not fade.
     """
     match record:
         case ArchivedFact(past=past):
             done = {name: min(at, latest) for name in DONE if (at := getattr(past, name)) is not None}
             events = [one.model_copy(update={"at": min(one.at, latest)}) for one in past.events]
-            return replace(record, past=past.model_copy(update={**done, "events": events}))
+            used = {name: min(at, latest) for name in USED if (at := getattr(past.state, name)) is not None}
+            state = past.state.model_copy(update=used)
+            return replace(record, past=past.model_copy(update={**done, "state": state, "events": events}))
+        case ArchivedRelation(last_observed=at):
+            return record.model_copy(update={"last_observed": min(at, latest)})
         case ArchivedWish(forgotten_at=at):
             return record.model_copy(update={"forgotten_at": min(at, latest)})
     return record

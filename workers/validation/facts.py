@@ -20,6 +20,9 @@ DERIVED = (
 )  # fmt: skip
 """Fields of an exported fact that cannot be stored: they follow from the others."""
 
+PAST = ("created_at", "last_seen_at")
+"""Instants at which something was done to a fact by the time that it is stored."""
+
 PERMANENT = "permanent"
 
 PATH_OF_ITEM = re.compile(r'(?:"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})+"/)+')
@@ -52,12 +55,16 @@ def own_words(text: str, name: str, max_text: int) -> str:
 def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
     """Return the fact that a JSON object describes, or a validated fact; `at` is when it is stored, if that is known.
 
+    What was first stored or last used after that, by another clock, counts as of then: it would not fade until it was.
+
     Raises:
         InvalidInputError: it is not an object, or fields are unknown or have invalid values; all are listed.
             Or it is an item without a place, which no list of items could show. Or it was true at no known time.
     """
     fact = stored_fact(given, max_text)
     if at is not None:
+        past = {name: min(one, at) for name in PAST if (one := getattr(fact, name)) is not None}
+        fact = fact.model_copy(update=past)
         _check_beginning(fact, at)
     if fact.kind == "item" and not _has_place(fact):
         raise InvalidInputError(
