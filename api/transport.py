@@ -37,6 +37,9 @@ from workers.validation.facts import new_fact
 UNASKED = 16
 """Results that a thread keeps until they are fetched; others are read again from Redis."""
 
+HANGS_SECONDS = 5.0
+"""Time after which Redis does not answer for a client: a fork or a slow disk delays it less."""
+
 GIVE_UP_SOON = {"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.5}
 LOOK_SECONDS = 5.0
 """Interval at which a client that waits for long looks whether its task is lost."""
@@ -367,7 +370,7 @@ class Sender:
 
     @cached_property
     def _own_keys(self) -> Any:
-        return own_keys(self._redis_url)
+        return own_keys(self._redis_url, answer_seconds=HANGS_SECONDS)
 
     @cached_property
     def _app(self) -> Celery:
@@ -377,11 +380,11 @@ class Sender:
         app.conf.update(
             broker_connection_max_retries=2,
             task_publish_retry_policy=GIVE_UP_SOON,
-            redis_socket_timeout=5.0,
+            redis_socket_timeout=HANGS_SECONDS,
             redis_socket_connect_timeout=2.0,
         )
-        app.conf.broker_transport_options |= {"socket_timeout": 5, "socket_connect_timeout": 2}
-        app.conf.result_backend_transport_options |= {"retry_policy": GIVE_UP_SOON, "socket_timeout": 5}
+        app.conf.broker_transport_options |= {"socket_timeout": HANGS_SECONDS, "socket_connect_timeout": 2}
+        app.conf.result_backend_transport_options |= {"retry_policy": GIVE_UP_SOON, "socket_timeout": HANGS_SECONDS}
         return app
 
 

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from api.client import Client
 from api.http.limits import Turns
-from api.transport import AWAY
+from api.transport import AWAY, HANGS_SECONDS
 from workers.coordination import key_ring, signals
 from workers.coordination.key_ring import Found
 from workers.coordination.redis import explain, open_redis, own_keys
@@ -62,9 +62,9 @@ class Door:
             raise SettingsError("EBB_REDIS_URL is not set. Set it, or let `ebb up` start servers of its own.")
         self.settings = settings
         self.client = Client(settings.redis_url, settings.namespace)
-        self.redis = own_keys(settings.redis_url)
+        self.redis = own_keys(settings.redis_url, answer_seconds=HANGS_SECONDS)
         """Connections to Ebb's own data."""
-        self.broker = open_redis(settings.redis_url)
+        self.broker = open_redis(settings.redis_url, answer_seconds=HANGS_SECONDS)
         """Connections to the queues."""
         self.turns = Turns(settings.max_requests, settings.max_outbox_bytes)
         """The queue for threads."""

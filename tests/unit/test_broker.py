@@ -1,5 +1,6 @@
 """URLs of the broker: a single Redis, Redis with TLS, or Sentinels, as Celery and redis-py parse them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,11 @@ from celery import Celery
 from ebb import broker
 from ebb.celery import configure
 
+from api.client import Client
+from api.http.door import Door
+from api.transport import HANGS_SECONDS
 from workers import queues
+from workers.settings import Settings
 
 SENTINELS = "sentinel://:p%40ss@a:1,b,[::1]:3/2?master_name=main&sentinel_password=other"
 
@@ -22,6 +27,17 @@ def test_results_are_in_the_database_behind_that_of_the_messages() -> None:
         "redis://:secret@host:6379/3",
         "redis://:secret@host:6379/4",
     )
+
+
+def test_a_redis_that_hangs_keeps_no_connection_of_a_client_or_of_the_api_longer_than_documented() -> None:
+    client, door = Client("redis://host/0"), Door(Settings(redis_url="redis://host/0"))
+    pools = [one.connection_pool for one in (client._own_keys, door.redis, door.broker)]
+    app = client._app
+    waits = [pool.connection_kwargs["socket_timeout"] for pool in pools]
+    waits += [app.conf.broker_transport_options["socket_timeout"], app.backend.connparams["socket_timeout"]]
+    assert waits == [HANGS_SECONDS] * 5
+    manual = (Path(__file__).parents[2] / "api" / "docs" / "http.md").read_text(encoding="utf-8")
+    assert f"503 after {HANGS_SECONDS:g} s" in manual
 
 
 def test_certificates_are_checked_by_default() -> None:

@@ -158,9 +158,9 @@ def open_redis(
     return manager.master_for(named.master_name, redis_class=kind, **login, **options)  # type: ignore[no-untyped-call]
 
 
-def own_keys(redis_url: str) -> Redis:
+def own_keys(redis_url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Redis:
     """Return a connection pool to the database of Ebb's own keys, opened on first use."""
-    return open_redis(redis_url, OWN_AFTER, kind=OwnKeys)
+    return open_redis(redis_url, OWN_AFTER, kind=OwnKeys, answer_seconds=answer_seconds)
 
 
 def clock(redis: Redis) -> datetime:
