@@ -310,6 +310,10 @@ class Sender:
         """Make workers drop a task that they have not started."""
         self._reach(lambda: self._app.control.revoke(task_id))
 
+    def prepare(self) -> None:
+        """Make the Celery app, which would delay the first task; this opens no connection."""
+        _ = self._app
+
     def close(self) -> None:
         """Close the connections to Redis; those of other threads close when these end."""
         if "_app" in self.__dict__:

@@ -35,6 +35,7 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     try:
         door = Door(Settings.from_environment())
         await to_thread.run_sync(door.check)
+        await to_thread.run_sync(door.prepare)
     except EbbError as error:
         raise SystemExit(f"ebb: {error}") from None
     to_thread.current_default_thread_limiter().total_tokens = THREADS

@@ -157,6 +157,11 @@ class Door:
                 "all memory. Make one with `ebb keys create`, or listen on 127.0.0.1."
             )
 
+    def prepare(self) -> None:
+        """Make the Celery apps of all groups of shards: the first request would make one on the event loop."""
+        for url in self.settings.broker_urls:
+            self._at(url).client.prepare()
+
     def close(self) -> None:
         """Close the connections."""
         for other in self._others.values():
