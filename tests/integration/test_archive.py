@@ -178,6 +178,24 @@ def test_an_older_archive_does_not_bring_back_what_was_erased_on_request(memory:
     assert memory.value("select count(*) from deep") == 0
 
 
+def test_what_another_part_of_an_import_stores_at_the_same_time_is_a_duplicate(
+    memory: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.add("Tea at four.", session="chat")
+    (line,) = (one for one in memory.archive() if "text" in one)
+    other, embedded = {**line, "id": str(uuid4()), "session": "call"}, import_archive.vectors_of
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.undo()
+        assert twin.import_records([other]) == ["added"]
+        return embedded(*given)
+
+    monkeypatch.setattr(import_archive, "vectors_of", meanwhile)
+    assert twin.import_records([line]) == ["duplicate"]
+    assert twin.rows("select id::text, session from facts") == [(other["id"], "call")]
+    assert twin.rows("select session from occurrences") == [("chat",)]
+
+
 def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(
     lived: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,19 +167,26 @@ def _added(
         if statements.forgotten_among(db, tenant, stated):
             raise UnavailableError("Something of this was forgotten at this very moment: import it again.")
         with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
-        others = facts.known_by_id(db, tenant, [one.id for one, _ in new if one.id not in added])
+        unwritten = [(one, hash_) for one, hash_ in new if one.id not in added]
+        others = facts.known_by_id(db, tenant, [one.id for one, _ in unwritten])
+        said = statements.known_exactly(db, tenant, [hash_ for one, hash_ in unwritten if not one.past.ended])
     return [
         Stored(one.id, "kept" if one.past.ended else "added", one.id in with_vector)
         if one.id in added
-        else _met(one.id, hash_, others.get(one.id))
+        else _met(one.id, hash_, others.get(one.id), None if one.past.ended else said.get(hash_))
         for one, hash_ in new
     ]
 
 
-def _met(id_: UUID, hash_: bytes, known: Known | None) -> Stored | InvalidInputError:
-    """Return the outcome of a fact that could not be added; another delivery of the import may have added it."""
+def _met(id_: UUID, hash_: bytes, known: Known | None, stated: UUID | None) -> Stored | InvalidInputError:
+    """Return the outcome of a fact that could not be added: another delivery, or an equal line, was just stored.
+
+    `known` is the fact with its id, `stated` the live one that states it.
+    """
     if known is not None and same_record(known.hash, hash_):
         return Stored(id_, "unchanged", embedded=True)
+    if known is None and stated is not None:
+        return Stored(stated, "duplicate", embedded=True)
     return InvalidInputError(f"id: what {id_} says was just stored by another: import it again.")
 
 
