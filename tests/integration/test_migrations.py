@@ -14,12 +14,13 @@ from typing import Any
 import psycopg
 import pytest
 from databases import new_database
+from ebb.contract.recall import Lookup
 from memory import DAY_0, Memory, day, wait_for
 
 from api.up import servers
 from workers.admin import search_indexes
 from workers.errors import SchemaError, UnavailableError
-from workers.memory import estimate
+from workers.memory import estimate, recall
 from workers.memory.embed import check_embedder
 from workers.storage import migrations, schema
 from workers.storage.connection import close_pools, connect
@@ -233,6 +234,21 @@ def test_special_letters_and_blanks_around_names_of_the_first_release_are_found_
     with connect(old_url) as db:
         found = "select entity, key, search @@ 'hauptstrasse & zoe'::tsquery from facts where id = %s"
         assert db.execute(found, [id_]).fetchone() == ("Zoë", "home", True)
+
+
+def test_names_with_several_blanks_are_found_as_they_are_looked_up(memory: Memory) -> None:
+    fact = memory.add("Ada Byron wrote the first program.", entity="Ada", key="job")
+    item = memory.add("The item of a folder.", at=1)
+    with connect(memory.context.database_url) as db:
+        db.execute("update facts set entity = e'Ada \t Byron', key = e'first\njob' where id = %s", [fact])
+        db.execute("update facts set kind = 'item', entity = 'my  notes', key = 'two  blanks' where id = %s", [item])
+    migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "single_blanks"))
+    assert memory.rows("select entity, key from facts order by created_at") == [
+        ("Ada Byron", "first job"),
+        ("my  notes", "two  blanks"),
+    ]
+    (found,), _ = recall.lookup(memory.context, Lookup(entity="Ada  Byron", key="first job"), day(0))
+    assert found.id == fact
 
 
 def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) -> None:
