@@ -16,6 +16,9 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".oldest"
 PROJECTS = ("pyproject.toml", "api/clients/python/pyproject.toml")
+OF_NEWEST = "tests/acceptance/test_golden.py::test_the_help_of_each_command_matches_the_golden_file"
+"""The test of what depends on the version: how Typer writes the help."""
+
 EXTRAS = ("embedded", "oauth", "openai", "otel", "tokens")
 
 
@@ -39,7 +42,8 @@ def main(files: list[str]) -> int:
     """Install them, and run the tests in these files, by default all; return the exit status."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", str(FOLDER), *oldest()]
     subprocess.run(pip, check=True)
-    pytest = [sys.executable, "-m", "pytest", "-W", "ignore", "--dist", "loadfile", "--numprocesses", "4", *files]
+    pytest = [sys.executable, "-m", "pytest", "-W", "ignore", "--dist", "loadfile", "--numprocesses", "4"]
+    pytest += ["--deselect", OF_NEWEST, *files]
     return subprocess.run(pytest, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(FOLDER)}, check=False).returncode
 
 
