@@ -527,6 +527,28 @@ def test_a_merged_text_supersedes_what_it_was_merged_into(memory: Memory) -> Non
     assert stored(memory, MOVED, 3)[0] == "added"
 
 
+def test_a_deletion_request_counts_more_than_a_merged_text(memory: Memory) -> None:
+    memory.store({"text": MOVED, "entity": "Mira"}, {"text": HAS_MOVED, "entity": "Mira"})
+    asked = memory.add(HAS_MOVED, entity="Nora")
+    memory.forget(asked, at=0.5)
+    merge(memory)
+    assert memory.value("select count(*) from merged_texts") == 1
+    assert stored(memory, HAS_MOVED, 2) == ("forgotten", asked)
+
+
+def test_a_merged_text_has_a_vector_in_a_batch_that_supersedes_what_it_was_merged_into(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = memory.add(MOVED)
+    memory.add(HAS_MOVED)
+    merge(memory)
+    monkeypatch.setattr(memory.context.embedder, "quick", False)  # so texts are embedded before the transaction
+    halle, again = memory.store({"text": "Mira lives in Halle.", "supersedes": str(first)}, HAS_MOVED, at=2)
+    assert isinstance(halle, Stored)
+    assert isinstance(again, Stored)
+    assert (halle.action, again.action, again.embedded) == ("updated", "added", True)
+
+
 def test_a_merged_text_takes_the_place_of_another_fact_as_what_it_was_merged_into_unless_it_is_apart(
     memory: Memory,
 ) -> None:

@@ -165,7 +165,7 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     stated = {hash_: id_ for hash_, id_ in found.items() if id_ not in superseded}
     kept = {*stated, *batch.forced}
     deleted = {hash_: id_ for hash_, id_ in forgotten().items() if hash_ not in kept}
-    merged = {hash_: id_ for hash_, id_ in read_merged().items() if hash_ not in deleted and id_ not in superseded}
+    merged = {hash_: id_ for hash_, id_ in read_merged().items() if id_ not in superseded}
     return Known(owner, known, merged | stated, deleted, any_ended)
 
 
