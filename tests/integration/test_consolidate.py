@@ -527,6 +527,19 @@ def test_a_merged_text_supersedes_what_it_was_merged_into(memory: Memory) -> Non
     assert stored(memory, MOVED, 3)[0] == "added"
 
 
+def test_nothing_is_left_of_a_merged_text_that_was_erased_by_its_age(memory: Memory) -> None:
+    first, _ = memory.add(f"{MOVED} of AiRo"), memory.add(f"{HAS_MOVED} of AiRo")
+    merge(memory, at=1)
+    dark, _ = memory.add(DARK, at=2), memory.add(DARK_TOO, at=2)
+    merge(memory, at=30)
+    assert memory.demote(at=35) == 2
+    assert memory.having(deep_days=30).purge(at=40) == 1
+    assert memory.rows("select fact from merged_texts") == [(dark,)]
+    assert stored(memory, DARK_TOO, 41) == ("duplicate", dark)
+    action, new = stored(memory, f"{HAS_MOVED} of AiRo", 41)
+    assert (action, live(memory)) == ("added", {first, dark, new})
+
+
 def test_a_deletion_request_counts_more_than_a_merged_text(memory: Memory) -> None:
     memory.store({"text": MOVED, "entity": "Mira"}, {"text": HAS_MOVED, "entity": "Mira"})
     asked = memory.add(HAS_MOVED, entity="Nora")

@@ -14,7 +14,7 @@ from psycopg.types.json import Json, Jsonb
 from workers.core import tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
-from workers.storage import activity, columns, imports, packing
+from workers.storage import activity, columns, imports, merged_texts, packing
 from workers.storage.branches import BETWEEN_FACTS
 from workers.storage.connection import Connection, fetch_all, number
 
@@ -113,8 +113,9 @@ FOUND = f"""
     limit %(limit)s
 """
 
+# With the bodies of merged facts (4).
 CLAIM_OLD = """
-    select namespace, id from deep
+    select namespace, id, forgotten_at, case when get_byte(body, 8) = 4 then body end from deep
     where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
         and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = deep.namespace and gap_until is not null
@@ -217,6 +218,11 @@ class Deep:
     forgotten_at: datetime
     body: bytes
     signed: bool
+
+    @property
+    def hash(self) -> bytes:
+        """Return the identity of its statement."""
+        return bytes.fromhex(self.rows()[0]["hash"].removeprefix("\\x"))
 
     def rows(self) -> packing.Unpacked:
         """Return its rows of `facts` and `activity`, and its rows of other tables by table name."""
@@ -350,11 +356,17 @@ def count_found(db: Connection, given: dict[str, Any]) -> int:
 
 
 def erase(db: Connection, before: datetime, limit: int, namespace: int | None, *, in_gaps: bool) -> list[int]:
-    """Erase facts of one namespace, or all, that ended before an instant; return the namespace of each."""
+    """Erase facts of one namespace, or all, that ended before an instant; return the namespace of each.
+
+    A digest by which the fact that one was merged into is known goes with it.
+    """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
     old = db.execute(CLAIM_OLD, given).fetchall()
-    owners = [own for own, _ in old]
-    db.execute(ERASE, {"namespaces": owners, "ids": [id_ for _, id_ in old]})
+    owners = [own for own, *_ in old]
+    db.execute(ERASE, {"namespaces": owners, "ids": [id_ for _, id_, *_ in old]})
+    merged = [Deep(own, id_, at, body, signed=False) for own, id_, at, body in old if body is not None]
+    for tenant in sorted({one.namespace for one in merged}):
+        merged_texts.drop_stated(db, tenant, [one.hash for one in merged if one.namespace == tenant])
     return owners
 
 
