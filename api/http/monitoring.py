@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.http.callers import Caller, caller
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import without_addresses
+from api.http.route import own_name
 from api.transport import AWAY
 from workers import tracing
 from workers.coordination import bulk, outbox, pause, signals, timings
@@ -107,7 +108,7 @@ def _tell(scope: Scope, status: int, seconds: float) -> None:
     log.log(level, "%s %s %d in %.1f ms", scope["method"], scope["path"], status, seconds * 1000, extra=about)
 
 
-routes = APIRouter(tags=["health"])
+routes = APIRouter(tags=["health"], generate_unique_id_function=own_name)
 
 OK, UNKNOWN = "ok", "unknown"
 NEEDED = ("redis", RECALL, STORE, "database")

@@ -50,6 +50,7 @@ def add(
     *,
     session: Any = None,
     route: str = "",
+    name: str = "",
     left_out: tuple[str, ...] = (),
     own: Fields | None = None,
     problems: tuple[int, ...] = (),
@@ -63,6 +64,7 @@ def add(
         act: the handler; by default the operation is performed unchanged.
         session: the annotated dependency, which checks the caller's scope; by default that of the operation.
         route: method and path; by default the operation's.
+        name: the id in the OpenAPI document; by default the library's method.
         left_out: parameters without an equivalent here.
         own: parameters that differ from the operation's.
         problems: statuses of expected errors.
@@ -88,8 +90,9 @@ def add(
         url.partition("?")[0],
         endpoint,
         methods=[method],
+        name=name or METHODS[operation.name],
         response_model=options.pop("response_model", operation.answer),
-        summary=options.get("name", METHODS[operation.name]).replace("_", " ").title(),
+        summary=(name or METHODS[operation.name]).replace("_", " ").title(),
         responses=(ACCEPTED if session is not Reader and method != "GET" else {})
         | responses(*problems)
         | options.pop("responses", {}),
@@ -145,7 +148,6 @@ def _endpoint(operation: Operation, act: Act | None, query: Iterable[str], *, ha
         content, status = JSON.dump_json(answer), response.status_code or HTTPStatus.OK
         return Response(content, status, response.headers, "application/json")
 
-    endpoint.__name__ = operation.name.rpartition(".")[2]
     endpoint.__doc__ = operation.params.__doc__
     return endpoint
 

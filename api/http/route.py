@@ -51,6 +51,11 @@ T = TypeVar("T")
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
+def own_name(route: APIRoute) -> str:
+    """Return the id of a route in the OpenAPI document, after which generated clients name their methods."""
+    return route.name
+
+
 class Route(APIRoute):
     """A route that reads a JSON body only from callers with a valid key, and parses a large one in a thread.
 

@@ -17,10 +17,10 @@ from pydantic.fields import FieldInfo
 from api.http.dispatch import Reader, Session
 from api.http.operations import Act, add, field
 from api.http.problems import RefusedError, responses
-from api.http.route import Route
+from api.http.route import Route, own_name
 from workers.errors import NotFoundError
 
-routes = APIRouter(route_class=Route)
+routes = APIRouter(route_class=Route, generate_unique_id_function=own_name)
 
 MADE = ("added", "updated")
 
@@ -180,7 +180,8 @@ _add(
 _add(facts.STORE_MANY, store_many, own=_objects(facts.STORE_MANY, "facts"))
 _add(reports.FACTS, own={"limit": field(Limit, 100, description="how many at most")})
 _add(
-    retention.FORGET, forget_one, path="DELETE /memory/facts/{id}", left_out=("ids", "dry_run", *retention.SUBJECT),
+    retention.FORGET, forget_one, path="DELETE /memory/facts/{id}", name="forget_fact",
+    left_out=("ids", "dry_run", *retention.SUBJECT),
     own={
         "id": field(retention.Id),
         "purge": field(Flag, False, description="erase it at once, for good; needs the scope admin"),
@@ -190,7 +191,7 @@ _add(
 )  # fmt: skip
 _add(
     retention.RESTORE, lambda memory, given, _: _outcome(memory.restore([given["id"]])),
-    path="POST /memory/facts/{id}/restore", left_out=retention.RESTORE.parameters,
+    path="POST /memory/facts/{id}/restore", name="restore_fact", left_out=retention.RESTORE.parameters,
     own={"id": field(retention.Id)}, response_model=retention.Outcome, problems=(409,),
     description="Restore a forgotten fact, whatever the reason.",
 )  # fmt: skip
@@ -215,13 +216,12 @@ BY_KEY = "whether this counts as use; if left out: with a key that may write"
 for question in (RECALL, LOOKUP, CONTEXT):
     _add(question, _ask(question), own={"touch": field(bool | None, None, description=BY_KEY)})
 _add(
-    RELATIONS, _edges, path="GET /memory/graph/edges", response_model=list[Edge],
+    RELATIONS, _edges, path="GET /memory/graph/edges", name="edges", response_model=list[Edge],
     own={"decayed": field(Flag, False, description="relations below the minimum weight, which recall does not use")},
     description=f"{RELATIONS.params.__doc__}\n\n"
     "Where there are more than `limit`, the header `Link` has the address of the next page (RFC 8288).",
 )  # fmt: skip
 _add(graph.DECAY_RELATIONS, own={"dry_run": field(Flag, False, description="only report which edges would change")})
-_add(decay.DECAY, name="decay")
 _add(
     decay.RUNS,
     own={"everything": field(bool, False, description="passes over all namespaces, with their counts; needs `system`")},
@@ -240,6 +240,7 @@ _add(
     admin.SETTINGS, path="GET /memory/settings", session=Reader, left_out=("set", "unset"),
     description="Return the effective settings of the namespace, and which of them are its own.",
 )  # fmt: skip
+_add(admin.SETTINGS, name="change_settings")
 for other in operations().values():
     if other.route and other not in OWN_ROUTES:
         _add(other)

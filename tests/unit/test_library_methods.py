@@ -28,6 +28,21 @@ def test_every_operation_has_a_route_that_takes_its_parameters() -> None:
     assert {name: missing for name, one in operations().items() if (missing := not_taken(one, document))} == {}
 
 
+def test_the_id_of_a_route_is_the_name_of_the_method_and_no_other_has_it() -> None:
+    paths = make_app().openapi()["paths"]
+    methods = {one.operation.name: name for name, one in vars(Operations).items() if isinstance(one, Method)}
+    ids = {name: paths[path][verb.lower()]["operationId"] for name, (verb, path) in routes().items()}
+    every = [one["operationId"] for path in paths.values() for one in path.values()]
+
+    assert {name: id_ for name, id_ in ids.items() if id_ != methods[name]} == {"memory.settings": "change_settings"}
+    assert len(every) == len(set(every))
+
+
+def routes() -> dict[str, list[str]]:
+    """Return the HTTP method and the path of each operation."""
+    return {name: one.route.partition("?")[0].split() for name, one in operations().items()}
+
+
 def not_taken(operation: Operation, document: dict[str, Any]) -> list[str]:
     """Return the parameters of an operation that its route does not accept."""
     method, path = operation.route.partition("?")[0].split()
