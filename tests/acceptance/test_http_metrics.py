@@ -137,7 +137,9 @@ def test_the_dashboard_asks_for_metrics_and_labels_that_are_there(exposed: dict[
 
 def test_the_alert_rules_ask_for_metrics_and_labels_that_are_there(exposed: dict[str, set[str]]) -> None:
     for rule in RULES:
-        for selector in selectors(promql_parser.parse(rule["expr"])):
+        found = list(selectors(promql_parser.parse(rule["expr"])))
+        assert found, rule["alert"]
+        for selector in found:
             assert selector.name in exposed or selector.name == "up", rule["alert"]
             matched = {matcher.name for matcher in selector.matchers.matchers}
             grouped = set(re.findall(r"by \((\w+)\)", rule["expr"]))

@@ -301,7 +301,12 @@ def test_a_successor_continues_and_answers_the_waiting_caller(known: LiveSystem,
     if "asked_by" in given:
         counts = known.control.AsyncResult(waiting).get()
         for name, before in given.get("so_far", {}).items():
-            assert name == "mended" or counts[name] or counts[name] == before
+            assert name == "mended" or _size(counts[name]) >= _size(before), name
+
+
+def _size(counted: Any) -> int:
+    """Return a count, or the length of a list."""
+    return len(counted) if isinstance(counted, list) else int(counted)
 
 
 @pytest.mark.parametrize("task", sorted(GOING_ON))

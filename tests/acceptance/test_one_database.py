@@ -37,6 +37,8 @@ def test_a_worker_starts_at_the_redis_of_workers_of_another_database_that_have_e
     before = clock(idle.own_keys).timestamp() - signals.ALIVE_SECONDS + 3.0
     signals.note_heartbeat(idle.own_keys, "ended@tests", ["recall"], before, "another database")
     idle.start("worker")
+    now = clock(idle.own_keys).timestamp()
+    assert "another database" not in signals.databases_of_workers(idle.own_keys, now)
 
 
 def test_a_heartbeat_of_a_wrong_clock_keeps_no_worker_from_starting(idle: LiveSystem) -> None:

@@ -106,7 +106,9 @@ def test_a_sentence_of_a_long_text_is_as_relevant_as_alone_in_any_language(memor
 def test_what_was_found_is_not_at_the_edge_of_its_passage(memory: Memory) -> None:
     for words in range(60, 80):
         memory.add("hay " * words + KEY + " straw" * 120, entity=str(words))
-    for one in memory.ask("spare key", limit=20).results:
+    found = memory.ask("spare key", limit=20).results
+    assert len(found) == 20
+    for one in found:
         assert one.passage is not None
         assert KEY in one.passage.text
 

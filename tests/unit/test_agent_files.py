@@ -172,7 +172,7 @@ def test_the_same_file_has_the_same_ids_again() -> None:
 
 def test_two_agents_whose_parts_have_the_same_numbers_have_ids_of_their_own() -> None:
     other = {
-        "agents": [AGENT_FILE["agents"][0] | {"messages": [{"id": "message-1", "role": "user", "content": "Hello"}]}],  # type: ignore[operator]
+        "agents": [AGENT_FILE["agents"][0] | {"messages": [{"id": "message-1", "role": "user", "content": "Hello"}]}],
         "blocks": [{"id": "block-0", "label": "human", "value": "Name: Jonas"}],
     }
     first, second = (facts("letta", json.dumps(one).encode()) for one in (AGENT_FILE, other))
@@ -236,7 +236,9 @@ def test_empty_blocks_are_left_out() -> None:
 
 def test_converted_facts_can_be_stored() -> None:
     for product, content in [("letta", json.dumps(AGENT_FILE).encode()), ("cogx", packed(COGX))]:
-        for fact in facts(product, content):
+        found = facts(product, content)
+        assert found
+        for fact in found:
             assert new_fact({name: one for name, one in fact.items() if name != "namespace"}, 65_536).text
 
 

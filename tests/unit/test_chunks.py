@@ -105,6 +105,7 @@ def test_a_paragraph_that_fits_is_not_torn() -> None:
 
 def test_neighbouring_chunks_share_some_words() -> None:
     found = of("# Long\n\n" + " ".join(f"Sentence number {number} is here." for number in range(400)))
+    assert len(found) > 3
     for one, following in pairwise(found):
         shared = following.text[: following.text.index(".") + 1]
         assert one.text.endswith(following.text[: len(shared)]) or shared in one.text
