@@ -111,7 +111,7 @@ def redis_server(server_folder: Path) -> Iterator[servers.Redis]:
 @pytest.fixture(scope="session")
 def template(postgres: servers.Postgres) -> str:
     """Return the name of the database that tests copy, with the schema in it."""
-    from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
+    from workers.storage import schema  # tests of the pure core do not need tables
 
     schema.apply(servers.ensure_database(postgres, "template_ebb"), count=SHARDS)
     return "template_ebb"

@@ -244,7 +244,7 @@ SEEDS = ("insert into languages (name) values ('english')", "insert into forget_
 @contextmanager
 def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
     """Yield a function that returns a schema on a cluster, new or emptied: creating one takes seconds."""
-    from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
+    from workers.storage import schema  # tests of the pure core do not need tables
 
     unused: list[str] = []
     with ExitStack() as schemas:
@@ -268,7 +268,7 @@ def _emptied(url: str) -> bool:
 
     Returns false if it has another language, more migrations or shards.
     """
-    from workers.storage import schema  # noqa: PLC0415  tests of the pure core do not need tables
+    from workers.storage import schema  # tests of the pure core do not need tables
 
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("set lock_timeout = '5s'")

@@ -9,12 +9,12 @@ from importlib import import_module
 
 gc.disable()  # while modules are loaded, which create many objects and little garbage
 
-import click  # noqa: E402
+import click
 
-from workers import GARBAGE_THRESHOLD  # noqa: E402
+from workers import GARBAGE_THRESHOLD
 
 sys.modules["pygments"] = None  # type: ignore[assignment]  # which celery.bin.base would load, for colours of `inspect`
-from celery.bin.base import CLIContext  # noqa: E402
+from celery.bin.base import CLIContext
 
 del sys.modules["pygments"]
 

@@ -26,7 +26,7 @@ def require_password(**_: Any) -> None:
     command = click.get_current_context(silent=True)
     if command is None or command.info_name != "flower":
         return
-    from tornado.options import options  # noqa: PLC0415 - workers do not need it
+    from tornado.options import options  # workers do not need it
 
     if not (options.unix_socket or options.basic_auth or options.auth):
         raise SystemExit(
@@ -58,7 +58,7 @@ def is_own_host(host: str, own: str | None) -> bool:
 
 
 def _guarded(original: Any, own: str | None) -> Any:
-    from tornado.web import RequestHandler  # noqa: PLC0415 - workers do not need it
+    from tornado.web import RequestHandler  # workers do not need it
 
     class Refused(RequestHandler):
         """Answers 403 to every method."""
@@ -70,7 +70,7 @@ def _guarded(original: Any, own: str | None) -> Any:
             self.set_status(403)
             self.finish(f"{self.why}\n")
 
-    class Guarded(original):  # type: ignore[misc]
+    class Guarded(original):  # type: ignore[misc]  # a base found at run time
         """Flower that checks the Host and path of each request."""
 
         def find_handler(self, request: "HTTPServerRequest", **options: Any) -> Any:
@@ -93,10 +93,10 @@ def _closed(handler: Any) -> Any:
 
     Flower itself would show its metrics, with the names of workers and tasks, without authentication.
     """
-    from flower.views.monitor import Metrics  # type: ignore[import-untyped]  # noqa: PLC0415 - workers do not need it
-    from tornado.web import authenticated  # noqa: PLC0415
+    from flower.views.monitor import Metrics  # type: ignore[import-untyped]  # workers do not need it
+    from tornado.web import authenticated
 
-    class Closed(handler):  # type: ignore[misc]
+    class Closed(handler):  # type: ignore[misc]  # a base found at run time
         if issubclass(handler, Metrics):
             get = authenticated(handler.get)
 

@@ -46,10 +46,10 @@ def start(service: str) -> bool:
 
 
 def _provider(service: str) -> "TracerProvider":
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - only if wanted
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # only if wanted
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     resource = Resource({"service.name": service}).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -81,8 +81,8 @@ def span(
     if provider is None:
         yield None
         return
-    from opentelemetry.propagate import extract  # noqa: PLC0415
-    from opentelemetry.trace import SpanKind  # noqa: PLC0415
+    from opentelemetry.propagate import extract
+    from opentelemetry.trace import SpanKind
 
     with provider.get_tracer("ebb").start_as_current_span(
         name,
@@ -101,7 +101,7 @@ def span(
 
 def fail(own: "Span", kind: str) -> None:
     """Mark a span as failed by an error of this kind."""
-    from opentelemetry.trace import StatusCode  # noqa: PLC0415
+    from opentelemetry.trace import StatusCode
 
     own.set_attribute("error.type", kind)
     own.set_status(StatusCode.ERROR)

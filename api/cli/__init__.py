@@ -10,18 +10,18 @@ import sys
 gc.set_threshold(500_000)
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-from collections.abc import Iterator  # noqa: E402
-from contextlib import contextmanager  # noqa: E402
-from functools import cache  # noqa: E402
-from importlib import import_module  # noqa: E402
-from io import TextIOWrapper  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Annotated, Any  # noqa: E402
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Any
 
-import typer  # noqa: E402
-from typer.core import TyperGroup  # noqa: E402
+import typer
+from typer.core import TyperGroup
 
-from workers.errors import EbbError  # noqa: E402
+from workers.errors import EbbError
 
 COMMANDS = (
     ("system", "up down status worker beat flower api mcp"),
@@ -91,7 +91,7 @@ def _add(app: typer.Typer, module: str, names: list[str]) -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 - loads the parser of e-mails
+        from importlib.metadata import version  # loads the parser of e-mails
 
         typer.echo(f"ebb {version('ebb-server')}")
         raise typer.Exit
@@ -121,7 +121,7 @@ def _postgres_answers() -> Iterator[None]:
         psycopg = sys.modules.get("psycopg")  # slow to load; without it no connection was made
         if psycopg is None or not isinstance(error, psycopg.OperationalError):
             raise
-        from workers.storage.connection import broken_off  # noqa: PLC0415
+        from workers.storage.connection import broken_off
 
         raise broken_off(error) from error
 
@@ -133,7 +133,7 @@ def main() -> None:
         with _postgres_answers():
             command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
     except EbbError as error:
-        from api.cli import output  # noqa: PLC0415 - only for errors
+        from api.cli import output  # only for errors
 
         output.fail(error, as_json=output.json_wanted(sys.argv))
         sys.exit(1)

@@ -87,7 +87,7 @@ def _erase(call: Call) -> dict[str, Any]:
 
 def _scrub(home: Path | None) -> list[str]:
     """Rewrite the servers' files; return those that were not reached."""
-    from workers.admin import purge as scrubbing  # noqa: PLC0415 - psycopg is slow to load
+    from workers.admin import purge as scrubbing  # psycopg is slow to load
 
     context = on_database(home)
     with output.spinner("tables and logs are rewritten …"):
@@ -197,7 +197,7 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
     A database has one embedder, so this is not possible for a single namespace.
     """
-    from workers.memory import embed  # noqa: PLC0415
+    from workers.memory import embed
 
     context = on_database(home)
     total = embed.reset(context)
@@ -224,7 +224,7 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
 def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Rebuild the text index of all namespaces in the language EBB_LANGUAGE; workers wait meanwhile."""
-    from workers.admin.search_indexes import reindex as reindexing  # noqa: PLC0415
+    from workers.admin.search_indexes import reindex as reindexing
 
     context = on_database(home)
     language = context.settings.language
@@ -242,7 +242,7 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
     Workers of the previous version may continue meanwhile. An interrupted migration continues when it is run again.
     """
-    from workers.storage import schema  # noqa: PLC0415 - psycopg is slow to load
+    from workers.storage import schema  # psycopg is slow to load
 
     given = configured(home)
     url = given.direct_database_url or given.database_url or located(home).database_url
@@ -266,7 +266,7 @@ def shards() -> None:
 @moves.command(name="list")
 def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """List the shards with their schemas, numbers of namespaces and facts, and sizes."""
-    from workers.admin import shard_moves  # noqa: PLC0415 - psycopg is slow to load
+    from workers.admin import shard_moves  # psycopg is slow to load
 
     found = [one.model_dump(by_alias=True) for one in shard_moves.listed(on_database(home))]
     if as_json:
@@ -278,7 +278,7 @@ def list_(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
 @moves.command()
 def add(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Create the next shard. Then raise EBB_SHARDS in every process, and new namespaces use it too."""
-    from workers.admin import shard_moves  # noqa: PLC0415
+    from workers.admin import shard_moves
 
     number = shard_moves.add(_context(home), output.progress)
     if as_json:
@@ -295,8 +295,8 @@ def move(
     as_json: output.Json = False,
 ) -> None:
     """Move a namespace to another shard while it is in use; an interrupted move has moved everything or nothing."""
-    from workers.admin import shard_moves  # noqa: PLC0415
-    from workers.validation import namespace_name  # noqa: PLC0415
+    from workers.admin import shard_moves
+    from workers.validation import namespace_name
 
     with output.spinner("rows are copied …"):
         done = shard_moves.move(_context(home), namespace_name(namespace), shard)
@@ -310,6 +310,6 @@ def move(
 
 
 def _context(home: Path | None) -> "Context":
-    from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
+    from workers.context import Context  # psycopg is slow to load
 
     return Context(located(home))

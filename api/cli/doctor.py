@@ -84,7 +84,7 @@ def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
 
 def _unforeseen(error: Exception) -> str:
     """Return what went wrong; tables that are missing are reported by the check of the schema."""
-    from psycopg import errors  # noqa: PLC0415 - psycopg is slow to load
+    from psycopg import errors  # psycopg is slow to load
 
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
         return "cannot be checked without the schema of this version; see above"
@@ -92,8 +92,8 @@ def _unforeseen(error: Exception) -> str:
 
 
 def _database(settings: "Settings", _: "Client") -> str:
-    from workers.storage import schema, server, shards  # noqa: PLC0415 - psycopg is slow to load
-    from workers.storage.connection import connect  # noqa: PLC0415
+    from workers.storage import schema, server, shards  # psycopg is slow to load
+    from workers.storage.connection import connect
 
     with connect(settings.database_url) as db:
         schema.check(db)
@@ -104,8 +104,8 @@ def _database(settings: "Settings", _: "Client") -> str:
 
 
 def _schema(settings: "Settings", _: "Client") -> str:
-    from workers.errors import SchemaError  # noqa: PLC0415
-    from workers.storage import schema  # noqa: PLC0415 - see _database
+    from workers.errors import SchemaError
+    from workers.storage import schema
 
     found = schema.all_differences(settings.database_url, settings.shards)
     if found:
@@ -123,8 +123,8 @@ def _replicas(settings: "Settings", _: "Client") -> str:
 
 
 def _embedder(settings: "Settings", _: "Client") -> str:
-    from workers.embedding import ability  # noqa: PLC0415
-    from workers.memory.embed import check_embedder  # noqa: PLC0415
+    from workers.embedding import ability
+    from workers.memory.embed import check_embedder
 
     with _context(settings) as context:
         _check_pause(context, "recall decides by words alone, and facts are stored without vector")
@@ -139,7 +139,7 @@ RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen cl
 
 def _reranker(settings: "Settings", _: "Client") -> str:
     """Have the reranker order two texts; a model that is no reranker may prefer the wrong one: then it warns."""
-    from workers.memory.recall import rerank  # noqa: PLC0415 - see _database
+    from workers.memory.recall import rerank
 
     with _context(settings) as context:
         _check_pause(context, "results stand in their own order", "reranker")
@@ -152,15 +152,15 @@ def _reranker(settings: "Settings", _: "Client") -> str:
 
 @contextlib.contextmanager
 def _context(settings: "Settings") -> "Iterator[Context]":
-    from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
+    from workers.context import Context  # psycopg is slow to load
 
     with contextlib.closing(Context(settings)) as context:
         yield context
 
 
 def _connections(settings: "Settings") -> "Iterator[Connection]":
-    from workers.context import Context  # noqa: PLC0415
-    from workers.storage.connection import outside_pool  # noqa: PLC0415
+    from workers.context import Context
+    from workers.storage.connection import outside_pool
 
     for _ in Context(settings).each_shard():
         with outside_pool(settings.database_url) as db:
@@ -181,8 +181,8 @@ def _check_embedders_of_workers(context: "Context") -> None:
 
 
 def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str, Any]]:
-    from workers.coordination import signals  # noqa: PLC0415
-    from workers.coordination.redis import own_keys  # noqa: PLC0415
+    from workers.coordination import signals
+    from workers.coordination.redis import own_keys
 
     given: dict[str, dict[str, Any]] = {}
     for url in settings.broker_urls:
@@ -193,7 +193,7 @@ def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str
 
 def _check_pause(context: "Context", meanwhile: str, model: str = "embedder") -> None:
     """Raise `UnavailableError` if a model failed at its last request."""
-    from workers.coordination import pause  # noqa: PLC0415
+    from workers.coordination import pause
 
     with _answering():
         found = pause.state(context.redis, pause.RERANKER if model == "reranker" else pause.EMBEDDER)
@@ -227,10 +227,10 @@ def _each_redis(check: "Callable[[str, Client], str]") -> "Callable[[Settings, C
 
 @_each_redis
 def _redis(url: str, _: "Client") -> str:
-    from workers.coordination import signals  # noqa: PLC0415
-    from workers.coordination.redis import condition as condition_of  # noqa: PLC0415
-    from workers.coordination.redis import open_redis, own_keys  # noqa: PLC0415
-    from workers.queues import QUEUES, length_of  # noqa: PLC0415
+    from workers.coordination import signals
+    from workers.coordination.redis import condition as condition_of
+    from workers.coordination.redis import open_redis, own_keys
+    from workers.queues import QUEUES, length_of
 
     with _answering(), open_redis(url) as server, own_keys(url) as keys:
         condition = condition_of(server)
@@ -252,9 +252,9 @@ def _redis(url: str, _: "Client") -> str:
 @contextlib.contextmanager
 def _answering() -> "Iterator[None]":
     """Raise `UnavailableError` with advice if Redis fails."""
-    import redis  # noqa: PLC0415
+    import redis
 
-    from workers.coordination.redis import explain  # noqa: PLC0415
+    from workers.coordination.redis import explain
 
     try:
         yield
@@ -264,8 +264,8 @@ def _answering() -> "Iterator[None]":
 
 @_each_redis
 def _outbox(url: str, memory: "Client") -> str:
-    from workers.coordination import outbox  # noqa: PLC0415
-    from workers.coordination.redis import own_keys  # noqa: PLC0415
+    from workers.coordination import outbox
+    from workers.coordination.redis import own_keys
 
     now = memory.seconds()
     with _answering(), own_keys(url) as keys:
@@ -294,7 +294,7 @@ def _workers(settings: "Settings", memory: "Client") -> str:
 
 def _settings(settings: "Settings", memory: "Client") -> str:
     """Compare what running workers say of their settings; raise `UnavailableError` if they differ."""
-    from workers.settings import differences  # noqa: PLC0415
+    from workers.settings import differences
 
     with _answering():
         given = _settings_of_workers(settings, memory.seconds())
@@ -308,8 +308,8 @@ def _settings(settings: "Settings", memory: "Client") -> str:
 
 @_each_redis
 def _beat(url: str, memory: "Client") -> str:
-    from workers.coordination import signals  # noqa: PLC0415
-    from workers.coordination.redis import own_keys  # noqa: PLC0415
+    from workers.coordination import signals
+    from workers.coordination.redis import own_keys
 
     with _answering(), own_keys(url) as keys:
         sent_at = signals.beat_sent(keys)
@@ -326,10 +326,10 @@ def _beat(url: str, memory: "Client") -> str:
 
 def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
     """Return the databases that workers use other than this one, which is not compared while it is away."""
-    from workers.coordination import signals  # noqa: PLC0415 - psycopg is slow to load
-    from workers.coordination.redis import own_keys  # noqa: PLC0415
-    from workers.storage import schema  # noqa: PLC0415
-    from workers.storage.connection import outside_pool  # noqa: PLC0415
+    from workers.coordination import signals  # psycopg is slow to load
+    from workers.coordination.redis import own_keys
+    from workers.storage import schema
+    from workers.storage.connection import outside_pool
 
     found = set[str]()
     for url in settings.broker_urls:
@@ -345,7 +345,7 @@ def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
 
 def _clock(settings: "Settings", __: "Client") -> str:
     """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
-    from workers.storage import limits, server  # noqa: PLC0415
+    from workers.storage import limits, server
 
     waiting: list[str] = []
     for db in _connections(settings):
@@ -363,7 +363,7 @@ def _clock(settings: "Settings", __: "Client") -> str:
 
 def _held(settings: "Settings", __: "Client") -> str:
     """Return how many facts wait for a decision, which is a warning and not a fault."""
-    from workers.storage import limits  # noqa: PLC0415
+    from workers.storage import limits
 
     waiting: dict[str, int] = {}
     for db in _connections(settings):

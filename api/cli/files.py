@@ -74,8 +74,8 @@ def import_(
     live then and have ended since live again; facts forgotten on request stay forgotten unless --again is given. Facts
     without decay_class never expire, unless --classify is given or `ebb backfill-decay` classifies them later.
     """
-    from api import archive_import  # noqa: PLC0415 - Celery is slow to load
-    from api.contrib import foreign  # noqa: PLC0415
+    from api import archive_import  # Celery is slow to load
+    from api.contrib import foreign
 
     errors: list[BadLine] = []
     how: dict[str, Any] = {"into": namespace, "again": again, "classify": classify}
@@ -104,9 +104,9 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
 ) -> None:
     """Write all facts, one per line, followed by links, relations and other records; `ebb import` restores them."""
-    from api import archive_import  # noqa: PLC0415 - these are slow to load
-    from workers import validation  # noqa: PLC0415
-    from workers.admin.export import export as exporting  # noqa: PLC0415
+    from api import archive_import  # these are slow to load
+    from workers import validation
+    from workers.admin.export import export as exporting
 
     refuse_both(everywhere, namespace)
     context = on_database(home)
@@ -169,7 +169,7 @@ def remember(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) ->
 
 def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":
     """Yield the conversations of a file, which errors name."""
-    from api.contrib.conversations import conversations  # noqa: PLC0415 - slow to load
+    from api.contrib.conversations import conversations  # slow to load
 
     try:
         yield from conversations(source)
@@ -179,7 +179,7 @@ def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":
 
 def _checkpoint(file: str, home: Path | None, how: dict[str, Any]) -> "Checkpoint | None":
     """Return the checkpoint of a file; reading standard input or a pipe cannot be continued."""
-    from api import archive_import  # noqa: PLC0415 - Celery is slow to load
+    from api import archive_import  # Celery is slow to load
 
     folder = configured(home).home.expanduser() / "imports"
     return archive_import.Checkpoint(folder, Path(file), how) if file != "-" and Path(file).is_file() else None
@@ -299,7 +299,7 @@ def index(
     if folder is None or register or unregister:
         _registered(folder, name, register=register, namespace=namespace, home=home, as_json=as_json)
         return
-    from workers.documents import folders  # noqa: PLC0415 - slow to load
+    from workers.documents import folders  # slow to load
 
     with client(home, namespace) as memory:
         place = folders.folder(folder, name)
@@ -366,7 +366,7 @@ def _watch(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -
 
 
 def _follow(indexer: "Indexer", place: "Folder", *, empty: bool, as_json: bool) -> None:
-    from workers.documents.folders import changes  # noqa: PLC0415
+    from workers.documents.folders import changes
 
     # Watching starts before the first synchronisation, so that no change in between is missed.
     looked = False

@@ -42,8 +42,8 @@ def create(
     as_json: output.Json = False,
 ) -> None:
     """Create a key, and show it, this once. As soon as one exists, every request needs a key."""
-    from workers import validation  # noqa: PLC0415 - psycopg is slow to load
-    from workers.admin import keys  # noqa: PLC0415
+    from workers import validation  # psycopg is slow to load
+    from workers.admin import keys
 
     context, name = _context(home, namespace)
     keys.check_label(label)
@@ -62,7 +62,7 @@ def create(
 @commands.command(name="list")
 def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """List the keys of a namespace, without the keys themselves."""
-    from workers.admin import keys  # noqa: PLC0415
+    from workers.admin import keys
 
     context, name = _context(home, namespace)
     rows: list[dict[str, Any]] = [
@@ -90,14 +90,14 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
 
 @commands.command()
 def revoke(
-    id: Annotated[str, typer.Argument(help="The key's id, as `ebb keys list` shows it.")],  # noqa: A002
+    id: Annotated[str, typer.Argument(help="The key's id, as `ebb keys list` shows it.")],
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
     as_json: output.Json = False,
 ) -> None:
     """Revoke a key at once."""
-    from workers import validation  # noqa: PLC0415
-    from workers.admin import keys  # noqa: PLC0415
+    from workers import validation
+    from workers.admin import keys
 
     context, name = _context(home, namespace)
     revoked = keys.revoke(context, name, validation.fact_id(id), context.now())
@@ -109,9 +109,9 @@ def revoke(
 
 def _end(given: str | None, now: datetime) -> datetime | None:
     """Return when a key expires, from a number of days or an instant."""
-    from ebb.contract.values import DAYS, whole_days  # noqa: PLC0415
+    from ebb.contract.values import DAYS, whole_days
 
-    from workers import validation  # noqa: PLC0415
+    from workers import validation
 
     if given is None:
         return None
@@ -127,7 +127,7 @@ def _end(given: str | None, now: datetime) -> datetime | None:
 
 
 def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
-    from workers.validation import namespace_name  # noqa: PLC0415
+    from workers.validation import namespace_name
 
     context = on_database(home)
     return context, namespace_name(namespace or context.settings.namespace)

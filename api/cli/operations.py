@@ -38,7 +38,7 @@ def refuse_both(everywhere: bool, namespace: str | None) -> None:
 
 def configured(home: Path | None) -> "Settings":
     """Return the settings of the environment, with another home if given."""
-    from workers.settings import Settings  # noqa: PLC0415
+    from workers.settings import Settings
 
     settings = Settings.from_environment()
     return settings.model_copy(update={"home": home}) if home else settings
@@ -46,15 +46,15 @@ def configured(home: Path | None) -> "Settings":
 
 def located(home: Path | None) -> "Settings":
     """Return the settings with the addresses of the running servers."""
-    from api.up.home import locate  # noqa: PLC0415
+    from api.up.home import locate
 
     return locate(configured(home))
 
 
 def on_database(home: Path | None) -> "Context":
     """Return a context for a command that works on PostgreSQL itself; refuse a number of shards that is not its own."""
-    from workers.context import Context  # noqa: PLC0415 - psycopg is slow to load
-    from workers.storage import schema  # noqa: PLC0415
+    from workers.context import Context  # psycopg is slow to load
+    from workers.storage import schema
 
     settings = located(home)
     schema.verify_at(settings.database_url, settings.shards, schema.check)
@@ -63,8 +63,8 @@ def on_database(home: Path | None) -> "Context":
 
 def client(home: Path | None, namespace: str | None) -> "Client":
     """Return a client of one namespace, to be closed."""
-    from api.client import Client  # noqa: PLC0415 - Celery is slow to load
-    from workers.validation import namespace_name  # noqa: PLC0415
+    from api.client import Client  # Celery is slow to load
+    from workers.validation import namespace_name
 
     settings = located(home)
     name = namespace_name(namespace or settings.namespace)
@@ -213,7 +213,7 @@ def command_of(
                 run(Call(operation, namespace, home, known, alone, as_json, stack))
 
         typed.__doc__, typed.__name__ = run.__doc__, run.__name__
-        typed.__signature__ = inspect.Signature([*ordered, *COMMON])  # type: ignore[attr-defined]
+        typed.__signature__ = inspect.Signature([*ordered, *COMMON])  # type: ignore[attr-defined]  # read by Typer
         return typed
 
     return decorate

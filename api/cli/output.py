@@ -27,7 +27,7 @@ WIDTHS = {"id": 36, "since": 10}
 @cache
 def console(*, stderr: bool = False) -> "Console":
     """Return the console for results, or the one for stderr."""
-    from rich.console import Console  # noqa: PLC0415  rich is slow to load, and JSON does not need it
+    from rich.console import Console  # rich is slow to load, and JSON does not need it
 
     class Harmless(Console):
         """A console that escapes control characters, so that stored texts cannot control the terminal."""
@@ -38,12 +38,12 @@ def console(*, stderr: bool = False) -> "Console":
 
     screen = Harmless(stderr=stderr, highlight=False, soft_wrap=True)
     if stderr:
-        screen.on_broken_pipe = lambda: _discard(screen)  # type: ignore[method-assign]
+        screen.on_broken_pipe = lambda: _discard(screen)  # type: ignore[method-assign]  # instead of ending the process
     return screen
 
 
 def _escaped(text: str) -> str:
-    from workers.core import controls  # noqa: PLC0415 - not needed for JSON
+    from workers.core import controls  # not needed for JSON
 
     return controls.escaped(text, lines=True)
 
@@ -90,7 +90,7 @@ def text_of_standard_input() -> str:
 
 def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     """Return one JSON value on one line, without control characters."""
-    from workers.core import controls  # noqa: PLC0415 - needed only for printing
+    from workers.core import controls  # needed only for printing
 
     plain = sys.stdout is not None and sys.stdout.encoding.lower() != "utf-8"
     return controls.escaped_json(json.dumps(value, ensure_ascii=plain, default=default))
@@ -98,8 +98,8 @@ def json_line(value: Any, default: Callable[[Any], Any] | None = None) -> str:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows under their headings, with a dash for None; only headings are cut."""
-    from rich.table import Table  # noqa: PLC0415  see console
-    from rich.text import Text  # noqa: PLC0415 - brackets in facts are not markup
+    from rich.table import Table
+    from rich.text import Text  # brackets in facts are not markup
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
@@ -120,14 +120,14 @@ def ending(fact: dict[str, Any]) -> str | None:
 
 def escape_markup(text: str) -> str:
     """Return text with Rich's markup escaped."""
-    from rich.markup import escape  # noqa: PLC0415  see console
+    from rich.markup import escape
 
     return escape(text)
 
 
 def progress(text: str) -> None:
     """Report a completed step on stderr."""
-    from rich.text import Text  # noqa: PLC0415  see console
+    from rich.text import Text
 
     console(stderr=True).print(Text("✓", style="green"), text, markup=False)
 
@@ -135,7 +135,7 @@ def progress(text: str) -> None:
 @contextlib.contextmanager
 def bar(unit: str) -> Iterator[Any]:
     """Yield a function that updates a progress bar on stderr, shown on terminals only."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.fields[count]} " + unit), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:

@@ -56,7 +56,7 @@ def up(
     as_json: output.Json = False,
 ) -> None:
     """Start servers, workers, beat, Flower and the API, and stay until Ctrl-C."""
-    from api.up import starting  # noqa: PLC0415  Celery and psycopg are slow to load
+    from api.up import starting  # Celery and psycopg are slow to load
 
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
@@ -85,7 +85,7 @@ def up(
 
 def _stay(system: "System") -> None:
     """Report events until Ctrl-C, or until the system is stopped."""
-    from api.up import starting, stopping, supervision  # noqa: PLC0415
+    from api.up import starting, stopping, supervision
 
     screen = output.console(stderr=True)
 
@@ -111,7 +111,7 @@ def _stay(system: "System") -> None:
 
 def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Stop everything that runs at this home; all data stays."""
-    from api.up import stopping  # noqa: PLC0415
+    from api.up import stopping
 
     _, place = _home(home)
     stopped = stopping.stop_home(place)
@@ -143,10 +143,10 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
 
 def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
     """Return the output of `status --json`; unknown URLs are null."""
-    from dataclasses import asdict  # noqa: PLC0415
+    from dataclasses import asdict
 
-    from api.up.home import FLOWER_USER  # noqa: PLC0415
-    from api.up.supervision import Supervisor  # noqa: PLC0415
+    from api.up.home import FLOWER_USER
+    from api.up.supervision import Supervisor
 
     state = home.running()
     processes = Supervisor(home.control).processes() if state else []
@@ -168,7 +168,7 @@ def _with_login(found: dict[str, Any]) -> str:
 
 
 def _home(folder: Path | None) -> tuple["Settings", "Home"]:
-    from api.up.home import Home  # noqa: PLC0415
+    from api.up.home import Home
 
     settings = configured(folder)
     return settings, Home(settings.home)
@@ -224,7 +224,7 @@ def worker(
     home: output.HomeFolder = None,
 ) -> None:
     """Start another worker, for the servers of EBB_DATABASE_URL and EBB_REDIS_URL or of the running home."""
-    from api.up import processes  # noqa: PLC0415
+    from api.up import processes
 
     worker = processes.worker(_queues(queues), concurrency or cores(), name or f"worker-{os.getpid()}")
     worker.replace_this(located(home))
@@ -232,7 +232,7 @@ def worker(
 
 def _queues(given: str) -> str:
     """Return the queues of a worker; Celery answers an unknown name with a traceback."""
-    from workers.queues import QUEUES  # noqa: PLC0415 - kombu is slow to load
+    from workers.queues import QUEUES  # kombu is slow to load
 
     names = [name.strip() for name in given.split(",")]
     for name in names:
@@ -249,9 +249,9 @@ def beat(
     home: output.HomeFolder = None,
 ) -> None:
     """Start beat, which sends scheduled tasks; run exactly one per system."""
-    from api.up import processes  # noqa: PLC0415
-    from api.up.home import Home  # noqa: PLC0415
-    from workers.storage import schema  # noqa: PLC0415
+    from api.up import processes
+    from api.up.home import Home
+    from workers.storage import schema
 
     settings = located(home)
     schema.verify_at(settings.database_url, settings.shards)
@@ -269,7 +269,7 @@ def flower(
 
     FLOWER_BASIC_AUTH_FILE may name a file that contains this.
     """
-    from api.up import processes  # noqa: PLC0415
+    from api.up import processes
 
     settings = configured(home)  # Flower only needs Redis
     login = os.environ.get("FLOWER_BASIC_AUTH_FILE")
@@ -300,7 +300,7 @@ def api(
     home: output.HomeFolder = None,
 ) -> None:
     """Start the HTTP API, with the dashboard and MCP."""
-    from api.up import processes  # noqa: PLC0415
+    from api.up import processes
 
     settings = located(home)
     address = (host or settings.host, port or settings.port)
@@ -310,8 +310,8 @@ def api(
 
 def mcp(namespace: NamespaceName = None, home: output.HomeFolder = None) -> None:
     """Serve memory to an agent over MCP on stdin and stdout; the system must be up."""
-    from api.mcp.server import serve_stdio  # noqa: PLC0415 - the SDK is slow to load
-    from api.mcp.tools import Opened  # noqa: PLC0415
+    from api.mcp.server import serve_stdio  # the SDK is slow to load
+    from api.mcp.tools import Opened
 
     with client(home, namespace) as memory:
         serve_stdio(lambda _request, _scope: Opened(memory))

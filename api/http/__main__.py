@@ -6,13 +6,13 @@ from contextlib import closing
 
 gc.disable()  # while modules are loaded, which create many objects and little garbage
 
-import uvicorn  # noqa: E402
+import uvicorn
 
-from api.http.door import Door  # noqa: E402
-from api.http.limits import PatientProtocol  # noqa: E402
-from workers import GARBAGE_THRESHOLD, logs  # noqa: E402
-from workers.errors import EbbError  # noqa: E402
-from workers.settings import Settings  # noqa: E402
+from api.http.door import Door
+from api.http.limits import PatientProtocol
+from workers import GARBAGE_THRESHOLD, logs
+from workers.errors import EbbError
+from workers.settings import Settings
 
 STOP_SECONDS = 10
 MOST_CONNECTIONS = 1_000

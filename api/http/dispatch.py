@@ -70,7 +70,7 @@ class Session(Client):
         self._door = door.of(caller.namespace)
         super().__init__(self._door.settings.redis_url, caller.namespace, deadline=timeout)
         shared = self._door.client
-        self._app, self._clock, self._own_keys = shared._app, shared._clock, self._door.redis  # noqa: SLF001
+        self._app, self._clock, self._own_keys = shared._app, shared._clock, self._door.redis  # noqa: SLF001 - another client
         self.caller = caller
         self.url = URL()
         self._waits = wait

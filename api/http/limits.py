@@ -35,7 +35,7 @@ class PatientProtocol(H11Protocol):
 
     _deadline: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives a Transport
         """Start the timer for the first request."""
         super().connection_made(transport)
         self._expect()

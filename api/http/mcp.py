@@ -36,9 +36,9 @@ async def _serve(*, task_status: "TaskStatus[StreamableHTTPSessionManager]") -> 
 
 
 def _make_manager() -> "StreamableHTTPSessionManager":
-    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415 - the SDK is slow to load
 
-    from api.mcp import server  # noqa: PLC0415
+    from api.mcp import server  # noqa: PLC0415 - it loads the SDK
 
     # Origins are checked for all routes before this one.
     settled = TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -151,7 +151,7 @@ def _scope_of(body: bytes) -> "Wish | None":
 
 def _open(request: Request | None, scope: "Wish") -> "Opened":
     """Return the memory of the caller, if it has this scope."""
-    from api.mcp.tools import Opened  # noqa: PLC0415
+    from api.mcp.tools import Opened  # noqa: PLC0415 - it loads the SDK
 
     assert request is not None  # noqa: S101  always given over HTTP
     who: Caller = request.state.caller

@@ -219,14 +219,14 @@ def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
 
 
 @routes.get("/memory/{id}")
-def show(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa: A002 - the contract's name
+def show(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:
     """Return one memory."""
     _, fact = mine.find(id, user_id, "read")
     return shapes.item(fact, id) | {"sectors": [shapes.sector(fact)]}
 
 
 @routes.patch("/memory/{id}")
-def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:  # noqa: A002
+def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:
     """Change a memory: a former content is superseded, and the id still leads to what it is.
 
     OpenMemory would have two memories with one content; here that is an error, and neither is changed.
@@ -243,7 +243,7 @@ def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:  
 
 
 @routes.delete("/memory/{id}")
-def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:  # noqa: A002
+def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:
     """Forget a memory; it can be restored until it is purged."""
     memory, fact = mine.find(id, user_id, "write")
     memory.forget([fact["id"]])

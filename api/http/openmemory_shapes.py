@@ -67,8 +67,8 @@ class Filters(BaseModel):
     min_score: float | None = None
     min_salience: float | None = None
     user_id: str | None = None
-    startTime: float | None = None  # noqa: N815 - the contract's name
-    endTime: float | None = None  # noqa: N815
+    startTime: float | None = None
+    endTime: float | None = None
 
 
 class QueryRequest(BaseModel):
@@ -78,8 +78,8 @@ class QueryRequest(BaseModel):
     k: int | None = Field(None, ge=1, le=MOST_K)
     filters: Filters | None = None
     user_id: str | None = None
-    startTime: float | None = None  # noqa: N815 - the contract's name
-    endTime: float | None = None  # noqa: N815
+    startTime: float | None = None
+    endTime: float | None = None
 
     def wanted(self) -> Filters:
         """Return the filters, with the request's own fields where the filters have none."""

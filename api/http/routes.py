@@ -249,7 +249,7 @@ for other in operations().values():
 @routes.get(
     "/tasks/{id}", response_model=TaskState, response_model_exclude_unset=True, responses=responses(404), tags=["tasks"]
 )
-def state(id: Annotated[UUID, Path(description="the task's id, from 202 or 504")], memory: Reader) -> dict[str, Any]:  # noqa: A002
+def state(id: Annotated[UUID, Path(description="the task's id, from 202 or 504")], memory: Reader) -> dict[str, Any]:
     """Return the state of a task of this namespace, and its result, which is kept for five minutes."""
     found = memory.state(str(id))
     if found is None:

@@ -85,7 +85,7 @@ class Tool:
         """Return the model of its arguments."""
         own = self.operation.params.model_fields
         fields = {name: self._field(own[name], name) for name in self.names.split()}
-        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload]
+        return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload]  # fields of several types
 
     @cached_property
     def listed(self) -> Listed:

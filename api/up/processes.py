@@ -30,7 +30,7 @@ class Process:
     def replace_this(self, settings: Settings) -> None:
         """Replace the current process; the process's own variables override the addresses of the settings."""
         urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
-        os.execve(self.command[0], self.command, {**os.environ, **urls, **self.environment})  # noqa: S606
+        os.execve(self.command[0], self.command, {**os.environ, **urls, **self.environment})
 
 
 def worker(queues: str, concurrency: int, name: str) -> Process:
@@ -110,7 +110,7 @@ def _ensured(user: str) -> pwd.struct_passwd:
     except KeyError:
         pass
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+        subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         cause = getattr(error, "stderr", None) or error
         raise UnavailableError(

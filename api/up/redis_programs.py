@@ -136,7 +136,7 @@ def _bundled() -> Path | None:
 def _asked(path: Path, origin: str) -> Program | None:
     """Return a server's own description, or None if it does not run or is another program."""
     try:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [str(path), "--version"], check=False, capture_output=True, text=True, timeout=VERSION_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired):

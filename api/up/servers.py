@@ -176,9 +176,7 @@ def _initialise(data: Path, user: str | None) -> None:
     command = [str(postgres_programs() / "initdb"), "-D", str(unfinished), "-U", "postgres", "--auth=trust"]
     command += ["--encoding=UTF8", f"--locale={_character_classes()}"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-    done = subprocess.run(  # noqa: S603
-        launched("TERM", command, user), check=False, capture_output=True, text=True, cwd="/"
-    )
+    done = subprocess.run(launched("TERM", command, user), check=False, capture_output=True, text=True, cwd="/")
     if done.returncode:
         full = explain_full(done.stderr, data.parent)
         raise UnavailableError(full or f"PostgreSQL's initdb failed in {unfinished}: {done.stderr.strip()}")
@@ -226,7 +224,7 @@ def free_port() -> int:
     """Return a free port on loopback below the ephemeral range."""
     port = random.choice(FREE_PORTS)  # noqa: S311  no secret
     while not port_is_free(port):
-        port = random.choice(FREE_PORTS)  # noqa: S311
+        port = random.choice(FREE_PORTS)  # noqa: S311 - no secret
     return port
 
 

@@ -208,9 +208,9 @@ def _start_workers(system: System, report: Report, *, reembed: bool) -> None:
 
 def _embedder(state: State) -> str:
     """Return a message with the database's embedder and what it can compare."""
-    from workers.embedding import ability  # noqa: PLC0415
-    from workers.storage import vectors  # noqa: PLC0415
-    from workers.storage.connection import connect  # noqa: PLC0415
+    from workers.embedding import ability
+    from workers.storage import vectors
+    from workers.storage.connection import connect
 
     with connect(state.database_url) as db:
         stored = vectors.embedder(db)
@@ -219,16 +219,16 @@ def _embedder(state: State) -> str:
 
 def _drop_vectors(settings: Settings) -> int:
     """Make the configured embedder the database's; return how many facts wait for its vectors."""
-    from workers.context import Context  # noqa: PLC0415
-    from workers.memory import embed  # noqa: PLC0415  numpy is slow to load
+    from workers.context import Context
+    from workers.memory import embed  # numpy is slow to load
 
     return embed.reset(Context(settings))
 
 
 def _reindex(settings: Settings) -> int:
     """Rebuild the words of all facts in the configured language; return the number of facts."""
-    from workers.admin.search_indexes import reindex  # noqa: PLC0415
-    from workers.context import Context  # noqa: PLC0415
+    from workers.admin.search_indexes import reindex
+    from workers.context import Context
 
     context = Context(settings)
     return reindex(context, context.now())

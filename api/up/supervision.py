@@ -200,7 +200,7 @@ def spawn(home: Home, environment: Mapping[str, str], *, detached: bool) -> subp
     """Start supervisord in its own session; unless detached, it ends with this process."""
     command = [*processes.PYTHON, SUPERVISORD, "--configuration", str(home.configuration)]
     with (home.logs / "supervisord.out").open("wb") as output:
-        return subprocess.Popen(  # noqa: S603
+        return subprocess.Popen(
             command if detached else launched("TERM", command),
             env=dict(environment),
             stdin=subprocess.DEVNULL,

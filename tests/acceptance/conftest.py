@@ -172,7 +172,7 @@ def copy_of(postgres: servers.Postgres, database_url: str) -> Iterator[Callable[
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """Return a real browser; skip the test if there is none."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  most tests do not need a browser
+    from playwright.sync_api import sync_playwright  # most tests do not need a browser
 
     with sync_playwright() as playwright:
         found = installed_browser(playwright.chromium.executable_path)

@@ -220,6 +220,6 @@ def test_a_cluster_is_refused_with_the_reason(tmp_path: Path) -> None:
     # By default the bus is ten thousand above the port, where another server may listen.
     bus = next(port for port in iter(servers.free_port, None) if port != server.port)
     command = [program, str(server.configuration), "--cluster-enabled", "yes", "--cluster-port", str(bus)]
-    fault: Callable[[], str | None] = lambda: None if "Cluster" in str(servers.redis_fault(server.url())) else "wait"  # noqa: E731
+    fault: Callable[[], str | None] = lambda: None if "Cluster" in str(servers.redis_fault(server.url())) else "wait"  # noqa: E731 - a short one
     with server_process.running(command, tmp_path / "cluster.log", fault, signal.SIGTERM):
         assert "a Redis Cluster, which Celery's transport cannot use" in str(servers.redis_fault(server.url()))

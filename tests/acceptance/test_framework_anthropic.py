@@ -11,8 +11,8 @@ from live_system import LiveSystem
 
 need("anthropic.lib.tools")
 
-from anthropic.lib.tools import ToolError  # noqa: E402 - only where the framework is
-from ebb.anthropic import EbbMemoryTool  # noqa: E402
+from anthropic.lib.tools import ToolError
+from ebb.anthropic import EbbMemoryTool
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 

@@ -11,9 +11,9 @@ from live_system import LiveSystem
 
 need("crewai")
 
-from crewai import Agent, BaseLLM, Crew, Task  # noqa: E402 - only where the framework is
-from ebb.crewai import EbbCrewMemory  # noqa: E402
-from pydantic import Field  # noqa: E402
+from crewai import Agent, BaseLLM, Crew, Task
+from ebb.crewai import EbbCrewMemory
+from pydantic import Field
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 

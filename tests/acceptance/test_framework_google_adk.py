@@ -11,11 +11,11 @@ from live_system import LiveSystem
 
 need("google.adk.memory", "google.adk.sessions")
 
-from ebb.google_adk import EbbMemoryService, namespace_of  # noqa: E402 - only where the framework is
-from google.adk.events import Event  # noqa: E402
-from google.adk.memory.memory_entry import MemoryEntry  # noqa: E402
-from google.adk.sessions import Session  # noqa: E402
-from google.genai import types  # noqa: E402
+from ebb.google_adk import EbbMemoryService, namespace_of
+from google.adk.events import Event
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions import Session
+from google.genai import types
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 

@@ -12,9 +12,9 @@ from live_system import LiveSystem
 
 need("llama_index.core.memory")
 
-from ebb.llama_index import EbbMemoryBlock  # noqa: E402 - only where the framework is
-from llama_index.core.base.llms.types import ChatMessage  # noqa: E402
-from llama_index.core.memory import Memory  # noqa: E402
+from ebb.llama_index import EbbMemoryBlock
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 

@@ -12,10 +12,10 @@ from live_system import LiveSystem
 
 need("agents")
 
-from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage  # noqa: E402 - only where the framework is
-from agents.memory import Session  # noqa: E402
-from ebb.openai_agents import EbbSession  # noqa: E402
-from openai.types.responses import ResponseOutputMessage, ResponseOutputText  # noqa: E402
+from agents import Agent, Model, ModelResponse, RunConfig, Runner, Usage
+from agents.memory import Session
+from ebb.openai_agents import EbbSession
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 

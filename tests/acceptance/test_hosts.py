@@ -86,7 +86,7 @@ def _postgres(net: Network, data: Path) -> Iterator[str]:
     with (data / "pg_hba.conf").open("a") as rules:
         rules.write("host all all 10.0.0.0/8 trust\n")
     command = net.on("db", [*server.command(), *UNSYNCED, "-c", "listen_addresses=*", "-c", f"port={PORT}"])
-    fault = lambda: servers.postgres_fault(server.url("postgres"))  # noqa: E731
+    fault = lambda: servers.postgres_fault(server.url("postgres"))  # noqa: E731 - a short one
     with server_process.running(command, data.with_name("hosts-postgres.log"), fault, signal.SIGINT):
         schema.apply(servers.ensure_database(server, "ebb"), count=SHARDS)
         yield f"postgresql://postgres@{net.address('db')}:{PORT}/ebb"

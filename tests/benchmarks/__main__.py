@@ -111,7 +111,7 @@ def _check_disk(folder: Path, facts: int) -> None:
 
 def _tell(folder: Path) -> None:
     """Print the table of all results, and draw their curves."""
-    from tests.benchmarks import charts, plots  # noqa: PLC0415 - which need the extra `bench`
+    from tests.benchmarks import charts, plots  # which need the extra `bench`
 
     found = figures.write_table(folder, figures.RESULTS)
     for path in [*plots.draw(found, folder), *charts.draw(found, folder)]:

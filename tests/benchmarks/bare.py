@@ -38,7 +38,7 @@ def bare_app(redis_url: str) -> Celery:
     own["broker_transport_options"] = {
         name: value for name, value in own["broker_transport_options"].items() if name != "priority_steps"
     }
-    queue = Queue(QUEUE, Exchange(QUEUE, type="direct"), routing_key=QUEUE)  # type: ignore[no-untyped-call]
+    queue = Queue(QUEUE, Exchange(QUEUE, type="direct"), routing_key=QUEUE)
     app.conf.update(own | {"task_queues": (queue,), "task_default_queue": QUEUE, "task_routes": ()})
     return app
 

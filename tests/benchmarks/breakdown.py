@@ -87,11 +87,11 @@ def _milliseconds(began: float, moments: dict[str, float]) -> dict[str, float]:
     return spent | {"idle": (moments["idle"] - moments["kept"]) * 1000}
 
 
-@worker_process_init.connect  # type: ignore[untyped-decorator]
+@worker_process_init.connect  # type: ignore[untyped-decorator]  # Celery has no types
 def note_moments(**_: Any) -> None:
     """Make this child record its stages."""
-    from workers.celery import app  # noqa: PLC0415
-    from workers.memory import recall as finding  # noqa: PLC0415 - in a worker alone
+    from workers.celery import app
+    from workers.memory import recall as finding  # in a worker alone
 
     finding.recall = _noting(finding.recall, before="asked", after="found")
     app.backend.mark_as_done = _noting(app.backend.mark_as_done, before="shaped", after="kept")
@@ -117,7 +117,7 @@ def _begin(**_: Any) -> None:
 
 
 def _end(task_id: str, task: Any, **_: Any) -> None:
-    from workers.tasks.task import context  # noqa: PLC0415
+    from workers.tasks.task import context
 
     if task.name == TASK:
         _moments["idle"] = time.time()

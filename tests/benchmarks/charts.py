@@ -44,7 +44,7 @@ def _pairs(answers: Answers, path: Path) -> bool:
     """Draw durations on a small table and on one ten times larger, with equally many facts due."""
     medians = {one.name: one.measured.median for one in answers.figures}
     names = [name.removesuffix(SMALL) for name in medians if name.endswith(SMALL)]
-    endings = dict.fromkeys(LARGER.search(name)[0] for name in medians if LARGER.search(name))  # type: ignore[index]
+    endings = dict.fromkeys(LARGER.search(name)[0] for name in medians if LARGER.search(name))  # type: ignore[index]  # they match
     figure, axes = plt.subplots(figsize=(8, 0.5 * len(names) + 1), layout="constrained")
     for shift, ending in zip((-0.2, 0.2), (SMALL, *endings), strict=True):
         took = [medians[name + ending] for name in names]

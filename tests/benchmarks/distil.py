@@ -188,7 +188,7 @@ _model: OnnxEmbedder | None = None
 
 def _teach(encoded: Sequence[Sequence[int]]) -> Vectors:
     """Return MiniLM's vectors of length 1, with a model for each process."""
-    global _model  # noqa: PLW0603
+    global _model  # noqa: PLW0603 - one model in each process
     _model = _model or OnnxEmbedder(Settings(embedder="onnx"))
     begin, end = vocabulary()["[CLS]"], vocabulary()["[SEP]"]
     means = _model.means([[begin, *numbers, end] for numbers in encoded])

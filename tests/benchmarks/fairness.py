@@ -105,7 +105,7 @@ def _alone(machine: Machine, answers: Answers, url: str, said: Sequence[str], si
     ):
         rates = []
         for _ in range(size.rounds):
-            with load.running(url, LOUD, kind, said) as answered:  # type: ignore[arg-type]
+            with load.running(url, LOUD, kind, said) as answered:  # type: ignore[arg-type]  # one of its kinds
                 time.sleep(WARM_SECONDS)
                 before, began = answered.value, time.perf_counter()
                 time.sleep(LONGEST_SECONDS / 2)

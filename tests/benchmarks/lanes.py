@@ -41,7 +41,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     with running.workers(machine, context, CHILDREN) as worker, running.client(machine, NAMESPACE) as client:
         act = _actions(client)
         _count_work(machine, worker, act, asked, answers)
-        empty = lambda _: client.wait(client._app.send_task(EMPTY, args=(1,), queue=RECALL), 10.0)  # noqa: E731
+        empty = lambda _: client.wait(client._app.send_task(EMPTY, args=(1,), queue=RECALL), 10.0)  # noqa: E731 - named as the others are
         transit = quantile([seconds(partial(empty, one)) for one in asked], 0.5)
         alone = {name: _service(act[name], asked, transit) for name in act}
         most = _most(act, asked)

@@ -43,13 +43,14 @@ PICK = """
 # As a store with that class and that confirmation would write it, and the last pass before would leave it.
 GIVE_LIFETIME = """
     update activity
-    set decay_class = %(decay_class)s, decay_class_source = 'explicit', last_confirmed_at = to_timestamp(new.confirmed_at),
+    set decay_class = %(decay_class)s, decay_class_source = 'explicit',
+        last_confirmed_at = to_timestamp(new.confirmed_at),
         expires_at = to_timestamp(new.expires_at), ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at)
     from unnest(%(ids)s::uuid[], %(confirmed_at)s::float8[], %(expires_at)s::float8[], %(ends_at)s::float8[],
         %(due_at)s::float8[]) as new (fact, confirmed_at, expires_at, ends_at, due_at)
     where activity.namespace = %(namespace)s and activity.fact = new.fact
-"""  # noqa: E501
+"""
 
 COUNTING = "alter table activity {0} trigger user; alter table facts {0} trigger user"
 

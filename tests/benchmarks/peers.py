@@ -101,7 +101,7 @@ def _searches(
     for _ in range(size.rounds):
         found: list[bool] = []
         spent = [
-            seconds(lambda q=query, t=text: found.append(t in search(where[t], q, FIRST)))  # type: ignore[misc]  # noqa: B023
+            seconds(lambda q=query, t=text: found.append(t in search(where[t], q, FIRST)))  # type: ignore[misc]
             for query, text in asked
         ]
         p50.append(quantile(spent, 0.5) * 1000)

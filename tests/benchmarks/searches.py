@@ -99,7 +99,7 @@ def _measure(
         for name, (settings, way) in ways.items():
             peer.db.execute(settings.encode())
             texts: list[list[str]] = []
-            spent = [seconds(lambda one=one: texts.append(way(one))) for one, _ in asked]  # type: ignore[misc]  # noqa: B023
+            spent = [seconds(lambda one=one: texts.append(way(one))) for one, _ in asked]  # type: ignore[misc]
             found[name] = texts
             if number:  # the first round only warms up
                 took[name].append(spent)

@@ -149,7 +149,7 @@ def _cost(machine: Machine, size: Size, answers: Answers) -> None:
             db.execute("checkpoint")
             part, changed = _slices(rng, segments, facts), list[int]()
             with db.transaction(force_rollback=True):
-                took = seconds(lambda: changed.append(scans.take_slices(db, data.AT, *part)))  # noqa: B023
+                took = seconds(lambda: changed.append(scans.take_slices(db, data.AT, *part)))
             db.execute("vacuum peer_activity, peer_vectors")
             shares.append(changed[0] / size.due * 100)
             per_change.append(took / max(changed[0], 1) * 1000)

@@ -31,13 +31,13 @@ POISON = "chaos.poison"
 
 def hurry() -> None:
     """Shorten the timeouts after which Ebb sends or delivers messages again."""
-    from workers import queues  # noqa: PLC0415 - before anything reads it
+    from workers import queues  # before anything reads it
 
     queues.VISIBILITY_SECONDS = VISIBILITY_SECONDS
-    from workers.coordination import bulk  # noqa: PLC0415
-    from workers.decay import passes  # noqa: PLC0415
-    from workers.tasks import bulk as slices  # noqa: PLC0415
-    from workers.tasks import task  # noqa: PLC0415
+    from workers.coordination import bulk
+    from workers.decay import passes
+    from workers.tasks import bulk as slices
+    from workers.tasks import task
 
     task.WORK_SECONDS = WORK_SECONDS
     bulk.LEASE_SECONDS = LOST_AFTER_SECONDS
@@ -47,7 +47,7 @@ def hurry() -> None:
 
 
 def _hurry_beat() -> None:
-    from workers.celery import app  # noqa: PLC0415
+    from workers.celery import app
 
     for entry in app.conf.beat_schedule.values():
         seconds = getattr(entry["schedule"], "total_seconds", lambda: 0.0)()
@@ -101,7 +101,7 @@ UPGRADED = {"facts": "id", "activity": "fact", "signatures": "fact"}
 
 def upgrade(database_url: str) -> None:
     """Run three migrations after the newest of the database, one of each kind, on one of three tables."""
-    from workers.storage import routing  # noqa: PLC0415 - after the clock and the timeouts are set
+    from workers.storage import routing  # after the clock and the timeouts are set
 
     shards = int(os.environ.get("EBB_SHARDS", "1"))
     for shard in range(shards):
@@ -110,7 +110,7 @@ def upgrade(database_url: str) -> None:
 
 
 def _upgrade_shard(database_url: str) -> None:
-    from workers.storage import migrations  # noqa: PLC0415
+    from workers.storage import migrations
 
     with migrations.exclusive(database_url, print) as db:
         had = migrations.number(db)
@@ -118,7 +118,7 @@ def _upgrade_shard(database_url: str) -> None:
         table = list(UPGRADED)[(begun - migrations.known()[-1].number) // len(UPGRADE) % len(UPGRADED)]
         numbers = range(begun + 1, begun + 1 + len(UPGRADE))
         own = [
-            migrations.Migration(number, f"of_chaos_{mode}", _upgrade_sql(mode, table, number), mode)  # type: ignore[arg-type]
+            migrations.Migration(number, f"of_chaos_{mode}", _upgrade_sql(mode, table, number), mode)  # type: ignore[arg-type]  # a mode of the command line
             for number, mode in zip(numbers, UPGRADE, strict=True)
         ]
         migrations.run(database_url, db, tuple(own), print)
@@ -130,8 +130,8 @@ def _upgrade_sql(mode: str, table: str, number: int) -> str:
 
 def _learn_poison() -> None:
     """Register a task that kills the child that runs it."""
-    from workers.celery import app  # noqa: PLC0415
-    from workers.tasks.task import EbbTask  # noqa: PLC0415
+    from workers.celery import app
+    from workers.tasks.task import EbbTask
 
     app.task(_die, base=EbbTask, name=POISON)
 
@@ -151,7 +151,7 @@ def main() -> None:
         double()
     hurry()
     _learn_poison()
-    from celery.__main__ import main as celery  # noqa: PLC0415 - after the clock and the timeouts are set
+    from celery.__main__ import main as celery  # after the clock and the timeouts are set
 
     sys.argv = ["celery", "-A", "workers", *sys.argv[1:]]
     celery()

@@ -131,7 +131,7 @@ class _Bookkeeper:
     """A client that runs until it is stopped."""
 
     def __init__(self, redis_url: str, seed: str, file: TextIO) -> None:
-        from api.client import Client  # noqa: PLC0415 - after this process follows its clock
+        from api.client import Client  # after this process follows its clock
 
         self.client = Client(redis_url, NAMESPACE)
         self.rng, self.seed, self.file = random.Random(seed), seed, file
@@ -162,7 +162,7 @@ class _Bookkeeper:
 
     def _do(self, task: str, fact: str, given: dict[str, Any]) -> bool:
         """Send a task repeatedly under one id until it is acknowledged; record whether it was."""
-        from workers.errors import EbbError  # noqa: PLC0415
+        from workers.errors import EbbError
 
         task_id, acknowledged = str(UUID(int=self.rng.getrandbits(128), version=4)), False
         for _ in range(MOST_SENT):

@@ -179,7 +179,7 @@ def test_an_embedder_that_fails_resets_nothing(memory: Memory) -> None:
     away = memory.having(
         embedder="openai", embedding_url="http://127.0.0.1:1/v1", embedding_model="x", embedding_timeout=0.05
     )
-    from workers.embedding.openai import OpenAIEmbedder  # noqa: PLC0415 - the extra is needed here alone
+    from workers.embedding.openai import OpenAIEmbedder  # the extra is needed here alone
 
     away.context.embedder = OpenAIEmbedder(away.context.settings, sleep=lambda _: None)
     with pytest.raises(EmbeddingError):

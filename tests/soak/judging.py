@@ -54,7 +54,7 @@ def second_half(samples: Samples) -> int:
 
 def slope(times: Sequence[float], values: Sequence[float]) -> float:
     """Return the growth of values per hour: the median slope of all pairs, which is robust against single steps."""
-    from scipy.stats import theilslopes  # noqa: PLC0415  takes a second to import, in each process that collects tests
+    from scipy.stats import theilslopes  # takes a second to import, in each process that collects tests
 
     return float(theilslopes(np.array(values), np.array(times) / HOUR)[0])
 

@@ -122,7 +122,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: HashingEmbedd
 @example(["\N{MATHEMATICAL BOLD ITALIC CAPITAL A}"])
 @examples(100)
 def test_counts_are_those_of_scikit_learn(dims: int, texts: list[str]) -> None:
-    from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415 - every test process imports this module
+    from sklearn.feature_extraction.text import HashingVectorizer  # every test process imports this module
 
     vectorizer = HashingVectorizer(
         analyzer="char_wb",

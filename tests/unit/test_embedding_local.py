@@ -22,11 +22,11 @@ WEIGHTS = np.array([[0, 0, 0, 0], [1, 0.2, 0, 3], [0.9, 0.3, 0, 3], [0, 0, 1, 3]
 
 
 def save_model(folder: Path, weights: Vectors = WEIGHTS) -> str:
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding  # noqa: PLC0415
-    from tokenizers import Tokenizer  # noqa: PLC0415
-    from tokenizers.models import WordLevel  # noqa: PLC0415
-    from tokenizers.pre_tokenizers import Whitespace  # noqa: PLC0415
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
 
     tokenizer = Tokenizer(WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()

@@ -74,6 +74,6 @@ def test_a_summary_is_never_longer_than_its_layer_allows(text: str, retention: f
 
 
 def test_stop_words_are_those_of_scikit_learn() -> None:
-    from sklearn.feature_extraction import text as scikit_learn  # noqa: PLC0415 - every test process imports this module
+    from sklearn.feature_extraction import text as scikit_learn  # every test process imports this module
 
     assert ENGLISH_STOP_WORDS == scikit_learn.ENGLISH_STOP_WORDS

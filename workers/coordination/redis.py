@@ -51,7 +51,7 @@ class OwnKeys(Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send one command."""
         with translated_refusals():
-            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            return super().execute_command(*args, **options)
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
         """Return a pipeline of commands."""
@@ -154,8 +154,8 @@ def open_redis(
         return kind.from_url(database_after(redis_url, after), **options)
     asked = {**named.credentials, "socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": CONNECT_SECONDS}
     login = {"username": named.username, "password": named.password, "db": named.database + after}
-    manager = Sentinel(named.hosts, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
-    return manager.master_for(named.master_name, redis_class=kind, **login, **options)  # type: ignore[no-untyped-call]
+    manager = Sentinel(named.hosts, sentinel_kwargs=asked)
+    return manager.master_for(named.master_name, redis_class=kind, **login, **options)
 
 
 def own_keys(redis_url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Redis:

@@ -46,7 +46,7 @@ class _QoS(redis.QoS):
     """Kombu's records of delivered messages, from which they are redelivered if this worker dies."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+        super().__init__(*args, **options)
         self._clock = Clock(self._server_time)
 
     def _server_time(self) -> datetime:
@@ -63,12 +63,12 @@ class _QoS(redis.QoS):
         except ResponseError as error:
             _check_refusal(error)
             log.warning("Redis refuses writes: a message is processed without a note of its delivery: %s", error)
-        virtual.QoS.append(self, message, delivery_tag)  # type: ignore[no-untyped-call]
+        virtual.QoS.append(self, message, delivery_tag)
 
     def _record(self, message: Any, delivery_tag: str) -> None:
         """Do what kombu's `append` does, by Redis' clock."""
         sent = message.delivery_info
-        record = dumps([message._raw, sent["exchange"], sent["routing_key"]])  # type: ignore[no-untyped-call]  # noqa: SLF001
+        record = dumps([message._raw, sent["exchange"], sent["routing_key"]])  # noqa: SLF001 - kombu gives no other
         with self.pipe_or_acquire() as pipe:
             pipe.zadd(self.unacked_index_key, {delivery_tag: self._clock.now().timestamp()})
             pipe.hset(self.unacked_key, delivery_tag, record).execute()
@@ -81,7 +81,7 @@ class _QoS(redis.QoS):
     def restore_visible(self, *args: Any, **options: Any) -> None:
         """Redeliver messages of dead workers; if Redis is full, at the next call."""
         try:
-            super().restore_visible(*args, **options)  # type: ignore[no-untyped-call]
+            super().restore_visible(*args, **options)
         except ResponseError as error:
             _check_refusal(error)
             log.warning("Redis refuses writes: messages of dead workers wait: %s", error)
@@ -95,13 +95,13 @@ class _OwnChannel:
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         _check_open(self)
-        return super()._connparams(asynchronous)  # type: ignore[misc]
+        return super()._connparams(asynchronous)  # type: ignore[misc]  # kombu has no types
 
     def _create_client(self, asynchronous: bool = False) -> Any:
         if asynchronous:
-            return super()._create_client(asynchronous=True)  # type: ignore[misc]
-        if self._kept is None or self._kept.connection_pool is not self.pool:  # type: ignore[attr-defined]
-            self._kept = super()._create_client()  # type: ignore[misc]
+            return super()._create_client(asynchronous=True)  # type: ignore[misc]  # kombu has no types
+        if self._kept is None or self._kept.connection_pool is not self.pool:  # type: ignore[attr-defined]  # kombu has no types
+            self._kept = super()._create_client()  # type: ignore[misc]  # kombu has no types
         return self._kept
 
 
@@ -133,7 +133,7 @@ class Replies(Mailbox):
 
     def _publish_reply(self, *arguments: Any, **options: Any) -> None:
         try:
-            super()._publish_reply(*arguments, **options)  # type: ignore[no-untyped-call]
+            super()._publish_reply(*arguments, **options)
         except (ResponseError, OperationalError) as error:
             if not isinstance(error.__cause__ or error, ResponseError):
                 raise

@@ -109,7 +109,7 @@ def classify_decay(
 def classified(
     entity: str | None,
     key: str | None,
-    value: str | None,  # noqa: ARG001
+    value: str | None,  # noqa: ARG001 - see `classify_decay`
     text: str,
     *,
     careful: bool = False,

@@ -92,23 +92,23 @@ def make_embedder(settings: Settings, stored: str | None = None) -> Embedder:
     # Each embedder loads a heavy package, so only the chosen one is imported.
     match provider:
         case "static":
-            from workers.embedding.static import StaticEmbedder  # noqa: PLC0415
+            from workers.embedding.static import StaticEmbedder
 
             return StaticEmbedder(settings)
         case "onnx":
-            from workers.embedding.onnx import OnnxEmbedder  # noqa: PLC0415
+            from workers.embedding.onnx import OnnxEmbedder
 
             return OnnxEmbedder(settings)
         case "hashing":
-            from workers.embedding.hashing import HashingEmbedder  # noqa: PLC0415
+            from workers.embedding.hashing import HashingEmbedder
 
             return HashingEmbedder(settings)
         case "local":
-            from workers.embedding.local import LocalEmbedder  # noqa: PLC0415
+            from workers.embedding.local import LocalEmbedder
 
             return LocalEmbedder(settings)
         case _:
-            from workers.embedding.openai import OpenAIEmbedder  # noqa: PLC0415
+            from workers.embedding.openai import OpenAIEmbedder
 
             return OpenAIEmbedder(settings)
 

@@ -160,4 +160,4 @@ class OpenAIEmbedder:
 
 def _some(numbers: list[int]) -> str:
     shown = ", ".join(str(number) for number in numbers[:8])
-    return f"{shown}, …" if len(numbers) > 8 else shown or "none"  # noqa: PLR2004
+    return f"{shown}, …" if len(numbers) > 8 else shown or "none"  # noqa: PLR2004 - more would be no message

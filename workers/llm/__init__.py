@@ -26,7 +26,7 @@ def make_chat(settings: Settings) -> "Chat":
         SettingsError: the extra is not installed, or the settings are invalid.
     """
     _require_packages("An LLM", "EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM")
-    from workers.llm.chat import Chat  # noqa: PLC0415 - imported only where an LLM is used
+    from workers.llm.chat import Chat  # imported only where an LLM is used
 
     return Chat(settings)
 
@@ -38,7 +38,7 @@ def make_reranker(settings: Settings) -> "Reranker":
         SettingsError: the extra is not installed, or the settings are invalid.
     """
     _require_packages("A reranker", "EBB_RERANK_URL")
-    from workers.llm.rerank import Reranker  # noqa: PLC0415 - imported only where a reranker is used
+    from workers.llm.rerank import Reranker  # imported only where a reranker is used
 
     return Reranker(settings)
 

@@ -57,7 +57,7 @@ def _read(given: Any, kind: type[Place]) -> Place:
     if name != _listing(kind):
         raise ValueError("of another listing")
     known = TypeAdapter(kind).validate_python(dict(zip(names, map(storable, values), strict=True)))
-    if any(isinstance(one, datetime) and one.tzinfo is None for one in astuple(known)):  # type: ignore[call-overload]
+    if any(isinstance(one, datetime) and one.tzinfo is None for one in astuple(known)):  # type: ignore[call-overload]  # always a dataclass
         raise ValueError("an instant without time zone")
     return known
 

@@ -70,7 +70,7 @@ MOST_EVENTS = 100
 
 
 @routes.get("/dashboard/facts/{id}")
-def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:  # noqa: A002 - the contract's name
+def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:
     """Show a fact, live or forgotten, without counting this as use."""
     name = str(id)
     history, curve = memory.history(name, links=False), memory.curve(name)

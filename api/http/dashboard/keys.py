@@ -59,7 +59,7 @@ def keys(request: Request, memory: Administering) -> HTMLResponse:
 def create(
     request: Request,
     memory: Administering,
-    id: Annotated[UUID, Form()],  # noqa: A002 - the contract's name
+    id: Annotated[UUID, Form()],
     scopes: Annotated[tuple[str, ...], Form()] = (),
     label: Annotated[str, Form(max_length=LONGEST_LABEL)] = "",
     expires: Expires = "",
@@ -89,7 +89,7 @@ def create(
 def change(
     request: Request,
     memory: Administering,
-    id: UUID,  # noqa: A002 - the contract's name
+    id: UUID,
     action: Literal["expire", "revoke"],
     expires: Expires = "",
 ) -> Response:

@@ -50,7 +50,7 @@ def milliseconds(value: float | None) -> str:
     """Return a duration in milliseconds or in a larger unit."""
     if value is None:
         return DASH
-    return f"{value:,.0f} ms" if value < 1_000 else span(value / 1_000)  # noqa: PLR2004
+    return f"{value:,.0f} ms" if value < 1_000 else span(value / 1_000)  # noqa: PLR2004 - a second
 
 
 def span(seconds: float) -> str:
@@ -59,7 +59,7 @@ def span(seconds: float) -> str:
         times = int(seconds / length)
         if times >= TWICE or seconds == length or (times and length == MINUTE):
             return f"{times} {name}" if times == 1 else f"{times} {name}s"
-    return f"{int(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004
+    return f"{int(seconds)} s" if seconds >= 10 else f"{seconds:.2g} s"  # noqa: PLR2004 - digits worth showing
 
 
 def instant(value: Any) -> datetime | None:
@@ -193,7 +193,7 @@ def page(request: Request, template: str, status: int = HTTPStatus.OK, **content
     }
     response = HTMLResponse(TEMPLATES.get_template(template).render(known | content), status, HEADERS)
     if is_new:
-        response.set_cookie(VISIT, request.cookies[VISIT], **COOKIES)  # type: ignore[arg-type]
+        response.set_cookie(VISIT, request.cookies[VISIT], **COOKIES)  # type: ignore[arg-type]  # options of several types
     return response
 
 

@@ -87,7 +87,7 @@ Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"
 
 
 @routes.post("/dashboard/facts/{id}/{action}", dependencies=OWN_FORM)
-def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:  # noqa: A002
+def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:
     """Perform an action on a fact and redirect to the page."""
     ACTIONS[action](memory, str(id))
     return back(next_, action, str(id))
@@ -96,7 +96,7 @@ def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/fac
 @routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
 def edit(
     memory: Writing,
-    id: UUID,  # noqa: A002 - the contract's name
+    id: UUID,
     tags: Text = "",
     category: Text = "",
     entity: Text = "",

@@ -152,7 +152,7 @@ def sign_out(request: Request) -> Response:
     """End the session."""
     key_ring.end_session(door_of(request).redis, request.cookies.get(SESSION, ""))
     response = RedirectResponse("/dashboard/sign-in", HTTPStatus.SEE_OTHER)
-    response.delete_cookie(SESSION, **COOKIES)  # type: ignore[arg-type]
+    response.delete_cookie(SESSION, **COOKIES)  # type: ignore[arg-type]  # options of several types
     return response
 
 
@@ -172,7 +172,7 @@ def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
     if memory.caller.key is not None and name != memory.namespace:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"Your key opens the namespace {memory.namespace!r} only.")
     response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
-    response.set_cookie(NAMESPACE, name, **COOKIES)  # type: ignore[arg-type]
+    response.set_cookie(NAMESPACE, name, **COOKIES)  # type: ignore[arg-type]  # options of several types
     return response
 
 

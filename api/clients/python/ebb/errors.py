@@ -86,4 +86,4 @@ LIKE = {400: 422, 401: 403, 413: 422, 502: 503}
 def kind_of(status: int) -> type[EbbError]:
     """Return the error class for an HTTP status."""
     wanted = LIKE.get(status, status)
-    return next((kind for kind in KINDS if kind.status == wanted), InvalidInputError if status < 500 else EbbError)  # noqa: PLR2004
+    return next((kind for kind in KINDS if kind.status == wanted), InvalidInputError if status < 500 else EbbError)  # noqa: PLR2004 - client errors

@@ -63,7 +63,7 @@ class EbbStore(BaseStore):
                 "EBB_EMBEDDER says; give `fields`, or leave index out."
             )
         self._memory = memory
-        self._fields: list[str] = list(given.get("fields") or [WHOLE])  # type: ignore[call-overload]
+        self._fields: list[str] = list(given.get("fields") or [WHOLE])  # type: ignore[call-overload]  # LangGraph types it as None too
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:

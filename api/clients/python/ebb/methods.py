@@ -26,9 +26,9 @@ class Method:
         """Return the bound method."""
 
         def call(*positional: Any, **named: Any) -> Any:
-            options = {name: named.pop(name) for name in owner.options if name in named}  # type: ignore[union-attr]
+            options = {name: named.pop(name) for name in owner.options if name in named}  # type: ignore[union-attr]  # bound to a client
             arguments = self.operation.arguments(positional, named)
-            return owner._perform(self.operation, arguments, **options)  # type: ignore[union-attr]  # noqa: SLF001
+            return owner._perform(self.operation, arguments, **options)  # type: ignore[union-attr]  # noqa: SLF001 - its own method
 
         call.__doc__ = self.operation.params.__doc__
         return call

@@ -53,7 +53,7 @@ def memory_tools(memory: Memory | AsyncMemory, *, limit: int = 10) -> FunctionTo
         about = {"entity": entity or None, "key": key or None, "value": value or None}
         return str((await ask(memory.store, text, **about)).action)
 
-    async def forget(id: str) -> str:  # noqa: A002 - what the model calls it
+    async def forget(id: str) -> str:
         """Forget a fact because the user wants that.
 
         Args:

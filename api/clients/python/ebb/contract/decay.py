@@ -261,15 +261,15 @@ class Janitor(Answer):
     """The report of the janitor's last run, with the documented field names; before the first there are no others."""
 
     namespace: str
-    totalRuns: int  # noqa: N815  the document's own name
-    lastRunAt: datetime | None = None  # noqa: N815
-    lastRunTurn: int | None = Field(default=None, description="the namespace's number of turns then")  # noqa: N815
-    lastCulledFactIds: list[UUID] = Field(default_factory=list)  # noqa: N815
-    lastCulledFacts: int = 0  # noqa: N815
-    lastCulledEpisodeIds: list[UUID] = Field(default_factory=list)  # noqa: N815
-    lastCulledEpisodes: int = 0  # noqa: N815
-    lastMarkedStaleEpisodeIds: list[UUID] = Field(default_factory=list)  # noqa: N815
-    lastMarkedStaleEpisodes: int = 0  # noqa: N815
+    totalRuns: int
+    lastRunAt: datetime | None = None
+    lastRunTurn: int | None = Field(default=None, description="the namespace's number of turns then")
+    lastCulledFactIds: list[UUID] = Field(default_factory=list)
+    lastCulledFacts: int = 0
+    lastCulledEpisodeIds: list[UUID] = Field(default_factory=list)
+    lastCulledEpisodes: int = 0
+    lastMarkedStaleEpisodeIds: list[UUID] = Field(default_factory=list)
+    lastMarkedStaleEpisodes: int = 0
     skipped: str | None = Field(default=None, description="why it did nothing this time")
 
 
