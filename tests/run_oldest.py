@@ -23,7 +23,7 @@ EXTRAS = ("embedded", "oauth", "openai", "otel", "tokens")
 
 
 def oldest() -> list[str]:
-    """Return the packages that the system, its library and the extras need, each in the oldest version that fits all."""
+    """Return the packages that the system, the library and the extras need, in the oldest version that fits all."""
     versions: dict[str, Version] = {}
     extras: dict[str, str] = {}
     for project in PROJECTS:

@@ -14,6 +14,7 @@ from api.cli import command_line
 from api.http import app
 from api.http.dashboard import help_pages
 from api.mcp.tools import BY_NAME
+from workers.core import relevance
 from workers.settings import Settings
 from workers.storage import schema
 
@@ -96,6 +97,12 @@ def test_the_settings_page_lists_every_setting_once_with_its_default() -> None:
     listed = [(row[0], row[1]) for row in rows("settings") if len(row) == 3 and row[0].startswith("EBB_")]
     known = [(f"EBB_{name.upper()}", default(field.default)) for name, field in Settings.model_fields.items()]
     assert sorted(listed) == sorted(known)
+
+
+def test_the_default_floors_of_relevance_are_those_of_the_models() -> None:
+    models = {"hashing": relevance.HASHING, "onnx": relevance.ONNX, "others": relevance.STATIC}
+    listed = {row[0]: tuple(map(float, row[1:])) for row in rows("recall") if row[0] in models and len(row) == 4}
+    assert listed == {name: model.floors for name, model in models.items()}
 
 
 def test_the_settings_page_knows_no_variable_that_does_not_exist() -> None:
