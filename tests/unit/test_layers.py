@@ -43,9 +43,10 @@ def test_recalling_needs_no_torch() -> None:
     assert loaded_by("workers.memory.recall", "workers.embedding", among=["torch", "sentence_transformers"]) == []
 
 
-def test_redis_loads_no_metrics_of_opentelemetry() -> None:
+@pytest.mark.parametrize("module", ["workers.coordination.redis", "api.client", "api.http"])
+def test_redis_loads_no_metrics_of_opentelemetry(module: str) -> None:
     among = ["redis", "opentelemetry.sdk.trace", "opentelemetry.sdk.metrics._internal"]
-    assert loaded_by("opentelemetry.sdk.trace", "workers.coordination.redis", among=among) == among[:2]
+    assert loaded_by("opentelemetry.sdk.trace", module, among=among) == among[:2]
 
 
 def test_the_core_knows_neither_database_nor_queue_nor_settings() -> None:
