@@ -289,6 +289,16 @@ def test_of_two_that_supersede_the_same_fact_at_once_one_does(memory: Memory) ->
     assert len(memory.rows(LIVE)) == 10
 
 
+def test_a_third_fact_that_takes_the_place_of_another_is_stated_again_once_by_both_deliveries(memory: Memory) -> None:
+    old, third, use = memory.add(PORTO), memory.add(BRAGA), uuid4()
+    fact = {"id": str(uuid4()), "text": BRAGA, "supersedes": str(old), "session": "chat", "importance": 0.9}
+    assert actions(memory.store(fact, at=10, use=use)) == ["updated"]
+    assert (memory.row(third)["recall_count"], history(memory, old)["superseded_by"]) == (1, third)
+    before = memory.archive(10)
+    memory.store(fact, at=10, use=use)
+    assert memory.archive(10) == before
+
+
 def test_one_message_delivered_twice_at_once_is_one_supersession(memory: Memory) -> None:
     for round_ in range(10):
         old = memory.add(f"Ana has {round_} cats.")

@@ -37,13 +37,14 @@ class Stored:
 
     `faded` is a known fact that was touched and has less than its full vector; `changed` and `ignored` name the fields
     that were changed in a known fact, and those that were not. A `repeat` has been stored under its own id before, so
-    it is no use of the equal fact.
+    it is no use of the equal fact. A `restated` one took the place of another.
     """
 
     id: UUID
     action: str
     embedded: bool
     repeat: bool = False
+    restated: bool = False
     faded: bool = False
     life: Life = UNKNOWN
     changed: list[str] = field(default_factory=list)
@@ -52,7 +53,7 @@ class Stored:
     @property
     def is_use(self) -> bool:
         """Return whether a known fact was stated again."""
-        return self.action == "duplicate" and not self.repeat
+        return (self.action == "duplicate" or self.restated) and not self.repeat
 
     @property
     def answer(self) -> Answer:

@@ -510,7 +510,7 @@ def _settled(
                 raise UnavailableError("A fact that says the same was stored at this very moment: try again.")
             case None, Stored() as stored if decision.closes is not None:
                 pairs[decision.closes.id] = stored.id
-                settled[place] = replace(stored, action="updated")
+                settled[place] = replace(stored, action="updated", restated=stored.action == "duplicate")
             case None, InvalidInputError() if decision.closes is not None:
                 raise UnavailableError("The fact's id was taken by another at this very moment: try again.")
     supersede.link_within(db, tenant, pairs)
