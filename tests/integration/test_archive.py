@@ -542,16 +542,3 @@ def test_an_expiry_beyond_the_calendar_stops_no_other_from_being_packed(memory: 
 def test_what_is_no_record_of_an_export_is_refused_with_what_to_do(line: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=r"Is neither a fact of an export, .* store a new fact as such"):
         archived(line, 100)
-
-
-def test_what_has_ended_since_the_archive_is_restored_by_the_first_import_as_by_a_second(
-    memory: Memory, twin: Memory
-) -> None:
-    id_ = memory.add("Tea at four.", decay_class="session")
-    lines = memory.archive()
-    assert twin.import_records(lines, at=2)[0] == "added"
-    first = twin.archive(2)
-    assert first[0]["forgotten_at"] is None
-    assert twin.ids("When is tea?", at=2) == [id_]
-    assert twin.import_records(lines, at=2)[0] == "unchanged"
-    assert twin.archive(2) == first

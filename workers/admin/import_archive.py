@@ -64,10 +64,9 @@ USED = ("last_seen_at", "last_confirmed_at", "last_accessed_at", "encoded_at")
 def import_records(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
     """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
 
-    A fact with a known id is left unchanged. What was live when the archive was written and has ended by itself since
-    is restored, known or new. A live fact that equals another or must stay forgotten is not written, nor is one that
-    was erased on request, whatever it was in the archive. Vectors are computed from the texts, and reduced by the next
-    pass.
+    A fact with a known id is left unchanged, but restored if decay has forgotten it since the archive was written. A
+    live fact that equals another or must stay forgotten is not written, nor is one that was erased on request, whatever
+    it was in the archive. Vectors are computed from the texts, and reduced by the next pass.
 
     Raises:
         UnavailableError: the database does not answer, or an equal fact was forgotten concurrently; nothing was
@@ -194,30 +193,21 @@ def _met(id_: UUID, hash_: bytes, known: Known | None, stated: UUID | None) -> S
 def _restored(
     context: Context, namespace: str, given: Sequence[ArchivedFact], outcomes: list[Imported], now: datetime
 ) -> list[Imported]:
-    """Restore facts that were live when the archive was written and have ended since, also those just added.
-
-    So an import that is made again leaves them as the first one did.
-    """
-    live = [
-        (place, one.id, outcome)
-        for place, (one, outcome) in enumerate(zip(given, outcomes, strict=True))
-        if not one.past.ended and isinstance(outcome, Stored) and outcome.id == one.id
+    """Restore facts that were live when the archive was written and that decay has forgotten since."""
+    there = [
+        isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and not one.past.ended
+        for one, outcome in zip(given, outcomes, strict=True)
     ]
-    known = {id_ for _, id_, outcome in live if outcome.action == "unchanged"}
-    new = [id_ for _, id_, outcome in live if outcome.action == "added"]
-    if not known and not new:
+    ids = [one.id for one, is_there in zip(given, there, strict=True) if is_there]
+    if not ids:
         return outcomes
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, namespace)
-        back = known | (activity.ended(db, owner.id, new, now) if new else set())
-        restored, faded = restore_within(context, db, owner, sorted(back), now, by="import") if back else ({}, [])
-    done = list(outcomes)
-    for place, id_, outcome in live:
-        if outcome.action == "unchanged":
-            done[place] = _outcome(id_, restored[id_], faded=id_ in faded)
-        elif id_ in faded:
-            done[place] = replace(outcome, faded=True)
-    return done
+        restored, faded = restore_within(context, db, owner, ids, now, by="import")
+    return [
+        _outcome(one.id, restored[one.id], faded=one.id in faded) if is_there else outcome
+        for one, outcome, is_there in zip(given, outcomes, there, strict=True)
+    ]
 
 
 def _outcome(id_: UUID, outcome: Outcome | InvalidInputError, *, faded: bool) -> Stored:
