@@ -347,6 +347,15 @@ def test_a_pass_applies_the_settings_of_an_archive_to_its_facts(memory: Memory, 
     assert twin.value("select settings_changed_at from namespaces") is None
 
 
+def test_facts_fade_by_the_settings_of_their_archive_from_the_beginning(memory: Memory, twin: Memory) -> None:
+    memory.choose({"hygiene.episodicTTL.permanentStaleDays": 19})
+    id_ = memory.add("Tea at four.", kind="episodic", durability="permanent")
+    lines = settled(memory, 20)
+    twin.import_records(lines, at=20)
+    assert settled(twin, 20) == lines
+    assert [what for what, _ in twin.history(id_, at=20)].count("stale") == 1
+
+
 def test_links_to_facts_that_are_not_there_are_refused(lived: Memory, twin: Memory) -> None:
     (link,) = [line for line in lived.archive(41) if "link" in line]
     assert "cannot be linked" in twin.import_records([link], at=41)[0]

@@ -69,7 +69,7 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     it was in the archive. Vectors are computed from the texts, and reduced by the next pass.
 
     Raises:
-        UnavailableError: the database does not answer, or an equal fact was forgotten concurrently; nothing was
+        UnavailableError: the database does not answer, or an equal fact was forgotten concurrently; no fact was
             written.
     """
     outcomes: dict[int, Imported] = {}
@@ -77,6 +77,10 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     latest = LAST_INSTANT if context.settings.time_travel else max(now, context.now())
     for place, record in enumerate(records):
         by_kind[type(record)][place] = _not_after(record, latest)
+    if found := by_kind.pop(ArchivedNamespace, {}):  # by its settings facts fade from the beginning
+        with transaction(context.database_url) as db:
+            tenant = namespaces.find_or_add(db, namespace).id
+            outcomes |= zip(found, _own(db, tenant, list(found.values())), strict=True)
     if found := by_kind[ArchivedFact]:
         given = list(found.values())
         done = _restored(context, namespace, given, _facts(context, namespace, given, now), now)
@@ -368,7 +372,6 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
 
 
 WRITERS: tuple[tuple[type[Any], Writer], ...] = (
-    (ArchivedNamespace, _own),
     (ArchivedLink, _links),
     (ArchivedContradiction, _adding(imports.ADD_CONTRADICTIONS, "contradicting")),
     (ArchivedLikeness, _adding(imports.ADD_LIKENESSES, "alike")),
