@@ -103,7 +103,7 @@ def export(
     home: output.HomeFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
 ) -> None:
-    """Write all facts, one per line, followed by links, relations and other records; `ebb import` restores them."""
+    """Write all facts, one per line, and then links, relations and other records; `ebb import` restores them."""
     from api import archive_import  # these are slow to load
     from workers import validation
     from workers.admin.export import export as exporting

@@ -139,9 +139,9 @@ def test_importing_twice_changes_nothing(lived: Memory, twin: Memory) -> None:
     first = twin.import_records(lines, at=41)
     before = settled(twin, 42)
     second = twin.import_records(lines, at=43)
-    assert set(first[:7]) == {"added", "kept"}
-    assert set(second[:7]) == {"unchanged"}
-    assert first[7:] == second[7:]
+    assert set(first[1:8]) == {"added", "kept"}
+    assert set(second[1:8]) == {"unchanged"}
+    assert (first[0], *first[8:]) == (second[0], *second[8:])
     assert twin.archive(42) == before
 
 
@@ -208,7 +208,7 @@ def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(
 
     monkeypatch.setattr(import_archive, "vectors_of", meanwhile)
     done = twin.import_records(lines, at=41)
-    assert set(done[:7]) == {"unchanged"}
+    assert set(done[1:8]) == {"unchanged"}
     assert done == twin.import_records(lines, at=41)
 
 
@@ -225,7 +225,7 @@ def test_what_another_delivery_has_just_imported_is_not_said_again(
         return known(*given)
 
     monkeypatch.setattr(statements, "known_exactly", meanwhile)
-    assert twin.import_records(lines)[0] == "unchanged"
+    assert twin.import_records(lines)[-1] == "unchanged"
     assert twin.rows("select from occurrences") == []
 
 
@@ -351,7 +351,8 @@ def test_facts_fade_by_the_settings_of_their_archive_from_the_beginning(memory: 
     memory.choose({"hygiene.episodicTTL.permanentStaleDays": 19})
     id_ = memory.add("Tea at four.", kind="episodic", durability="permanent")
     lines = settled(memory, 20)
-    twin.import_records(lines, at=20)
+    for part in lines:  # a long archive comes in parts
+        twin.import_records([part], at=20)
     assert settled(twin, 20) == lines
     assert [what for what, _ in twin.history(id_, at=20)].count("stale") == 1
 
@@ -425,7 +426,7 @@ def test_an_embedder_that_fails_leaves_facts_to_be_embedded_later(lived: Memory,
     assert "added" in away.import_records(lines, at=41)
     live = "select count(*) from activity where fidelity <> 0"
     assert twin.value(live) == 0
-    assert UUID(lines[0]["id"])
+    assert UUID(lines[1]["id"])
 
 
 def test_a_lifetime_below_zero_of_an_earlier_version_is_none(memory: Memory) -> None:

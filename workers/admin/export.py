@@ -22,10 +22,11 @@ TYPES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the facts of one namespace, or all, as of `now`, then all other records, from one snapshot of each shard.
+    """Yield the facts of one namespace, or all, as of `now`, and all other records, from one snapshot of each shard.
 
-    A record that is no fact has `namespace` and its content under its kind: `own` (settings and turns), `link`,
-    `contradiction`, `relation`, `wish` (deletion request) and so on.
+    A record that is no fact has `namespace` and its content under its kind: `own` (settings and turns) before the
+    facts, which fade by these settings; `link`, `contradiction`, `relation`, `wish` (deletion request) and so on after
+    them.
 
     Raises:
         NotFoundError: there is no such namespace.
@@ -48,6 +49,8 @@ def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> It
             raise DamagedError(
                 f"{lacking} facts have no activity, and would be missing; run `ebb doctor --all --mend` first."
             )
+        for kind, row in exports.own_records(db, namespace, BATCH):
+            yield _other(kind, row)
         rows = exports.rows(db, namespace, BATCH)
         while batch := list(islice(rows, BATCH)):
             noted: list[list[dict[str, Any]]] = [[] for _ in batch]
@@ -59,7 +62,11 @@ def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> It
                 yield fact | {"state": row["state"], "events": events}
         yield from _deep(context, db, namespace, now)
         for kind, row in exports.other_records(db, namespace, BATCH):
-            yield {"namespace": row.pop("namespace"), kind: row}
+            yield _other(kind, row)
+
+
+def _other(kind: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {"namespace": row.pop("namespace"), kind: row}
 
 
 def _deep(context: Context, db: Connection, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:

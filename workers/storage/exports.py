@@ -149,13 +149,21 @@ OWN = f"""
 """
 
 
+def own_records(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (`own`, row) of one namespace or all, from a server-side cursor."""
+    yield from _records(db, "own", OWN, namespace, batch)
+
+
 def other_records(db: Connection, namespace: str | None, batch: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (kind, row) of everything but facts, of one namespace or all, from server-side cursors."""
-    statements = {"own": OWN}
+    """Yield (kind, row) of everything but namespaces and facts, of one namespace or all, from server-side cursors."""
     for kind, (table, columns, order) in OTHERS.items():
-        statements[kind] = OTHER.format(table=table, columns=columns, order=order)
-    for kind, statement in statements.items():
-        with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
-            cursor.itersize = batch
-            for row in cursor.execute(statement.encode(), {"namespace": namespace}):
-                yield kind, row
+        yield from _records(db, kind, OTHER.format(table=table, columns=columns, order=order), namespace, batch)
+
+
+def _records(
+    db: Connection, kind: str, statement: str, namespace: str | None, batch: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    with db.cursor(f"export_{kind}", row_factory=dict_row) as cursor:
+        cursor.itersize = batch
+        for row in cursor.execute(statement.encode(), {"namespace": namespace}):
+            yield kind, row
