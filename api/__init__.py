@@ -1,3 +1,3 @@
 """Ebb's interfaces: command line, HTTP and MCP, and the client that they share."""
 
-import workers  # noqa: F401 - it says what redis-py may not load
+import workers  # noqa: F401 - before redis-py, whose imports it limits

@@ -31,6 +31,7 @@ from workers.errors import UnavailableError
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
 from workers.storage.connection import connect
+from workers.validation.facts import new_fact
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
 
@@ -63,6 +64,11 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
         """,
         namespace,
     )
+
+
+def test_the_section_of_a_chunk_keeps_its_blanks_which_its_identity_includes() -> None:
+    fact = new_fact({"text": "Tea at four.", "kind": "chunk", "source": "tea.md", "key": " Tea  time "}, 100)
+    assert fact.key == "Tea  time"
 
 
 def test_blanks_within_the_key_and_the_path_of_an_item_tell_it_from_others(memory: Memory) -> None:

@@ -97,10 +97,10 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
 
 
 def _not_after(record: Record, latest: datetime) -> Record:
-    """Return a record with what was done to a fact dated at the latest then.
+    """Return a record in which later instants of what was done are replaced by `latest`.
 
     A request dated in the future could be neither purged nor overtaken by another until then, and a fact or a relation
-    that was used then would not fade.
+    used in the future would not fade until then.
     """
     match record:
         case ArchivedFact(past=past):

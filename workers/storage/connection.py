@@ -445,7 +445,7 @@ def fetch_one(
 
 @atexit.register
 def close_pools() -> None:
-    """Close this process's pools; at its end too, as Python 3.13 then waits five seconds for each of their threads."""
+    """Close this process's pools. At exit, Python 3.13 would wait five seconds for each thread of an open pool."""
     for key in [key for key in _pools if key[0] == os.getpid()]:
         _pools.pop(key).close()
 

@@ -113,7 +113,7 @@ FOUND = f"""
     limit %(limit)s
 """
 
-# With the bodies of merged facts (4).
+# With the bodies of merged facts; 4 is the index of `merged` in `packing.REASONS`.
 CLAIM_OLD = """
     select namespace, id, forgotten_at, case when get_byte(body, 8) = 4 then body end from deep
     where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)

@@ -55,7 +55,8 @@ def own_words(text: str, name: str, max_text: int) -> str:
 def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
     """Return the fact that a JSON object describes, or a validated fact; `at` is when it is stored, if that is known.
 
-    What was first stored or last used after that, by another clock, counts as of then: it would not fade until it was.
+    A fact that was created or last used after that, by another clock, counts as created or used then. Otherwise it
+    would not fade until the later instant.
 
     Raises:
         InvalidInputError: it is not an object, or fields are unknown or have invalid values; all are listed.

@@ -32,8 +32,8 @@ from ebb.contract.values import (
 
 
 def _named(name: str, fields: ValidationInfo) -> str:
-    """Return a name with single blanks; those within the path and the key of an item tell it from others."""
-    return name.strip() if fields.data.get("kind") == "item" else single_blanks(name)
+    """Return a name with single blanks; the identity of a chunk or an item includes the blanks within its names."""
+    return name.strip() if fields.data.get("kind") in ("chunk", "item") else single_blanks(name)
 
 
 Named = Annotated[Name, AfterValidator(_named)]
