@@ -179,6 +179,7 @@ def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory
     said: list[str] = []
     try:
         with psycopg.connect(url, application_name="a long report") as reader:
+            reader.execute("set statement_timeout = 0")
             reader.execute("select * from likenesses")
             with migrations.exclusive(url, said.append) as db:
                 report = threading.Event()
@@ -215,11 +216,13 @@ def test_while_a_migration_waits_for_a_backup_others_read(
         backup.execute("select count(*) from links")
         done = one.submit(migrations.run, url, db, numbered(both, mode=mode), said.append)
         wait_for(lambda: any("waiting for process" in each and "(a backup)" in each for each in said), 60)
-        with psycopg.connect(url, options="-c lock_timeout=3s") as reader:
+        with psycopg.connect(url) as reader:
+            reader.execute("set lock_timeout = '3s'")
             reader.execute("select count(*) from links")
         backup.commit()
         done.result()
-    assert memory.value("select count(*) from pg_attribute where attname = 'mood'") == 2
+    changed = "select count(*) from pg_attribute where attname = 'mood' and attrelid in (%s::regclass, %s::regclass)"
+    assert memory.value(changed, "links", "likenesses") == 2
 
 
 def test_special_letters_and_blanks_around_names_of_the_first_release_are_found_without_them(old_url: str) -> None:
