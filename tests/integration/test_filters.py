@@ -24,6 +24,8 @@ OTHERS: list[tuple[str, Any, str]] = [
     ("source", "mail", "other source"), ("tier", "cold", "other tier"),
 ]  # fmt: skip
 
+SESSIONS = (7, "007", "--7", "٧", "-0", 0, "7.0")
+
 
 @pytest.fixture
 def facts(memory: Memory) -> tuple[Any, Any]:
@@ -61,6 +63,16 @@ def test_filters_hold_together_and_pages_go_on_within_them(memory: Memory) -> No
         page, rest = listing.page(memory.context, asked, day(0))
         found += page
     assert [one["id"] for one in found] == wanted[::-1]
+
+
+def test_a_session_is_also_a_number_only_if_it_is_written_as_one(memory: Memory) -> None:
+    ids = {session: memory.add(f"{TEXT} {place}", session=session) for place, session in enumerate(SESSIONS)}
+    assert {session: [one["id"] for one in memory.listed(session=session)] for session in SESSIONS} == {
+        session: [id_] for session, id_ in ids.items()
+    }
+    assert {session: memory.ids("north harbour", session=session) for session in SESSIONS} == {
+        session: [id_] for session, id_ in ids.items()
+    }
 
 
 def test_parts_of_files_are_left_out_of_lists_and_recalls_where_that_is_wanted(memory: Memory) -> None:

@@ -1,5 +1,6 @@
 """Candidates: the facts that a recall scores, and the descriptions of those that it returns."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,7 @@ from workers.storage.namespaces import Namespace
 from workers.storage.supersession import GIVEN_END
 
 NO_FILTERS = Filters()
+WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
 WITHOUT_DOCUMENTS = Filters(documents=False)
 
 # Read once, and only if sessions are given.
@@ -270,10 +272,10 @@ class Scope:
 
 
 def as_stored(session: str | int | None) -> list[Jsonb] | None:
-    """Return the stored forms of a session: a number also as text, and numeric text also as a number."""
+    """Return the stored forms of a session: a number also as text, and the text of a number also as that number."""
     if session is None:
         return None
-    return [Jsonb(str(session))] + ([Jsonb(int(session))] if str(session).lstrip("-").isdecimal() else [])
+    return [Jsonb(str(session))] + ([Jsonb(int(session))] if WHOLE_NUMBER.fullmatch(str(session)) else [])
 
 
 OTHERS: dict[str, type[Any]] = {
