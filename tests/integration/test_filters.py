@@ -24,7 +24,7 @@ OTHERS: list[tuple[str, Any, str]] = [
     ("source", "mail", "other source"), ("tier", "cold", "other tier"),
 ]  # fmt: skip
 
-SESSIONS = (7, "007", "--7", "٧", "-0", 0, "7.0")
+SESSIONS = (7, "007", "--7", "\u0667", "-0", 0, "7.0")
 
 
 @pytest.fixture
