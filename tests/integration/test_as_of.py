@@ -259,6 +259,23 @@ def test_as_of_sees_what_ended_by_itself_only_before_it_did(memory: Memory) -> N
         assert shown == [[id_], [id_], [], [], []]
 
 
+@pytest.mark.parametrize("where", ["deep memory", "deep memory after a look at its history", "an archive"])
+def test_what_a_late_pass_forgot_is_not_shown_as_of_after_its_end(memory: Memory, twin: Memory, where: str) -> None:
+    id_ = memory.add("The ticket is in the car.", confidence=0.2)
+    ends = memory.row(id_)["ends"]
+    memory.decay(ends + 10)
+    if where == "an archive":
+        twin.import_records(memory.archive(ends + 20), at=ends + 20)
+        memory = twin
+    else:
+        assert memory.demote(at=ends + 20) == 1
+    if where.endswith("history"):
+        memory.history(id_, at=ends + 20)
+    asked = ({"as_of": day(at)} for at in (ends + 1, ends + 9, ends - 1, 1))
+    assert [memory.ids("ticket", at=ends + 30, **one) for one in asked] == [[], [], [id_], [id_]]
+    assert memory.ids("ticket", at=ends + 30, known_as_of=day(ends + 1)) == []
+
+
 @bounded
 @given(
     begins=st.floats(-5, 12),

@@ -23,6 +23,7 @@ from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import estimate
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors, vectors_of
+from workers.memory.lifetime import date_ends
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
 from workers.storage import activity, due, facts, imports, namespaces, occurrences, signatures, statements, vectors
@@ -301,6 +302,7 @@ def _write(
     rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
     faded = as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
     due.write_faded(db, rows, faded, rows.held)
+    date_ends(context, db, tenant, [one.id for one in those if one.past.ended])
     return having
 
 

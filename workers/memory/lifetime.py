@@ -11,8 +11,8 @@ from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Floats, Ints
 from workers.core.fading import REASONS, Anchors, FadingRules, ends
-from workers.memory.namespace_settings import careful, hygiene, rules_of
-from workers.storage import activity, edits
+from workers.memory.namespace_settings import careful, hygiene, rules_for, rules_of
+from workers.storage import activity, due, edits
 from workers.storage.connection import Connection
 from workers.storage.edits import Classed
 from workers.storage.lenient import FIRST, LAST
@@ -49,6 +49,16 @@ def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:
         Ending(instant_at(at), REASONS[reason]) if math.isfinite(at) else NEVER
         for at, reason in zip(ends_at.tolist(), reasons.tolist(), strict=True)
     ]
+
+
+def date_ends(context: Context, db: Connection, tenant: int, ids: Sequence[UUID]) -> None:
+    """Write when facts that were forgotten or superseded ended by themselves, which archives and deep memory lack.
+
+    Reads as of an earlier instant hide them from then on, as they did before.
+    """
+    rows = activity.read(db, tenant, ids)
+    if len(rows):
+        due.write_ends(db, rows, ends(rows.anchors, rules_for(context, db, rows.namespaces))[0])
 
 
 GIVEN = "given"

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 from psycopg.types.json import Jsonb
 
-from workers.core.arrays import Bools
+from workers.core.arrays import Bools, Floats
 from workers.core.fading import Faded
 from workers.storage import columns
 from workers.storage.activity import ANCHORS, Activity, by_column, rows_of
@@ -72,6 +72,12 @@ WRITE_FADED = """
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(tier)b::int[], %(fidelity)b::int[], %(halvings)b::int[],
         %(ends_at)b::float8[], %(due_at)b::float8[], %(held)b::bool[], %(stale)b::bool[])
         as new (namespace, fact, tier, fidelity, halvings, ends_at, due_at, held, stale)
+    where activity.namespace = new.namespace and activity.fact = new.fact
+"""
+
+WRITE_ENDS = """
+    update activity set ends_at = to_timestamp(new.ends_at)
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(ends_at)b::float8[]) as new (namespace, fact, ends_at)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
@@ -183,6 +189,12 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
         "stale": columns.bools(faded.stale),
     }
     db.execute(WRITE_FADED, given)
+
+
+def write_ends(db: Connection, rows: Activity, ends_at: Floats) -> None:
+    """Write when n facts end, in epoch seconds; infinite if never."""
+    given = {"namespaces": columns.ints(rows.namespaces), "ids": columns.uuids(rows.ids)}
+    db.execute(WRITE_ENDS, given | {"ends_at": columns.floats(ends_at)})
 
 
 def segments(
