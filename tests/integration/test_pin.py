@@ -4,10 +4,12 @@ from math import inf
 from uuid import uuid4
 
 import pytest
-from memory import Memory
+from ebb.contract.recall import Lookup
+from memory import Memory, day
 
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.errors import InvalidInputError
+from workers.memory.recall.lookups import lookup
 
 
 @pytest.mark.parametrize("decay_class", [None, "session", "stable", "permanent"])
@@ -66,6 +68,26 @@ def test_use_of_a_pinned_fact_does_not_shorten_its_life(memory: Memory, decay_cl
     assert memory.row(used)["expires"] == memory.row(unused)["expires"]
     memory.unpin(used, at=30)
     assert memory.row(used)["expires"] == 30 + (90 if decay_class == "stable" else 1)
+
+
+@pytest.mark.parametrize("at", [60, 99.9, 100.8])
+def test_a_pinned_fact_is_as_strong_in_recalls_and_lookups_as_in_lists(memory: Memory, at: float) -> None:
+    id_ = memory.add("Tea at four.", entity="Ana", decay_class="session", salience=0.7)
+    memory.pin(id_, at=0.1, until=100)
+    (listed,), (recalled,) = memory.listed(at=at), memory.ask("tea", at=at, explain=True).results
+    (known,), _ = lookup(memory.context, Lookup(entity="Ana"), day(at))
+    assert recalled.tier == known.tier == listed["tier"]
+    assert known.score == pytest.approx(listed["effective_confidence"], rel=0.01)  # that halves in 90 days too
+
+
+def test_a_pinned_fact_ranks_as_if_it_were_just_used(memory: Memory) -> None:
+    pinned = memory.add("Tea at four.", salience=0.7)
+    memory.pin(pinned, at=1)
+    memory.add("Tea at five.", salience=0.7, at=90)
+    one, other = (each.explain for each in memory.ask("tea", at=90, explain=True).results)
+    assert one is not None
+    assert other is not None
+    assert one["prior"] == other["prior"]
 
 
 def test_pinning_restores_what_had_faded(memory: Memory) -> None:

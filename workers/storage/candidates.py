@@ -97,6 +97,9 @@ HIDDEN = f"""coalesce(
             {ABSENT_THEN}
         )"""
 
+PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
+"""Until when a pin has counted as use and as a confirmation."""
+
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
@@ -140,8 +143,8 @@ READ_AMONG = f"""
             case when session is null then -1 else coalesce(turn, -1) end,
             date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
             date_part('epoch', last_seen_at), confidence, date_part('epoch', last_confirmed_at),
-            date_part('epoch', activity.expires_at), recall_count, branch, tier, fidelity,
-            coalesce(content_salience, 0.5)::float8,
+            date_part('epoch', activity.expires_at), date_part('epoch', {PINNED_UNTIL}), recall_count, branch, tier,
+            fidelity, coalesce(content_salience, 0.5)::float8,
             coalesce(
                 -(embedding <#> (%(queries)b::halfvec[])[array_position(%(dims)b::int[], vector_dims(embedding))]),
                 'nan'
@@ -285,15 +288,16 @@ OTHERS: dict[str, type[Any]] = {
 NUMBERS: dict[str, type[Any]] = {
     "turn": np.int64, "stated_at": np.float64, "importance": np.float64, "base": np.float64, "coactivations": np.int64,
     "last_seen_at": np.float64, "confidence": np.float64, "confirmed_at": np.float64, "expires_at": np.float64,
-    "recall_count": np.int64, "branch": np.int64, "tier": np.int64, "fidelity": np.int64,
+    "pinned_until": np.float64, "recall_count": np.int64, "branch": np.int64, "tier": np.int64, "fidelity": np.int64,
     "content_salience": np.float64, "cosine": np.float64,
 }  # fmt: skip
 """The fields that scoring needs of a fact, in the order of `READ`; times are epoch seconds.
 
-`id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session. `cosine`
-is NaN where there is no vector; `signature` has bytes where the vector is not full. `text` is that of a live fact of at
-most `SHORT` bytes. `stems` says for a text of at most as many bytes, of one passage, which of the stems asked for it
-contains. `left_out` names the rule that hides the fact.
+`id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session.
+`pinned_until` is at most now, and minus infinity without a pin. `cosine` is NaN where there is no vector; `signature`
+has bytes where the vector is not full. `text` is that of a live fact of at most `SHORT` bytes. `stems` says for a text
+of at most as many bytes, of one passage, which of the stems asked for it contains. `left_out` names the rule that hides
+the fact.
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])

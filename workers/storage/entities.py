@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from workers.core.arrays import Key
 from workers.storage import columns
-from workers.storage.candidates import FILTERED, HIDDEN, Scope, quoted
+from workers.storage.candidates import FILTERED, HIDDEN, PINNED_UNTIL, Scope, quoted
 from workers.storage.connection import Connection, fetch_all
 from workers.storage.events import STATE
 from workers.storage.relations import Fading
@@ -143,8 +143,8 @@ def of_entity_with_past(
 # Only what the order of a lookup needs. As to `+ 0`, see `server.OUTDATED`.
 VISIBLE_AMONG = f"""
     select uuid_send(facts.id), array_send(array[
-        date_part('epoch', coalesce(source_date, facts.created_at)), confidence, date_part('epoch', last_confirmed_at),
-        date_part('epoch', activity.expires_at)
+        date_part('epoch', coalesce(source_date, facts.created_at)), confidence,
+        date_part('epoch', greatest(last_confirmed_at, {PINNED_UNTIL})), date_part('epoch', activity.expires_at)
     ]::float8[])
     from facts
     join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id

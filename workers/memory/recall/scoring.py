@@ -133,7 +133,7 @@ def _factor(found: Candidates, preferences: Preferences, now: datetime) -> Float
     if preferences.long_term:
         factor *= ranking.long_term(found["decay_class"])
     if preferences.importance_recency:
-        confirmed_days = (now.timestamp() - found["confirmed_at"]) / confidence.DAY
+        confirmed_days = (now.timestamp() - _confirmed_at(found)) / confidence.DAY
         factor *= ranking.importance_recency(found["importance"], confirmed_days)
     return factor
 
@@ -150,10 +150,10 @@ def _documented(
     instant = now.timestamp()
     composite = ranking.documented_score(
         text_scores,
-        confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], instant),
+        confidence.softened(found["confidence"], _confirmed_at(found), found["expires_at"], instant),
         found["expires_at"] - instant,
         found["recall_count"],
-        (instant - found["last_seen_at"]) / confidence.DAY,
+        (instant - _last_seen_at(found)) / confidence.DAY,
     )
     nothing, one = np.zeros(len(found)), np.ones(len(found))
     total = np.where(text_scores > 0, composite, ranking.vector_score(cosines))
@@ -173,8 +173,8 @@ def _sessions_and_turns(found: Candidates) -> tuple[Ints, Ints]:
 def _vitality(found: Candidates, half_life: float, now: datetime) -> Vitality:
     instant = now.timestamp()
     strength = tiers.strength(found["base"], found["coactivations"])
-    idle_days = (instant - found["last_seen_at"]) / confidence.DAY
-    confirmed_days = (instant - found["confirmed_at"]) / confidence.DAY
+    idle_days = (instant - _last_seen_at(found)) / confidence.DAY
+    confirmed_days = (instant - _confirmed_at(found)) / confidence.DAY
     return Vitality(
         salience=strength * tiers.retention(tiers.curve(strength, found["coactivations"]), _age_days(found, now)),
         confidence=confidence.effective_confidence(
@@ -195,7 +195,17 @@ def current_tiers(found: Candidates, now: datetime) -> Ints:
 def _age_days(found: Candidates, now: datetime) -> Floats:
     """Return the days since the last use; 0 for permanent facts."""
     permanent = (found["decay_class"] == PERMANENT) | (found["branch"] == Branch.PERMANENT)
-    return np.where(permanent, 0.0, (now.timestamp() - found["last_seen_at"]) / confidence.DAY)
+    return np.where(permanent, 0.0, (now.timestamp() - _last_seen_at(found)) / confidence.DAY)
+
+
+def _last_seen_at(found: Candidates) -> Floats:
+    """Return when facts were last used; a pin counts as use until it ends."""
+    return np.maximum(found["last_seen_at"], found["pinned_until"])
+
+
+def _confirmed_at(found: Candidates) -> Floats:
+    """Return when facts were last confirmed; a pin counts as a confirmation until it ends."""
+    return np.maximum(found["confirmed_at"], found["pinned_until"])
 
 
 SCORED = (60, 100)
