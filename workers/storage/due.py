@@ -75,10 +75,11 @@ WRITE_FADED = """
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
 
+# A fact that was restored meanwhile has other anchors.
 WRITE_ENDS = """
     update activity set ends_at = to_timestamp(new.ends_at)
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(ends_at)b::float8[]) as new (namespace, fact, ends_at)
-    where activity.namespace = new.namespace and activity.fact = new.fact
+    where activity.namespace = new.namespace and activity.fact = new.fact and retired
 """
 
 # One index probe per segment; its cost depends on the number of due facts.
@@ -192,7 +193,7 @@ def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> No
 
 
 def write_ends(db: Connection, rows: Activity, ends_at: Floats) -> None:
-    """Write when n facts end, in epoch seconds; infinite if never."""
+    """Write when those of n facts that are not live ended by themselves, in epoch seconds; infinite if never."""
     given = {"namespaces": columns.ints(rows.namespaces), "ids": columns.uuids(rows.ids)}
     db.execute(WRITE_ENDS, given | {"ends_at": columns.floats(ends_at)})
 
