@@ -293,3 +293,13 @@ def test_a_held_fact_whose_explicit_lifetime_is_just_over_ends_by_other_settings
     real = compare_days(memory, 1, 90.1, "confidenceDecay.halfLife=3600", hygiene__confidenceDecay__halfLife=3600)
 
     assert sum(one[reason] for one in real for reason in REASONS) == 1
+
+
+def test_a_held_fact_whose_explicit_lifetime_was_over_before_stays_held_in_the_forecast_too(memory: Memory) -> None:
+    memory.store(*({"text": f"Guest {number}.", "decay_class": "short"} for number in range(30)))
+    memory.decay(0.1)
+
+    real = compare_days(memory, 4, 30)
+
+    totals = sum(real, Counter[str]())
+    assert (totals["faded"], totals["held"]) == (6, 24)

@@ -280,8 +280,12 @@ def _decide(day: Day, passed_at: datetime | None, left: int | None) -> Fate:
 
 
 def _released(held: Sequence[Ended], passed_at: datetime | None, at: datetime) -> tuple[list[Ended], list[Ended]]:
-    """Return the held facts whose explicit lifetime has expired by `at`, and the others."""
-    released = [_requested(one, passed_at, at) for one in held]
+    """Return the held facts whose explicit lifetime has expired between the last pass and `at`, and the others.
+
+    A pass takes a held fact again at the end of its explicit lifetime, and not if that was over when it was held.
+    """
+    since = -np.inf if passed_at is None else passed_at.timestamp()
+    released = [_requested(one, passed_at, at) & (one.rows.anchors.expires_at >= since) for one in held]
     return (
         [one.only(goes) for one, goes in zip(held, released, strict=True)],
         [one.only(~goes) for one, goes in zip(held, released, strict=True)],
