@@ -74,6 +74,19 @@ def test_what_is_kept_has_its_whole_life_before_it(memory: Memory) -> None:
     assert ("kept", OVER) in memory.history(left.pop(), at=OVER)
 
 
+def test_a_fact_that_is_kept_by_its_id_is_kept_once_however_often_the_task_is_delivered(memory: Memory) -> None:
+    (id_,) = default(memory, 1)
+    task, state = uuid4(), "select activity::text from activity"
+    answer = forget_limit.keep(memory.context, "default", [id_], day(OVER - 10), inf, task)
+    kept = memory.rows(state)
+    assert forget_limit.keep(memory.context, "default", [id_], day(OVER - 10), inf, task) == answer
+    assert answer.ids == [id_]
+    assert memory.rows(state) == kept
+    assert memory.history(id_, at=OVER).count(("kept", OVER - 10)) == 1
+    forget_limit.keep(memory.context, "default", [id_], day(OVER - 9), inf, uuid4())
+    assert ("kept", OVER - 9) in memory.history(id_, at=OVER)
+
+
 def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: Memory) -> None:
     mine, theirs = default(memory, 3), default(memory, 30, namespace="theirs")
     memory.decay(OVER - 10)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 from ebb.contract.decay import HeldFacts, ListHeld
@@ -342,10 +342,17 @@ def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: da
     return _decide(context, namespace, ids, until, lambda db, rows: _let_go(context, db, rows, now))
 
 
-def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
+def keep(
+    context: Context,
+    namespace: str,
+    ids: Sequence[UUID] | None,
+    now: datetime,
+    until: float,
+    use: UUID | None = None,
+) -> Decided:
     """Keep the given live facts, or all held ones: confirmed now, with a full lifetime, as by a restore.
 
-    It stops at `until`, on the monotonic clock. Idempotent.
+    It stops at `until`, on the monotonic clock. A redelivery with the same `use` only answers.
     """
     if ids is None:
         return _decide(context, namespace, None, until, lambda db, rows: _keep(context, db, rows, now))
@@ -353,7 +360,7 @@ def keep(context: Context, namespace: str, ids: Sequence[UUID] | None, now: date
         activity.lock(db, tenant, ids)
         rows = activity.read_live(db, tenant, ids)
         rows = rows.among(set(rows.ids) - activity.ended(db, tenant, rows.ids, now))
-        if rows.ids:
+        if rows.ids and activity.claim_uses(db, tenant, [use or uuid4()]):
             _keep(context, db, rows, now)
         limits.settle_held(db, tenant)
         return Decided(rows.ids, limits.count_held(db, tenant))

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
 from workers.memory import embed
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, use_of, uuid_of, write_instant
 
 DECIDING_SECONDS = 5.0
 """Time limit of one call; the caller repeats it for the rest."""
@@ -138,7 +139,7 @@ def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
 @task_of(contract.KEEP, contract.Keep, base=OnceTask)
 def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
     """Keep the given held facts, or with `everything` all; return how many, and how many are left."""
-    return _decide(self, asked, forget_limit.keep)
+    return _decide(self, asked, partial(forget_limit.keep, use=use_of(self)))
 
 
 @internal("memory.notify_endings", NoticesPart, ignore_result=True)
