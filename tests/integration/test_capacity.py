@@ -173,6 +173,21 @@ def test_a_dry_run_over_capacity_meets_the_limit_together_with_what_ends_by_itse
     assert (tried.culled, tried.crowded) == (done.culled, done.crowded) == (15, 5)
 
 
+def test_what_is_over_goes_before_what_is_over_capacity_in_whichever_order_the_parts_of_a_pass_run(
+    memory: Memory,
+) -> None:
+    fill(memory, 15, confidence=0.11)
+    memory.store(*(f"Guest {number} takes coffee." for number in range(85)))
+    memory.choose({"capacity.facts": 40})
+    run = uuid4()
+
+    for part in sorted(passes.plan(memory.context, run, day(30)), key=lambda part: part[1] != runs.CROWDED):
+        passes.apply(memory.context, part, lambda: None)
+
+    done = passes.finish(memory.context, run).counters
+    assert (done.culled, done.crowded, done.held) == (15, 5, 0)
+
+
 def test_a_batch_takes_from_as_many_namespaces_over_capacity_as_fit(free: Memory) -> None:
     names = [f"guest-{number}" for number in range(4)]
     for name in names:

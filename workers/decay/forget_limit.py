@@ -275,7 +275,7 @@ def _forget_over_capacity(db: Connection, run: UUID, part: Part, over: Mapping[i
     for tenant, (_, may) in over.items():
         limits.lock(db, tenant)
         excess = max(limits.facts_left(db, tenant, now) - may, 0)
-        wanted = _room(db, tenant, min(excess, most - len(going)), part)
+        wanted = _room(db, tenant, min(excess, most - len(going)), part, keep_for_ended=True)
         ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
         if not part.force:
             limits.count_ended(db, tenant, len(ids), now)
@@ -305,9 +305,16 @@ def _room_after_decay(context: Context, db: Connection, tenant: int, wanted: int
     return min(room, max(left - len(ended), 0))
 
 
-def _room(db: Connection, tenant: int, wanted: int, part: Part) -> int:
-    left = None if part.force else limits.remaining(db, tenant, part.planned_for)
-    return wanted if left is None else min(wanted, left)
+def _room(db: Connection, tenant: int, wanted: int, part: Part, *, keep_for_ended: bool = False) -> int:
+    """Return how many of `wanted` facts may go.
+
+    `keep_for_ended` leaves room for those that have ended by themselves and that other parts have yet to take.
+    """
+    left = None if part.force or not wanted else limits.remaining(db, tenant, part.planned_for)
+    if left is None:
+        return wanted
+    first = limits.count_ended_unasked(db, tenant, part.passed_at, part.planned_for) if keep_for_ended else 0
+    return min(wanted, max(left - first, 0))
 
 
 BATCH = 500

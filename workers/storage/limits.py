@@ -328,6 +328,8 @@ OVER = """
         and ends_at <= %(now)s and not held
 """
 
+OVER_UNASKED = f"{OVER} and not asked_for(decay_class_source, expires_at, %(passed_at)s, %(now)s)"
+
 
 def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
     """Return (facts that have not ended, capacity) of the namespaces over their capacity, for one namespace or all."""
@@ -368,6 +370,11 @@ def _counted_against_capacity(db: Connection, namespace: int, now: datetime) -> 
 def count_ended_facts(db: Connection, namespace: int, now: datetime) -> int:
     """Return the number of facts that have ended and are not held."""
     return number(db, OVER, {"namespace": namespace, "now": now})
+
+
+def count_ended_unasked(db: Connection, namespace: int, passed_at: datetime | None, now: datetime) -> int:
+    """Return the number of facts that have ended without a request and are not held; `passed_at` is the last pass."""
+    return number(db, OVER_UNASKED, {"namespace": namespace, "passed_at": passed_at, "now": now})
 
 
 def least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
