@@ -65,6 +65,15 @@ def test_a_message_that_cannot_be_stored_affects_no_other(memory: Memory) -> Non
     assert done.added == 3
 
 
+def test_half_a_character_in_a_message_affects_no_other(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    halves = [{"role": "user", "content": "Hi \ud83d"}, {"role": "user", "content": "Hello", "id": "\ud83d"}]
+    (file := tmp_path / "said.json").write_text(json.dumps([*halves, {"role": "user", "content": "Bye"}]))
+    done = live.ebb("remember", str(file), "-n", namespace)
+    assert done.returncode == 1
+    assert done.stdout.startswith("3 turns: 2 added, 0 known, 1 with errors;")
+    assert "message 0: text: must not contain lone surrogates" in done.stderr
+
+
 def test_a_message_that_is_too_long_becomes_several_turns(memory: Memory) -> None:
     done = memory.remember(["A sentence of some words. " * 3_000], session="long")
 

@@ -85,6 +85,10 @@ def test_a_long_text_is_cut_where_something_ends(text: str, parts: list[str]) ->
     assert list(split(text, 12 if " " in text else 10)) == parts
 
 
+def test_half_a_character_is_cut_as_one_of_three_bytes() -> None:
+    assert list(split("\ud83d" * 5, 10)) == ["\ud83d" * 3, "\ud83d" * 2]
+
+
 def test_a_result_before_the_words_of_a_message_is_the_earlier_turn() -> None:
     result = {"type": "tool_result", "tool_use_id": "t", "content": "Sencha"}
     message = {

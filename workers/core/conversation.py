@@ -36,6 +36,8 @@ LONGEST = 65_536
 CUTS = ("\n\n", "\n", ". ", " ")
 """Where a text that is too long is cut, the best places first."""
 
+SURROGATES, REPLACEMENT = re.compile("[\ud800-\udfff]"), "\ufffd"
+
 TIMES = ("created_at", "timestamp", "create_time", "time")
 
 
@@ -63,9 +65,12 @@ def utterances(messages: Sequence[Any], longest: int = LONGEST) -> list[Utteranc
 
 
 def split(text: str, longest: int) -> Iterator[str]:
-    """Yield a text in parts of at most `longest` bytes of UTF-8, cut at a paragraph, line, sentence or word."""
-    while len(text.encode()) > longest:
-        start = text.encode()[:longest].decode(errors="ignore") or text[0]
+    """Yield a text in parts of at most `longest` bytes of UTF-8, cut at a paragraph, line, sentence or word.
+
+    Lone surrogates, with which a part is refused later, count as characters of three bytes.
+    """
+    while len(encoded := SURROGATES.sub(REPLACEMENT, text).encode()) > longest:
+        start = text[: len(encoded[:longest].decode(errors="ignore")) or 1]
         ends = (start.rfind(cut) + len(cut) for cut in CUTS if start.rfind(cut) >= len(start) // 2)
         end = next(ends, len(start))
         yield start[:end].rstrip()

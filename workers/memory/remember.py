@@ -47,7 +47,8 @@ def outcomes(
 
 
 def _id(asked: Remember, one: Utterance) -> UUID:
-    return uuid5(OF_MESSAGES, "\n".join([asked.namespace, repr(asked.session), one.name, one.role, one.text]))
+    identity = "\n".join([asked.namespace, repr(asked.session), one.name, one.role, one.text])
+    return uuid5(OF_MESSAGES, identity.encode(errors="backslashreplace").decode())
 
 
 def _fact(asked: Remember, one: Utterance, id_: UUID, turn: int | None) -> dict[str, Any]:
