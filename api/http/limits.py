@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from api.http.problems import MCP, answer
+from api.http.problems import MCP, answer, title_of
 from workers.coordination.shares import RETRY_SECONDS
 from workers.errors import BusyError
 from workers.settings import Settings
@@ -24,9 +24,19 @@ from workers.settings import Settings
 HEAD_SECONDS = 10.0
 """Seconds from the first byte of a request, or from the connection, until its head is complete."""
 
-LATE = (
-    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n"
-    b"content-length: 42\r\n\r\nThe head of the request came too slowly.\r\n"
+
+def _closing(status: int, detail: str) -> bytes:
+    """Return the bytes of a problem that ends a connection, for what does not reach the app."""
+    problem = answer(status, detail)
+    fields = [(b"connection", b"close"), *problem.raw_headers]
+    head = [f"HTTP/1.1 {status} {title_of(status)}".encode(), *(name + b": " + value for name, value in fields)]
+    return b"\r\n".join([*head, b"", bytes(problem.body)])
+
+
+LATE = _closing(HTTPStatus.REQUEST_TIMEOUT, "The head of the request came too slowly; send it at once.")
+INVALID = _closing(
+    HTTPStatus.BAD_REQUEST,
+    "This is no HTTP/1.1 request: its head has more than 16 KiB or an invalid line, or its body is not as it says.",
 )
 
 
@@ -51,6 +61,12 @@ class PatientProtocol(H11Protocol):
         """Stop the timer."""
         self._stop()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's message, which names nothing
+        """Answer what is no HTTP with a problem, unless an answer has begun, and close the connection."""
+        if self._is_idle() or not self.cycle.response_started:
+            self.transport.write(INVALID)
+        self.transport.close()
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

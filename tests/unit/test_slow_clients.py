@@ -1,6 +1,7 @@
 """Slow clients of the API: neither the head of a request nor its body may take too long."""
 
 import asyncio
+import json
 from contextlib import closing
 from typing import Any
 
@@ -44,7 +45,32 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("sent", [(), (b"GET / HTTP/1.1\r\n", b"Host: x\r\n")])
 def test_a_head_that_never_ends_is_answered_408(sent: tuple[bytes, ...]) -> None:
-    assert asyncio.run(_received(*sent)).startswith(b"HTTP/1.1 408")
+    answered = asyncio.run(_received(*sent))
+    assert answered.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert _problem(answered)["title"] == "Request Timeout"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"nonsense" + END,
+        b"GET / HTTP/1.1\r\nHost: x\r\nX-A: \0" + END,
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 2" + END,
+        b"GET / HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 70_000,
+    ],
+)
+def test_what_is_no_http_is_answered_with_a_problem(request_: bytes) -> None:
+    answered = asyncio.run(_received(request_[:-1], request_[-1:]))
+    assert answered.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert _problem(answered)["type"] == "urn:ebb:problem:bad-request"
+
+
+def _problem(answered: bytes) -> dict[str, Any]:
+    head, _, body = answered.partition(END)
+    assert b"content-type: application/problem+json" in head
+    assert f"content-length: {len(body)}".encode() in head
+    found: dict[str, Any] = json.loads(body)
+    return found
 
 
 def test_bytes_after_an_answer_do_not_keep_a_connection_open() -> None:
