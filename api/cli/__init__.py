@@ -42,6 +42,9 @@ COMMANDS = (
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Why a file takes no more output."""
 
+FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
+"""Why a device, a server of files or a link fails."""
+
 
 class Commands(TyperGroup):
     """The command group; its help shows each command's whole first sentence."""
@@ -126,9 +129,8 @@ def _postgres_answers() -> Iterator[None]:
         raise broken_off(error) from error
 
 
-def main() -> None:
-    """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
-    _show_what_the_terminal_cannot()
+def _run_command() -> None:
+    """Run the command, and print what it raises of Ebb's own errors."""
     try:
         with _postgres_answers():
             command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
@@ -137,9 +139,31 @@ def main() -> None:
 
         output.fail(error, as_json=output.json_wanted(sys.argv))
         sys.exit(1)
+
+
+def _discard_output() -> None:
+    """Discard what waits to be written on stdout, which Python would try once more when it ends."""
+    from api.cli import output
+
+    if sys.stdout is not None:
+        output.discard(sys.stdout)
+
+
+def main() -> None:
+    """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
+    _show_what_the_terminal_cannot()
+    if os.environ.get("COLUMNS", "").strip("0") == "":
+        os.environ.pop("COLUMNS", None)  # as some consoles say for an unknown width; Rich would print nothing
+    try:
+        _run_command()
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in (*FULL, *FAULTY, errno.EPIPE):
             raise
+        _discard_output()
+        if error.errno == errno.EPIPE:  # the reader has seen enough, such as `head`
+            sys.exit(1)
+        if error.errno in FAULTY:
+            sys.exit(f"Error: a file or device fails: {error.strerror}. Check it, or give another file.")
         sys.exit(f"Error: the output cannot be written: {error.strerror}. Make room, or write elsewhere.")
     finally:
         gc.freeze()  # skips the collections at exit, a fifth of the run time

@@ -5,7 +5,6 @@ import fcntl
 import inspect
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -114,7 +113,7 @@ def export(
     at = context.now() if now is None else validation.instant(now, "--now")
     file = None if file == Path("-") else file
     with contextlib.ExitStack() as stack:
-        target = sys.stdout if file is None else stack.enter_context(_new(file))
+        target = output.standard_output() if file is None else stack.enter_context(_new(file))
         facts = others = 0
         lines = exporting(context, name, at)
         for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.with_frame(lines):
@@ -226,7 +225,7 @@ def _open(file: str) -> Iterator[Any]:
 @contextlib.contextmanager
 def _new(file: Path) -> Iterator[TextIO]:
     """Open a file that gets its name when complete: a failed export keeps the previous one."""
-    own = file.resolve()
+    own = Path(os.path.realpath(file))  # unlike `resolve`, at a loop of links, too
     draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
     try:
         target = draft.open("w" if draft == own else "a", encoding="utf-8")
@@ -321,9 +320,9 @@ def _registered(
         if folder is None:
             answer = memory.perform(documents.FOLDERS, {})
         elif register:
-            answer = memory.perform(documents.REGISTER_FOLDER, {"path": str(folder.resolve()), "name": name})
+            answer = memory.perform(documents.REGISTER_FOLDER, {"path": os.path.realpath(folder), "name": name})
         else:
-            answer = memory.perform(documents.UNREGISTER_FOLDER, {"name": name or folder.resolve().name})
+            answer = memory.perform(documents.UNREGISTER_FOLDER, {"name": name or Path(os.path.realpath(folder)).name})
         if as_json:
             output.print_json(answer)
         elif folder is None:

@@ -19,7 +19,7 @@ Scopes = Annotated[
     list[str] | None,
     typer.Option(
         "--scope",
-        help="read, write, admin (erase, decay) or system (metrics, and the other scopes in every namespace), "
+        help="read, write, admin (erase, decay) or system (metrics; its other scopes hold in every namespace), "
         "once or more; else read and write.",
     ),
 ]

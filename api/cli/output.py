@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from ebb import broker
@@ -51,8 +51,13 @@ def _escaped(text: str) -> str:
 def _discard(screen: "Console") -> None:
     """Discard further output on a stream without a reader, so that work continues."""
     screen.quiet = True
+    discard(screen.file)
+
+
+def discard(stream: IO[str]) -> None:
+    """Discard what waits to be written on a stream, and all that follows."""
     with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - only its descriptor is wanted
-        os.dup2(nothing.fileno(), screen.file.fileno())
+        os.dup2(nothing.fileno(), stream.fileno())
 
 
 @contextlib.contextmanager
@@ -62,8 +67,7 @@ def tolerating_closed_stdout() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # rich raises the latter
-        with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - only its descriptor is wanted
-            os.dup2(nothing.fileno(), sys.stdout.fileno())
+        discard(sys.stdout)
 
 
 def print_json(value: Any) -> None:
@@ -76,6 +80,13 @@ def standard_input() -> TextIO:
     if sys.stdin is None:
         raise InvalidInputError("standard input is closed, so `-` reads nothing; give a file or a text.")
     return sys.stdin
+
+
+def standard_output() -> TextIO:
+    """Return standard output, which a program may have closed before it started this one."""
+    if sys.stdout is None:
+        raise InvalidInputError("standard output is closed; give a file.")
+    return sys.stdout
 
 
 def text_of_standard_input() -> str:
@@ -138,7 +149,8 @@ def bar(unit: str) -> Iterator[Any]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.fields[count]} " + unit), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    screen = console(stderr=True)
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("", total=None, count=0)
         yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
 

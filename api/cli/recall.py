@@ -41,7 +41,7 @@ WORDS_ONLY = (
 NOT_RERANKED = "[yellow]The reranker does not answer[/yellow], so the order is Ebb's own; `ebb doctor` says more."
 
 
-@command(RECALL, listed="results", arguments=("query",))
+@command(RECALL, listed="results", arguments=("query",), reads="query")
 def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Recall the facts that fit a question."""
     if "why" in asked:

@@ -61,7 +61,7 @@ def up(
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, signal.default_int_handler)
     settings, place = _home(home)
-    if host is not None:
+    if host:
         settings = settings.model_copy(update={"host": host})
     system = starting.start(
         settings,

@@ -39,7 +39,7 @@ def records(source: BinaryIO) -> Iterator[Any]:
             yield from _records(text)
         finally:
             text.detach()  # otherwise it would close the caller's file
-    except (UnicodeDecodeError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
 
 

@@ -1,5 +1,6 @@
 """Stop the system of a home, and end processes left behind by a killed one, identified without pid files."""
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable
@@ -101,9 +102,9 @@ def _kinds(home: Home) -> dict[str, Callable[[psutil.Process], bool]]:
             and process.environ().get("SUPERVISOR_SERVER_URL") == control
         ),
         "redis": lambda process: (
-            process.name().startswith(redis_programs.NAMES) and process.cwd() == str(home.redis.resolve())
+            process.name().startswith(redis_programs.NAMES) and process.cwd() == os.path.realpath(home.redis)
         ),
-        "postgres": lambda process: process.name() == "postgres" and process.cwd() == str(home.postgres.resolve()),
+        "postgres": lambda process: process.name() == "postgres" and process.cwd() == os.path.realpath(home.postgres),
     }
 
 

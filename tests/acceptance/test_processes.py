@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 
 import psutil
@@ -81,18 +82,71 @@ def test_a_process_that_cannot_start_says_why_in_one_message(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["stats", "export"])
+NO_ROOM = "Error: the output cannot be written: No space left on device. Make room, or write elsewhere.\n"
+
+
+@pytest.mark.parametrize("command", ["stats", "export", "unrelate a b c", "history --json no-id", "--version"])
 def test_output_that_finds_no_room_is_one_message(live: LiveSystem, namespace: str, command: str) -> None:
     with live.client(namespace) as client:
         client.store("Otters sleep afloat.")
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        arguments = live.command(command, "--namespace", namespace)
-        done = subprocess.run(
-            arguments, cwd=ROOT, env=live.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: the output cannot be written: No space left on device.")
+        done = _written_to(full, live, namespace, command)
+    assert (done.returncode, done.stderr) == (1, NO_ROOM)
+
+
+@pytest.mark.parametrize("command", ["stats", "export", "unrelate a b c", "history --json no-id"])
+def test_output_without_a_reader_ends_a_command_in_silence(live: LiveSystem, namespace: str, command: str) -> None:
+    with live.client(namespace) as client:
+        client.store("Otters sleep afloat.")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as unread:  # noqa: PTH123 - a descriptor
+        done = _written_to(unread, live, namespace, command)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def _written_to(out: TextIO, live: LiveSystem, namespace: str, command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        live.command(*command.split()),
+        cwd=ROOT,
+        env={**live.environment(), "EBB_NAMESPACE": namespace},
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", ["import", "import --from mem0", "remember"])
+def test_a_file_that_fails_while_it_is_read_is_one_message(live: LiveSystem, command: str) -> None:
+    done = live.ebb_process(*command.split(), "/proc/self/mem")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "Error: a file or device fails: Input/output error. Check it, or give another file.\n"
+
+
+@pytest.mark.parametrize("command", ["index --register", "index --unregister", "down --home", "stats --home", "import"])
+def test_a_link_to_itself_is_one_message(live: LiveSystem, tmp_path: Path, command: str) -> None:
+    (loop := tmp_path / "loop").symlink_to(loop)
+    done = live.ebb_process(*command.split(), str(loop))
     assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 1
+
+
+def test_an_export_takes_the_place_of_a_link_to_itself(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    with live.client(namespace) as client:
+        client.store("Otters sleep afloat.")
+    (loop := tmp_path / "loop").symlink_to(loop)
+    done = live.ebb_process("export", str(loop), "-n", namespace)
+    assert done.returncode == 0, done.stderr
+    assert "Otters" in loop.read_text("utf-8")
+
+
+def test_a_terminal_of_unknown_width_is_written_to(live: LiveSystem, namespace: str) -> None:
+    command = live.command("stats", "-n", namespace)
+    environment = live.environment() | {"COLUMNS": "0"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert "facts" in done.stdout
+    assert f"There is no namespace '{namespace}' yet" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["api", "flower"])
@@ -104,17 +158,27 @@ def test_a_port_in_use_is_one_message(live: LiveSystem, command: str) -> None:
     assert done.stderr == f"Error: Port {port} at 127.0.0.1 is in use: choose another with --port.\n"
 
 
-def test_a_closed_standard_input_is_one_message(live: LiveSystem, namespace: str) -> None:
-    reading = shlex.join(live.command("store", "-", "--namespace", namespace))
+@pytest.mark.parametrize(
+    ("command", "closed", "error"),
+    [
+        ("store -", "<&-", "Error: standard input is closed,"),
+        ("recall -", "<&-", "Error: standard input is closed,"),
+        ("export", ">&-", "Error: standard output is closed"),
+    ],
+)
+def test_a_closed_stream_is_one_message(
+    live: LiveSystem, namespace: str, command: str, closed: str, error: str
+) -> None:
+    words = shlex.join(live.command(*command.split(), "--namespace", namespace))
     done = subprocess.run(
-        ["/bin/sh", "-c", f"{reading} <&-"],
+        ["/bin/sh", "-c", f"{words} {closed}"],
         cwd=ROOT,
         env=live.environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr[:32]) == (1, "Error: standard input is closed,")
+    assert (done.returncode, done.stderr[:32]) == (1, error)
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])

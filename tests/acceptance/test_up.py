@@ -161,8 +161,10 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
-def test_the_api_is_not_opened_to_the_world_without_a_key(stopped: Place) -> None:
-    up = stopped.process(*stopped.detached(), "--host", "0.0.0.0")
+@pytest.mark.parametrize(("host", "setting"), [("0.0.0.0", ""), ("", "0.0.0.0")])
+def test_the_api_is_not_opened_to_the_world_without_a_key(stopped: Place, host: str, setting: str) -> None:
+    """An empty option is as none: the setting counts."""
+    up = stopped.process(*stopped.detached(), "--host", host, EBB_HOST=setting)
     assert up.returncode == 1
     message = json.loads(up.stdout)["error"]["message"]
     assert "EBB_HOST='0.0.0.0' is not allowed without keys" in message

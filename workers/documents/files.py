@@ -9,6 +9,7 @@ Workers keep the files of registered folders indexed, by the rules of `ebb index
 
 import hashlib
 import math
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -248,7 +249,7 @@ def _allowed(settings: Settings, path: str) -> Path:
             "EBB_FOLDERS is empty, so workers read no folders: set it for workers and beat to the folders below which "
             "they may, such as /srv/notes, and start them again."
         )
-    real = Path(path).resolve()
+    real = Path(os.path.realpath(path))  # unlike `resolve`, at a loop of links, too
     if not any(real.is_relative_to(root.resolve()) for root in settings.folder_roots):
         raise InvalidInputError(
             f"path: {path} is not below a folder that workers may read, {settings.folders}: give another one, or add "
