@@ -427,3 +427,36 @@ def test_without_servers_the_command_says_what_to_do(live: LiveSystem, tmp_path:
     assert done.returncode == 1
     assert "ebb up" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (
+            '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"stats","arguments":{"a":"\\ud83d"}}}',
+            -32700,
+        ),
+        ('{"jsonrpc":"2.0","id":7,"method":5}', -32600),
+        ('{"jsonrpc":"2.0","id":true,"method":"ping"}\n{"id":7,"method":"ping"}', -32600),
+    ],
+)
+def test_a_request_over_stdio_that_cannot_be_read_is_answered(live: LiveSystem, line: str, error: int) -> None:
+    lines = [
+        *("", "{", "[]", line),
+        (
+            '{"jsonrpc":"2.0","id":8,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+            '"clientInfo":{"name":"x","version":"1"}}}'
+        ),
+    ]
+    with subprocess.Popen(
+        live.command("mcp"), cwd=ROOT, env=live.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("\n".join([*lines, ""]))
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.stdin.close()
+    found = {answer["id"]: answer for answer in answers}
+    assert found[7]["error"]["code"] == error
+    assert found[8]["result"]["serverInfo"]["name"] == "ebb"
