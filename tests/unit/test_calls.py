@@ -5,13 +5,16 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from ebb import EbbError, InvalidInputError, Memory, NotFoundError
-from ebb.call import error_of
+from ebb import EbbError, InvalidInputError, Memory, NotFoundError, UnavailableError
+from ebb.call import Server, call, error_of, state_call
 from ebb.contract.recall import Recall
+from ebb.contract.retention import PIN
 
 ADDRESS = "http://127.0.0.1:9"
 CIRCULAR: dict[str, Any] = {}
 CIRCULAR["again"] = CIRCULAR
+INSIDE_ITSELF: list[Any] = []
+INSIDE_ITSELF.append(INSIDE_ITSELF)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,7 @@ CIRCULAR["again"] = CIRCULAR
         ({"text": b"\xff"}, "cannot be sent as JSON"),
         ({"text": "x", "metadata": {"a": object()}}, "cannot be sent as JSON"),
         ({"text": "x", "metadata": CIRCULAR}, "cannot be sent as JSON"),
+        ({"text": "x", "tags": INSIDE_ITSELF}, "cannot be sent as JSON"),
     ],
 )
 def test_values_that_json_cannot_hold_are_refused_before_they_are_sent(given: dict[str, Any], said: str) -> None:
@@ -48,6 +52,41 @@ def test_what_no_header_can_hold_is_refused_without_showing_it(value: str) -> No
         memory.store("x", idempotency_key=value)
 
 
+@pytest.mark.parametrize("value", [5, b"ebb_secret", uuid4(), True])
+def test_what_is_no_text_is_refused_where_a_text_is_sent(value: Any) -> None:
+    given: list[dict[str, Any]] = [{"key": value}, {"namespace": value}, {"url": value}]
+    for one in given:
+        with pytest.raises(
+            InvalidInputError, match=f"^{next(iter(one))}: is no text, but {type(value).__name__}; give"
+        ):
+            Memory(**one)
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"^idempotency_key: is no text"):
+        memory.store("x", idempotency_key=value)
+
+
+@pytest.mark.parametrize(("id_", "segment"), [(".", "%2E"), ("..", "%2E%2E"), ("../x", "%2E%2E%2Fx")])
+def test_an_id_is_one_segment_of_a_path_and_leads_nowhere_else(id_: str, segment: str) -> None:
+    for request in (call(Server(ADDRESS), PIN, {"id": id_}), state_call(Server(ADDRESS), id_)):
+        sent = httpx.Request(request.method, ADDRESS + request.path).url.raw_path.decode()
+        assert sent in (f"/memory/facts/{segment}/pin", f"/tasks/{segment}")
+
+
+def test_an_empty_id_is_refused() -> None:
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"^id: is empty; give"):
+        memory.fact("")
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e308, 10**400])
+def test_a_timeout_may_be_longer_than_any_operation(seconds: float) -> None:
+    with Memory(ADDRESS, timeout=seconds, retries=0) as memory, pytest.raises(UnavailableError):
+        memory.stats()
+
+
+def test_a_method_without_parameters_says_so() -> None:
+    with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=r"^memory.folders takes no arguments\.$"):
+        memory.folders("x")  # type: ignore[call-arg]
+
+
 def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"^url: Invalid port"):
         Memory("http://127.0.0.1:five")
@@ -61,7 +100,19 @@ def test_an_address_that_is_none_of_the_web_is_refused_at_once(url: str) -> None
         Memory(url)
 
 
-@pytest.mark.parametrize("given", [{"timeout": 0}, {"timeout": -1.0}, {"timeout": float("nan")}, {"connections": 0}])
+@pytest.mark.parametrize("given", [{"timeout": "5"}, {"timeout": True}, {"retries": "2"}, {"retries": 1.5}])
+def test_what_is_no_number_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=rf"^{next(iter(given))}: .* is no .*number.*; give one, such as"):
+        Memory(ADDRESS, **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"timeout": 0}, {"timeout": -1.0}, {"timeout": float("nan")},
+        {"connections": 0}, {"connections": None}, {"connections": float("nan")},
+    ],
+)  # fmt: skip
 def test_numbers_that_leave_no_time_or_connection_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=rf"^{next(iter(given))}: .*; give .* or more"):
         Memory(ADDRESS, **given)

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from random import random
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -35,6 +36,9 @@ STATE_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
 SHORTEST_TIMEOUT = 0.05
 LONGEST_TIMEOUT = 300.0
+LONGEST_WAIT = 86_400.0
+"""Seconds that a call waits at most, however long its timeout is; no operation takes longer."""
+
 AN_ADDRESS = "give an address such as http://127.0.0.1:5556."
 FIRST_PAUSE = 0.2
 SHOWN = 200
@@ -58,6 +62,10 @@ class Server:
         """Raise `InvalidInputError` for what cannot be used, such as a key or namespace that no header can hold."""
         _check_header("key", self.key)
         _check_header("namespace", self.namespace)
+        if self.timeout is not None and not is_number(self.timeout, Real):
+            raise InvalidInputError(f"timeout: {self.timeout!r} is no number of seconds; give one, such as 30.")
+        if not is_number(self.retries, Integral):
+            raise InvalidInputError(f"retries: {self.retries!r} is no whole number; give one, such as 2.")
         if self.timeout is not None and not self.timeout >= SHORTEST_TIMEOUT:
             raise InvalidInputError(f"timeout: {self.timeout} is too short; give {SHORTEST_TIMEOUT} seconds or more.")
         try:
@@ -156,18 +164,16 @@ def call(
     _check_header("idempotency_key", key)
     method, url = operation.route.split()
     path, _, in_query = url.partition("?")
-    plain = _plain({operation.spelled.get(name, name): _without_defaults(one) for name, one in given.items()})
+    plain = _plain({operation.spelled.get(name, name): one for name, one in given.items()})
     if "{id}" in path:
-        id_ = {"id": str(plain.pop("id"))}
-        _encoded(id_)
-        path = path.replace("{id}", quote(id_["id"], safe=""))
+        path = path.replace("{id}", _segment("id", plain.pop("id")))
     has_body = method not in ("GET", "DELETE")
     queried = _taken(plain, in_query.split("&") if has_body else [*plain])
     return Call(
         server,
         method,
         path,
-        server.timeout or operation.seconds,
+        min(server.timeout, LONGEST_WAIT) if server.timeout else operation.seconds,
         queried if wait else queried | {"wait": False},
         _encoded(plain) if has_body else None,
         (key or str(uuid4())) if operation.writes else None,
@@ -182,8 +188,15 @@ def state_call(server: Server, task: UUID | str) -> Call:
     """
     if not str(task):
         raise NotFoundError("task: is empty, so there is no state to ask for; the API did not say which task it was.")
-    _encoded({"task": str(task)})
-    return Call(server, "GET", f"/tasks/{quote(str(task), safe='')}", STATE_SECONDS)
+    return Call(server, "GET", f"/tasks/{_segment('task', task)}", STATE_SECONDS)
+
+
+def _segment(name: str, value: Any) -> str:
+    """Return a value as a segment of a path, which is never one that leads to another path, such as `..`."""
+    _encoded({name: str(value)})
+    if not str(value):
+        raise InvalidInputError(f"{name}: is empty; give the id that storing answered.")
+    return quote(str(value), safe="").replace(".", "%2E")
 
 
 def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -196,10 +209,10 @@ def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as values of JSON; raise `InvalidInputError` for those that it cannot hold."""
     try:
-        plain: dict[str, Any] = to_jsonable_python(given)
+        plain: dict[str, Any] = to_jsonable_python({name: _without_defaults(one) for name, one in given.items()})
     except UnicodeEncodeError as error:
         raise _unsendable(error) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"A value cannot be sent as JSON: {error}. Give texts, numbers, dates, and lists and dicts of them."
         ) from None
@@ -221,8 +234,15 @@ def _unsendable(error: ValueError) -> InvalidInputError:
     return InvalidInputError(f"A text has a lone surrogate, which is half of a character: {place!a}; remove it.")
 
 
+def is_number(value: Any, kind: Any) -> bool:
+    """Return whether a value is a number of this kind, such as `Real`; true and false are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def _check_header(name: str, value: str | None) -> None:
     """Raise `InvalidInputError` for a value that no header can hold, without showing it: it may be a key."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInputError(f"{name}: is no text, but {type(value).__name__}; give a text.")
     if value is not None and not (value.isascii() and value.isprintable()):
         raise InvalidInputError(
             f"{name}: has a line break or another character that is not printable ASCII; remove it."

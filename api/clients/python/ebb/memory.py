@@ -13,13 +13,14 @@ import time
 from collections.abc import Mapping, MutableMapping
 from copy import copy
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, Self
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import httpx
 
-from ebb.call import Call, Parsed, Server, answer, call, state_call
+from ebb.call import Call, Parsed, Server, answer, call, is_number, state_call
 from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
 from ebb.errors import InvalidInputError, UnavailableError
 from ebb.methods import AsyncOperations, Operations
@@ -57,9 +58,11 @@ class Connected:
         retries: int = 2,
         connections: int = CONNECTIONS,
     ) -> None:
+        if not isinstance(url, str):
+            raise InvalidInputError(f"url: is no text, but {type(url).__name__}; give an address such as {URL}.")
         self._server = Server(url.rstrip("/"), key, namespace, timeout, retries)
-        if connections < 1:
-            raise InvalidInputError(f"connections: {connections} leaves no connection for a call; give 1 or more.")
+        if not is_number(connections, Integral) or connections < 1:
+            raise InvalidInputError(f"connections: {connections!r} leaves no connection for a call; give 1 or more.")
         self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         self._clients = self._by_place()
         self._owns = True

@@ -173,7 +173,8 @@ class Operation:
         names = [name for name in self.parameters if name not in SHARED]
         by_place = dict(zip(names, positional, strict=False))
         if len(positional) > len(names) or by_place.keys() & named.keys():
-            raise TypeError(f"{self.name} takes {', '.join(names)}, each once.")
+            taken = f"{', '.join(names)}, each once" if names else "no arguments"
+            raise TypeError(f"{self.name} takes {taken}.")
         return by_place | dict(named)
 
 
