@@ -4,11 +4,18 @@ import ast
 import errno
 import gc
 import os
+import signal
 import sys
+from threading import current_thread, main_thread
 
 # A short command spends most of its time on imports, which create many objects and little garbage, without plugins.
 gc.set_threshold(500_000)
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+# While modules are loaded, Ctrl-C ends the process without a traceback.
+interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler and current_thread() is main_thread()
+if interruptible:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +29,9 @@ import typer
 from typer.core import TyperGroup
 
 from workers.errors import EbbError
+
+if interruptible:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 COMMANDS = (
     ("system", "up down status worker beat flower api mcp"),
@@ -41,6 +51,8 @@ COMMANDS = (
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Why a file takes no more output."""
+
+INTERRUPTED = 130
 
 FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
 """Why a device, a server of files or a link fails."""
@@ -156,6 +168,8 @@ def main() -> None:
         os.environ.pop("COLUMNS", None)  # as some consoles say for an unknown width; Rich would print nothing
     try:
         _run_command()
+    except KeyboardInterrupt:  # while the command's module is loaded; Typer handles others
+        sys.exit(INTERRUPTED)
     except OSError as error:
         if error.errno not in (*FULL, *FAULTY, errno.EPIPE):
             raise

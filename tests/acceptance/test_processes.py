@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -82,6 +83,19 @@ def test_a_process_that_cannot_start_says_why_in_one_message(
     assert "Traceback" not in done.stderr
 
 
+INTERRUPTED_AT = """
+import signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == wanted:
+            signal.raise_signal(signal.SIGINT)
+
+wanted, sys.argv = sys.argv[1], ["ebb", "stats"]
+sys.meta_path.insert(0, Finder())
+from api.cli import main
+main()
+"""
 NO_ROOM = "Error: the output cannot be written: No space left on device. Make room, or write elsewhere.\n"
 
 
@@ -122,6 +136,13 @@ def test_a_file_that_fails_while_it_is_read_is_one_message(live: LiveSystem, com
     done = live.ebb_process(*command.split(), "/proc/self/mem")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "Error: a file or device fails: Input/output error. Check it, or give another file.\n"
+
+
+@pytest.mark.parametrize("module", ["typer", "api.cli.facts", "pydantic"])
+def test_an_interruption_while_modules_are_loaded_is_silent(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_AT, module], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode in (-signal.SIGINT, 130)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 @pytest.mark.parametrize("command", ["index --register", "index --unregister", "down --home", "stats --home", "import"])
