@@ -52,8 +52,6 @@ COMMANDS = (
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Why a file takes no more output."""
 
-INTERRUPTED = 130
-
 FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
 """Why a device, a server of files or a link fails."""
 
@@ -169,7 +167,9 @@ def main() -> None:
     try:
         _run_command()
     except KeyboardInterrupt:  # while the command's module is loaded; Typer handles others
-        sys.exit(INTERRUPTED)
+        from api.cli import output
+
+        sys.exit(output.INTERRUPTED)
     except OSError as error:
         if error.errno not in (*FULL, *FAULTY, errno.EPIPE):
             raise

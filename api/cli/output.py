@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HomeFolder = Annotated[Path | None, typer.Option("--home", help="Folder of data and logs; else EBB_HOME, else ~/.ebb.")]
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+NARROWEST = 72
+"""Width at which every table has room for all columns; a narrower terminal breaks its lines."""
+
 WIDTHS = {"id": 36, "since": 10}
 """Columns of tables that are shown whole, so that they can be copied, and their characters."""
 
@@ -37,7 +43,9 @@ def console(*, stderr: bool = False) -> "Console":
             super().print(*(_escaped(one) if isinstance(one, str) else one for one in objects), **options)
 
     screen = Harmless(stderr=stderr, highlight=False, soft_wrap=True)
-    if stderr:
+    if not stderr:
+        screen.width = max(screen.width, NARROWEST)
+    else:
         screen.on_broken_pipe = lambda: _discard(screen)  # type: ignore[method-assign]  # instead of ending the process
     return screen
 
@@ -201,9 +209,20 @@ def confirm(what: tuple[str, str], facts: int, *, yes: bool, as_json: bool) -> N
     if not sys.stdin.isatty() or as_json:
         said = f"{counted(facts, 'fact')} {otherwise}. To do so, run the same command with --yes, or on a terminal."
         fail(InvalidInputError(said), as_json=as_json)
-    elif typer.confirm(f"{counted(facts, 'fact')} {asked}. Go on?", err=True):
+    elif _confirmed(f"{counted(facts, 'fact')} {asked}. Go on?"):
         return
     raise typer.Exit(2)
+
+
+def _confirmed(question: str) -> bool:
+    """Ask; the end of input is no. Exit with 130 after Ctrl-C."""
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort as ended:
+        typer.echo(err=True)  # the next line of a terminal
+        if isinstance(ended.__context__, KeyboardInterrupt):
+            raise typer.Exit(INTERRUPTED) from None
+        return False
 
 
 def json_wanted(arguments: Sequence[str]) -> bool:

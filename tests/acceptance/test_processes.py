@@ -162,12 +162,40 @@ def test_an_export_takes_the_place_of_a_link_to_itself(live: LiveSystem, namespa
     assert "Otters" in loop.read_text("utf-8")
 
 
-def test_a_terminal_of_unknown_width_is_written_to(live: LiveSystem, namespace: str) -> None:
-    command = live.command("stats", "-n", namespace)
-    environment = live.environment() | {"COLUMNS": "0"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert "facts" in done.stdout
-    assert f"There is no namespace '{namespace}' yet" in done.stderr
+@pytest.mark.parametrize("columns", ["0", "1", "20"])
+def test_a_terminal_of_unknown_or_small_width_shows_all_columns(live: LiveSystem, namespace: str, columns: str) -> None:
+    with live.client(namespace) as client:
+        client.store("Otters sleep afloat.")
+    environment = live.environment() | {"COLUMNS": columns}
+    for name, stream, words in ((namespace, "stdout", "Otters"), (f"{namespace}-x", "stderr", "no namespace")):
+        command = live.command("list", "-n", name)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert words in getattr(done, stream)
+
+
+@pytest.mark.parametrize(("reply", "status"), [(b"y\n", 0), (b"n\n", 2), (b"\x04", 2), (None, 130)])
+def test_a_question_on_a_terminal_takes_an_answer_an_end_or_an_interruption(
+    live: LiveSystem, namespace: str, reply: bytes | None, status: int
+) -> None:
+    with live.client(namespace) as client:
+        fact = client.store("Otters sleep afloat.")["id"]
+    terminal, own = os.openpty()
+    command = live.command("forget", fact, "--purge", "-n", namespace)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, env=live.environment(), stdin=own, **pipes) as asking:
+        assert asking.stderr is not None
+        asked = b""
+        while not asked.endswith(b"[y/N]:"):
+            asked += os.read(asking.stderr.fileno(), 1)
+        if reply is None:
+            asking.send_signal(signal.SIGINT)
+        else:
+            os.write(terminal, reply)
+        rest = asking.stderr.read()
+    os.close(terminal)
+    os.close(own)
+    assert asking.returncode == status
+    assert b"Abort" not in rest
 
 
 @pytest.mark.parametrize("command", ["api", "flower"])
