@@ -466,7 +466,7 @@ def _forget(result: AsyncResult) -> None:
         result.backend.remove_pending_result(result)
 
 
-FAULT = re.compile(r"(\w+): is no (?:argument of ([\w.]+)|field)")
+FAULT = re.compile(r"\b(\w+): is no (?:argument of ([\w.]+)|field)")
 """Message with which workers refuse an argument of a task, or a field of a fact."""
 
 

@@ -158,6 +158,12 @@ def test_a_request_names_ids_or_a_subject(stocked: Memory) -> None:
         forget(stocked, at=1, query="the of and")
 
 
+def test_the_error_about_a_long_query_shows_its_beginning(stocked: Memory) -> None:
+    with pytest.raises(InvalidInputError, match="only words that every text has") as refused:
+        forget(stocked, at=1, query="x" * 70_000)
+    assert len(str(refused.value)) < 200
+
+
 @pytest.mark.parametrize("purge", [False, True])
 def test_the_receipt_counts_what_a_delivery_forgot_before_it_was_broken_off(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, purge: bool

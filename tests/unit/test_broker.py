@@ -10,8 +10,9 @@ from ebb.celery import configure
 
 from api.client import Client
 from api.http.door import Door
-from api.transport import HANGS_SECONDS
+from api.transport import HANGS_SECONDS, refusal
 from workers import queues
+from workers.errors import InvalidInputError
 from workers.settings import Settings
 
 SENTINELS = "sentinel://:p%40ss@a:1,b,[::1]:3/2?master_name=main&sentinel_password=other"
@@ -111,3 +112,11 @@ def test_unsupported_addresses_are_refused_with_the_supported_ones(address: str,
     with pytest.raises(ValueError, match=fault) as raised:
         broker.check(address)
     assert "give redis://" in str(raised.value)
+
+
+def test_a_message_of_workers_with_a_long_word_is_read_in_one_pass() -> None:
+    """In the square of its length, a million letters would take hours."""
+    assert refusal(InvalidInputError(f"query: {'x' * 1_000_000!r} is too long")) is None
+    said = refusal(InvalidInputError("valid_until: is no argument of memory.store; leave it out"))
+    assert said is not None
+    assert "do not know the argument 'valid_until'" in str(said)

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from ebb.contract.faults import show
 from ebb.contract.retention import Forget, Forgot, Outcome
 from ebb.contract.values import REQUESTED
 
@@ -264,7 +265,7 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     with context.namespace(asked.namespace) as (db, tenant):
         stems = None if asked.query is None else subjects.stems(db, asked.query)
     if stems == []:
-        raise InvalidInputError(f"query: {asked.query!r} has only words that every text has; give others.")
+        raise InvalidInputError(f"query: {show(asked.query)} has only words that every text has; give others.")
     subject = Subject(fields, stems, asked.purge)
     with reading(context.database_url) as db:
         deep_ids, found = deep.ids(db, tenant), subjects.ids(db, tenant, subject, now)
