@@ -276,6 +276,25 @@ def test_what_a_late_pass_forgot_is_not_shown_as_of_after_its_end(memory: Memory
     assert memory.ids("ticket", at=ends + 30, known_as_of=day(ends + 1)) == []
 
 
+@pytest.mark.parametrize("named", ["stored again", "an id that is taken", "superseded", "imported again"])
+def test_what_leaves_deep_memory_because_it_is_named_again_is_not_shown_as_of_after_its_end(
+    memory: Memory, named: str
+) -> None:
+    id_ = memory.add("The ticket is in the car.", confidence=0.2)
+    ends = memory.row(id_)["ends"]
+    memory.decay(ends + 10)
+    assert memory.demote(at=ends + 20) == 1
+    if named == "imported again":
+        memory.import_records(memory.archive(ends + 20), at=ends + 20)
+    else:
+        again = {"id": str(id_), "text": "The ticket is in the car."}
+        other = {"text": "The bike is in the shed.", "id" if named == "an id that is taken" else "supersedes": str(id_)}
+        memory.store(again if named == "stored again" else other, at=ends + 20)
+    assert memory.value("select count(*) from deep") == 0
+    assert memory.ids("ticket", at=ends + 30, as_of=day(ends + 1)) == []
+    assert memory.ids("ticket", at=ends + 30, as_of=day(ends - 1)) == [id_]
+
+
 @bounded
 @given(
     begins=st.floats(-5, 12),

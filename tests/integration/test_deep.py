@@ -16,6 +16,7 @@ from workers.admin import branches, export, purge
 from workers.coordination import signals
 from workers.memory import embed, history, recall, restore
 from workers.memory.add import Stored
+from workers.memory.unpack import ask_known_by_id, known_by_id
 from workers.storage import activity, deep, facts, namespaces, packing, tombstones, words
 from workers.storage.connection import connect, transaction
 
@@ -106,7 +107,7 @@ def test_the_id_of_a_fact_is_known_while_a_purge_demotes_it(memory: Memory, monk
 
     monkeypatch.setattr(facts, "_known_by_id", then_demoted)
     with connect(memory.context.database_url) as db:
-        assert [*facts.known_by_id(db, namespace, [id_])] == [id_]
+        assert [*known_by_id(memory.context, db, namespace, [id_])] == [id_]
 
 
 @pytest.mark.parametrize("moment", ["before", "during"])
@@ -119,14 +120,14 @@ def test_the_id_of_a_fact_is_known_while_a_recall_promotes_it(
         def then_promoted(*given: Any) -> Any:
             found = asked(*given)
             monkeypatch.undo()
-            assert deep.promote(reading, namespace, [sunk]) == 1
+            assert deep.promote(reading, namespace, [sunk]) == [sunk]
             if moment == "before":
                 reading.commit()
             return found
 
         monkeypatch.setattr(facts, "_known_by_id", then_promoted)
         with connect(memory.context.database_url) as db:
-            known = pool.submit(facts.known_by_id, db, namespace, [sunk])
+            known = pool.submit(known_by_id, memory.context, db, namespace, [sunk])
             wait_for(lambda: known.done() or bool(memory.value(LOCK_WAITS)))
             reading.commit()
             assert [*known.result()] == [sunk]
@@ -137,7 +138,7 @@ def test_a_fact_that_is_demoted_while_others_leave_deep_memory_is_known_by_its_i
     memory.decay(6)
     with connect(memory.context.database_url) as db:
         namespace = namespaces.id_of(db, "default")
-        known = facts.ask_known_by_id(db, namespace, [sunk, other])
+        known = ask_known_by_id(memory.context, db, namespace, [sunk, other])
         assert memory.demote(at=8) == 1
         assert known().keys() == {sunk, other}
 
@@ -254,7 +255,7 @@ def test_linked_facts_are_promoted_at_one_moment_without_a_deadlock(memory: Memo
     assert memory.demote(at=4) == 1
     namespace = memory.value("select id from namespaces")
 
-    def promote(*ids: UUID) -> int:
+    def promote(*ids: UUID) -> list[UUID]:
         with transaction(memory.context.database_url) as db:
             return deep.promote(db, namespace, ids)
 
@@ -265,7 +266,7 @@ def test_linked_facts_are_promoted_at_one_moment_without_a_deadlock(memory: Memo
         acting.append(pool.submit(promote, one))
         wait_for(lambda: memory.value(LOCK_WAITS) == 2)
         db.commit()
-        assert [one.result() for one in acting] == [1, 0]
+        assert [one.result() for one in acting] == [[one], []]
     assert memory.value("select count(*) from links") == 1
 
 

@@ -26,7 +26,8 @@ from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.lifetime import date_ends
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
-from workers.storage import activity, due, facts, imports, namespaces, occurrences, signatures, statements, vectors
+from workers.memory.unpack import known_by_id
+from workers.storage import activity, due, imports, namespaces, occurrences, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Known, TextInSession
 from workers.validation.archived import (
@@ -134,7 +135,7 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
     hashes = [digest(one.fact) for one in given]
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
-        outcomes: dict[int, Imported] = {**_refused(db, tenant, given, hashes)}
+        outcomes: dict[int, Imported] = {**_refused(context, db, tenant, given, hashes)}
     new = {place: pair for place, pair in enumerate(zip(given, hashes, strict=True)) if place not in outcomes}
     outcomes |= zip(new, _added(context, tenant, list(new.values()), now), strict=True)
     done = [outcomes[place] for place in range(len(given))]
@@ -173,7 +174,7 @@ def _added(
             raise UnavailableError("Something of this was forgotten at this very moment: import it again.")
         with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
         unwritten = [(one, hash_) for one, hash_ in new if one.id not in added]
-        others = facts.known_by_id(db, tenant, [one.id for one, _ in unwritten])
+        others = known_by_id(context, db, tenant, [one.id for one, _ in unwritten])
         said = statements.known_exactly(db, tenant, [hash_ for one, hash_ in unwritten if not one.past.ended])
     return [
         Stored(one.id, "kept" if one.past.ended else "added", one.id in with_vector)
@@ -224,10 +225,10 @@ def _outcome(id_: UUID, outcome: Outcome | InvalidInputError, *, faded: bool) ->
 
 
 def _refused(
-    db: Connection, tenant: int, given: Sequence[ArchivedFact], hashes: Sequence[bytes]
+    context: Context, db: Connection, tenant: int, given: Sequence[ArchivedFact], hashes: Sequence[bytes]
 ) -> dict[int, Stored | InvalidInputError]:
     """Return the outcomes and errors of the facts that are not written, by index."""
-    known = facts.known_by_id(db, tenant, [one.id for one in given])
+    known = known_by_id(context, db, tenant, [one.id for one in given])
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
     erased = statements.forgotten_of(

@@ -24,7 +24,8 @@ from workers.memory import forget as forgetting
 from workers.memory.recall import arms, scoring, stems
 from workers.memory.recall.arms import Found
 from workers.memory.store import store_many
-from workers.storage import candidates, documents, facts, namespaces
+from workers.memory.unpack import known_by_id
+from workers.storage import candidates, documents, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
 from workers.storage.documents import Item as Row
@@ -224,7 +225,7 @@ def _standing(context: Context, namespace: str, path: str, key: str, id_: UUID) 
     """Return the item currently at the place, and whether this document was stored there before."""
     with context.namespace(namespace) as (db, tenant):
         before = documents.item_at(db, tenant, item_digest(path, key))
-        return before, bool(facts.known_by_id(db, tenant, [id_]))
+        return before, bool(known_by_id(context, db, tenant, [id_]))
 
 
 def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:

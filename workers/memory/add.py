@@ -25,6 +25,7 @@ from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.lifetime import UNKNOWN, Ending, Life, endings_at
 from workers.memory.namespace_settings import hygiene, rules_of
 from workers.memory.turn_limit import Turns, add_turns_within, apply_within
+from workers.memory.unpack import ask_known_by_id, known_by_id
 from workers.storage import activity, facts, merged_texts, statements, vectors
 from workers.storage.connection import Connection, send_all
 from workers.storage.facts import Fact, Known, TextInSession
@@ -94,7 +95,7 @@ def add_within(
     """
     tenant, own = owner.id, hygiene(context, owner.settings)
     is_current = _ask_whether_current(context, db, rows, embedded)
-    sent, read_added = _send_new(db, owner, rows, given, known, now)
+    sent, read_added = _send_new(context, db, owner, rows, given, known, now)
     send_all(db)  # PostgreSQL writes the facts while their vectors and signatures are computed
     found = _having_vectors(context, [row for row, _ in sent], embedded)
     usable = found if is_current() else {}
@@ -132,6 +133,7 @@ def _having_vectors(context: Context, rows: Sequence[Fact], embedded: Embedded |
 
 
 def _send_new(
+    context: Context,
     db: Connection,
     owner: Namespace,
     rows: Sequence[Fact],
@@ -143,7 +145,7 @@ def _send_new(
     tenant, hashes = owner.id, [row.hash for row in rows]
     stated = statements.ask(db, tenant, hashes) if known is None else lambda: known
     merged = ask_merged(db, owner, rows, given, now)
-    taken = facts.ask_known_by_id(db, tenant, [row.id for row in rows])
+    taken = ask_known_by_id(context, db, tenant, [row.id for row in rows])
     estimated = _ask_estimated(db, owner, rows)
     said = merged() | statements.known_with_other_detail(hashes, stated())
     if said:  # wait while one of them is being forgotten
@@ -269,12 +271,18 @@ def _confirmed_at(fact: NewFact, now: datetime) -> datetime:
 
 
 def answers_for(
-    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact], added: Added, now: datetime
+    context: Context,
+    db: Connection,
+    owner: Namespace,
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    added: Added,
+    now: datetime,
 ) -> list[Stored | InvalidInputError]:
     """Return the outcome of each given fact; of two equal ones the second is a duplicate of the first."""
     first = _first_of_each(rows, added.hashes)
     others = [i for i, new in enumerate(first) if not new]
-    known = iter(_answers_for_known(db, owner, [rows[i] for i in others], [given[i] for i in others], now))
+    known = iter(_answers_for_known(context, db, owner, [rows[i] for i in others], [given[i] for i in others], now))
     return [
         Stored(row.id, "added", row.id in added.embedded) if new else next(known)
         for row, new in zip(rows, first, strict=True)
@@ -282,13 +290,13 @@ def answers_for(
 
 
 def _answers_for_known(
-    db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact], now: datetime
+    context: Context, db: Connection, owner: Namespace, rows: Sequence[Fact], given: Sequence[NewFact], now: datetime
 ) -> list[Stored | InvalidInputError]:
     if not rows:
         return []
     tenant = owner.id
     said = statements.known_by_hash(db, tenant, [row.hash for row in rows])
-    taken = facts.known_by_id(db, tenant, [row.id for row in rows])
+    taken = known_by_id(context, db, tenant, [row.id for row in rows])
     merged = ask_merged(db, owner, rows, given, now)()
     unembedded = vectors.pending_among(db, tenant, [*said.values(), *merged.values()]) if said or merged else set()
     answers: list[Stored | InvalidInputError] = []

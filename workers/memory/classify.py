@@ -27,7 +27,8 @@ from workers.llm import Statement, StrictAnswer
 from workers.memory.add import Embedded
 from workers.memory.edit import union_of_tags
 from workers.memory.recall import arms
-from workers.storage import documents, entities, facts, signatures, visible
+from workers.memory.unpack import known_by_id
+from workers.storage import documents, entities, signatures, visible
 from workers.storage.candidates import NO_FILTERS, WITHOUT_DOCUMENTS, Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
@@ -153,7 +154,7 @@ def _intents_of(
     ids = [row.id for row in said.values()]
     intents = idempotency.verdicts(context.redis, tenant.name, ids)
     with transaction(context.database_url) as db:
-        known = facts.known_by_id(db, tenant.id, ids).keys() | intents.keys()
+        known = known_by_id(context, db, tenant.id, ids).keys() | intents.keys()
     waiting = [
         row
         for row in said.values()

@@ -17,6 +17,7 @@ from workers.coordination import contexts
 from workers.core.fading import REASONS, ends, is_over
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.namespace_settings import rules_for
+from workers.memory.unpack import unpack
 from workers.storage import (
     activity,
     deep,
@@ -54,10 +55,11 @@ def forget(
     refused, so that a late redelivery cannot undo a restore.
     """
     with context.namespace(namespace) as (db, tenant):
-        deep.promote(db, tenant, ids)
+        unpack(context, db, tenant, ids)
         staying = set() if session is None else _leave(db, tenant, ids, session, purge=purge)
         asked = [id_ for id_ in ids if id_ not in staying]
-        going = _with_merged(db, tenant, [*asked, *turns.drawn_from(db, tenant, asked)], now, session)
+        unpack(context, db, tenant, turns.packed_from(db, tenant, asked))
+        going = _with_merged(context, db, tenant, [*asked, *turns.drawn_from(db, tenant, asked)], now, session)
         outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in (*going, *staying)})
     return [Outcome(id=id_, action="kept") if id_ in staying else outcomes[id_] for id_ in ids]
@@ -77,7 +79,7 @@ def _leave(db: Connection, tenant: int, ids: Sequence[UUID], session: str | int,
 
 
 def _with_merged(
-    db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, session: str | int | None
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, session: str | int | None
 ) -> list[UUID]:
     """Return facts with those that were merged into them, which leave deep memory.
 
@@ -86,7 +88,7 @@ def _with_merged(
     """
     going = new = list(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
-        deep.promote(db, tenant, taken)
+        unpack(context, db, tenant, taken)
         restored = events.later(db, tenant, new, ["restored"], now)
         new = events.still_merged(db, tenant, taken, [id_ for id_ in new if id_ not in restored])
         if session is not None:
@@ -250,7 +252,7 @@ def _staying(context: Context, asked: Forget, ids: Sequence[UUID]) -> set[UUID]:
     if asked.session is None:
         return set()
     with context.namespace(asked.namespace) as (db, tenant):
-        deep.promote(db, tenant, ids)
+        unpack(context, db, tenant, ids)
         return occurrences.staying(db, tenant, ids, asked.session)
 
 

@@ -12,10 +12,11 @@ from ebb.contract.retention import Event, History, ShowHistory
 
 from workers.context import Context
 from workers.errors import no_fact
-from workers.memory.lifetime import NEVER, date_ends, endings
+from workers.memory.lifetime import NEVER, endings
 from workers.memory.namespace_settings import rules_for
 from workers.memory.recall.deep import promote_property
-from workers.storage import activity, deep, entities, events, links, namespaces, occurrences, supersession, words
+from workers.memory.unpack import unpack
+from workers.storage import activity, entities, events, links, namespaces, occurrences, supersession, words
 from workers.storage.connection import reading
 from workers.storage.events import Account
 from workers.storage.links import Link
@@ -42,8 +43,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
     namespace, id_, place = asked.namespace, asked.id, cursors.place(asked.cursor, Cursor)
     part = _part(asked.limit, place)
     with context.namespace(namespace) as (db, tenant):
-        if deep.promote_unlocked(db, tenant, [id_]):  # a reader does not wait for locks
-            date_ends(context, db, tenant, [id_])
+        unpack(context, db, tenant, [id_], waits=False)  # a reader does not wait for locks
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)
         rows = activity.read_live(db, tenant, [id_])

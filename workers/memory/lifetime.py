@@ -56,8 +56,8 @@ def date_ends(context: Context, db: Connection, tenant: int, ids: Sequence[UUID]
 
     Reads as of an earlier instant hide them from then on, as they did before.
     """
-    rows = activity.read(db, tenant, ids)
-    if len(rows):
+    rows = activity.read(db, tenant, ids) if ids else None
+    if rows:
         due.write_ends(db, rows, ends(rows.anchors, rules_for(context, db, rows.namespaces))[0])
 
 

@@ -11,6 +11,7 @@ from workers.core import conversation
 from workers.core.conversation import Utterance
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
+from workers.memory.unpack import known_by_id
 from workers.storage import facts, namespaces
 from workers.storage.connection import transaction
 
@@ -27,7 +28,7 @@ def turns(context: Context, asked: Remember) -> tuple[list[Utterance], list[dict
     ids = [_id(asked, one) for one in said]
     with transaction(context.database_url) as db:
         owner = namespaces.find_or_add(db, asked.namespace)
-        known = set(facts.known_by_id(db, owner.id, ids))
+        known = set(known_by_id(context, db, owner.id, ids))
         following, repeated = facts.next_turn(db, owner.id, asked.session, ids)
     known |= repeated
     new = {id_: following + place for place, id_ in enumerate(dict.fromkeys(one for one in ids if one not in known))}

@@ -19,9 +19,9 @@ from workers.errors import InvalidInputError, no_fact
 from workers.memory.forget import forget_ended, forget_ended_of, outcome_of, overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
+from workers.memory.unpack import unpack
 from workers.storage import (
     activity,
-    deep,
     duplicate_pairs,
     events,
     merged_texts,
@@ -140,7 +140,7 @@ def restore_within(
 
     With `by`, which names the operation in their history, only those that were forgotten without a request.
     """
-    deep.promote(db, tenant.id, ids)
+    unpack(context, db, tenant.id, ids)
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids, now)
     done = events.restored_at(db, tenant.id, ids, now)
@@ -217,7 +217,7 @@ def _revive(
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
     statements.lift_forgotten_of(db, tenant, [one.id for one in back])
-    _set_apart(db, tenant, [one.id for one in back if one.reason == MERGED], now)
+    _set_apart(context, db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in filter(_becomes_live, back)})
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)
@@ -227,10 +227,10 @@ def _revive(
     return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
 
 
-def _set_apart(db: Connection, tenant: int, merged: Sequence[UUID], now: datetime) -> None:
+def _set_apart(context: Context, db: Connection, tenant: int, merged: Sequence[UUID], now: datetime) -> None:
     """Record that merged facts are not what they were merged into, which leaves deep memory with their pair."""
     if merged:
-        deep.promote_unlocked(db, tenant, events.merged_into(db, tenant, merged))
+        unpack(context, db, tenant, events.merged_into(db, tenant, merged), waits=False)
         duplicate_pairs.mark_different(db, tenant, merged, now)
         merged_texts.drop(db, tenant, merged)
 

@@ -28,7 +28,8 @@ from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
 from workers.memory.supersede import Decision, KnownFact, find_within, link_outdated_within
 from workers.memory.touch import Shown, touch_within
-from workers.storage import activity, edits, events, facts, namespaces, occurrences, statements, tombstones, vectors
+from workers.memory.unpack import known_by_id
+from workers.storage import activity, edits, events, namespaces, occurrences, statements, tombstones, vectors
 from workers.storage.connection import Connection, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
@@ -464,7 +465,7 @@ def _write(
 ) -> tuple[list[Stored | InvalidInputError], dict[UUID, tuple[str | None, Ending]]]:
     """Write facts as if each were stored separately, in order; return the outcomes, and the endings of new facts."""
     owner, tenant = known.owner, known.owner.id
-    said = _hashes_of_targets(db, tenant, batch.intents)
+    said = _hashes_of_targets(context, db, tenant, batch.intents)
     # They still hold: the same transaction has read them, and it has written no fact since.
     read = known.rows if embedded is None and all(intent.target is None for intent in batch.intents) else None
     answers: dict[int, Stored | InvalidInputError] = {}
@@ -476,16 +477,16 @@ def _write(
         if adding := [i for i, decision in decisions.items() if decision.answer is None]:
             new = batch.only(adding)
             added = add_within(context, db, owner, new.rows, new.given, embedded, now, read, count_turns=count_turns)
-            answers |= zip(adding, answers_for(db, owner, new.rows, new.given, added, now), strict=True)
+            answers |= zip(adding, answers_for(context, db, owner, new.rows, new.given, added, now), strict=True)
             endings |= added.endings
         apart = {i for i in places if batch.intents[i].apart}
         answers |= _settled(db, tenant, decisions, answers, apart)
     return [answers[i] for i in range(len(ids))], endings
 
 
-def _hashes_of_targets(db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:
+def _hashes_of_targets(context: Context, db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:
     targets = [intent.target for intent in intents if intent.target is not None]
-    return {one.id: one.hash for one in facts.known_by_id(db, tenant, targets).values()} if targets else {}
+    return {one.id: one.hash for one in known_by_id(context, db, tenant, targets).values()} if targets else {}
 
 
 def _settled(

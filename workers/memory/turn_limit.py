@@ -10,7 +10,8 @@ from workers.context import Context
 from workers.core.episodes import NOT_YET, Branch, past_turn_limit
 from workers.core.fading import as_written
 from workers.memory.namespace_settings import NamespaceRules, namespace_rules, rules_for
-from workers.storage import due, facts, turns
+from workers.memory.unpack import known_by_id
+from workers.storage import due, turns
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection
 from workers.storage.facts import Fact
@@ -54,7 +55,7 @@ def _apply(context: Context, db: Connection, rows: Activity, now: datetime) -> N
         return
     aged = with_turn_limit(rows, namespace_rules(context, db, rows.namespaces), now)
     write_turn_limit(db, rows, aged)
-    known = facts.known_by_id(db, int(rows.namespaces[0]), rows.ids)
+    known = known_by_id(context, db, int(rows.namespaces[0]), rows.ids)
     live = aged.only(np.array([known[id_].live for id_ in rows.ids], dtype=np.bool_) & ~rows.held)
     if live.ids:
         rules = rules_for(context, db, live.namespaces)

@@ -265,8 +265,8 @@ def drawn_from(db: Connection, namespace: int, turns: Sequence[UUID]) -> list[UU
     return found
 
 
-def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
-    """Move facts from deep memory back to tombstones; return how many.
+def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
+    """Move facts from deep memory back to tombstones; return them.
 
     A link, contradiction or near-duplicate returns when both of its facts have returned. A lock waits until facts that
     are just being moved into deep memory are there. Those that are there are locked before, as a promotion locks the
@@ -277,11 +277,11 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
     return promote_unlocked(db, namespace, ids)
 
 
-def promote_unlocked(db: Connection, namespace: int, ids: Sequence[UUID]) -> int:
-    """Move facts from deep memory back to tombstones as `promote` does, without waiting for locks; return how many."""
+def promote_unlocked(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
+    """Move facts from deep memory back to tombstones as `promote` does, without waiting for locks; return them."""
     taken = db.execute(TAKE, {"namespace": namespace, "ids": columns.uuids(ids)}).fetchall()
     if not taken:
-        return 0
+        return []
     unpacked = [Deep(*one[:-1]).rows() for one in taken]
     imports.add_facts(db, namespace, [fact for fact, _, _ in unpacked])
     imports.add(db, imports.ADD_ACTIVITY, namespace, [state for _, state, _ in unpacked])
@@ -296,7 +296,7 @@ def promote_unlocked(db: Connection, namespace: int, ids: Sequence[UUID]) -> int
         activity.update_worth(db, namespace, ends.intersection(one[1] for one in taken))
     imports.add(db, imports.ADD_CONTRADICTIONS, namespace, _beside(unpacked, "contradictions"))
     imports.add(db, imports.ADD_LIKENESSES, namespace, _beside(unpacked, "likenesses"))
-    return len(unpacked)
+    return [one[1] for one in taken]
 
 
 def is_used(db: Connection, namespace: int) -> bool:

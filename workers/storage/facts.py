@@ -199,22 +199,22 @@ def ask_add(db: Connection, namespace: int, facts: Sequence[Fact]) -> Callable[[
     return lambda: dict(added.fetchall())
 
 
-def known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
-    """Return the existing facts among these ids; those in deep memory become tombstones."""
-    return ask_known_by_id(db, namespace, ids)()
+def ask_known_by_id(
+    db: Connection, namespace: int, ids: Sequence[UUID]
+) -> Callable[[], tuple[dict[UUID, Known], list[UUID]]]:
+    """Send the query for the existing facts among these ids; return its reader.
 
-
-def ask_known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], dict[UUID, Known]]:
-    """Send the query of `known_by_id`; return its reader."""
+    Those in deep memory become tombstones; the reader returns which they are besides.
+    """
     rows = _known_by_id(db, namespace, ids)
 
-    def read() -> dict[UUID, Known]:
-        found = list(rows)
+    def read() -> tuple[dict[UUID, Known], list[UUID]]:
+        found, unpacked = list(rows), list[UUID]()
         if deep_ones := [one.id for one in found if not one.hash]:
-            deep.promote_unlocked(db, namespace, deep_ones)
+            unpacked = deep.promote_unlocked(db, namespace, deep_ones)
             # read again, also if another transaction has promoted them meanwhile
             found += _known_by_id(db, namespace, deep_ones)
-        return {one.id: one for one in found if one.hash}
+        return {one.id: one for one in found if one.hash}, unpacked
 
     return read
 

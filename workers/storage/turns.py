@@ -92,10 +92,14 @@ def read_turns(db: Connection, namespace: int, ids: Sequence[UUID], before: int)
     return fetch_all(db, Turn, TURNS, {"namespace": namespace, "ids": list(ids), "before": before})
 
 
+def packed_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
+    """Return the facts in deep memory that were extracted from any of these turns."""
+    said = number(db, ANY_OF, {"namespace": namespace, "ids": list(ids), "role": SPEAKER})
+    return deep.drawn_from(db, namespace, ids) if said else []
+
+
 def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Return the facts that were extracted from these turns only; those in deep memory become tombstones."""
-    if number(db, ANY_OF, {"namespace": namespace, "ids": list(ids), "role": SPEAKER}):
-        deep.promote(db, namespace, deep.drawn_from(db, namespace, ids))
+    """Return the facts that were extracted from these turns only, without those in deep memory."""
     return [id_ for (id_,) in db.execute(DRAWN_FROM, {"namespace": namespace, "ids": list(ids)})]
 
 

@@ -16,10 +16,10 @@ from workers.core.arrays import Ints, Vectors
 from workers.core.passages import CUT
 from workers.embedding import word_vectors
 from workers.errors import EmbeddingError, NotFoundError
-from workers.memory.lifetime import date_ends
 from workers.memory.recall import arms, floor, pipeline, stems
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
+from workers.memory.unpack import unpack
 from workers.storage import deep, namespaces, replicas, subjects, words
 from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
 from workers.storage.namespaces import Namespace
@@ -140,9 +140,7 @@ def promote_matching(
         meaning = ranking.by_length(context.embedder.weights, found.mean_words)
         said = deep.said(db, tenant, found.ids if question.is_filtered else found.affordable(meaning))
         if fitting := {id_: one for id_, one in said.items() if subjects.passes_filters(one, question.filters)}:
-            promising = _best(found, fitting, meaning)[: most or PROMOTED]
-            deep.promote(db, tenant, promising)
-            date_ends(context, db, tenant, promising)
+            unpack(context, db, tenant, _best(found, fitting, meaning)[: most or PROMOTED])
 
 
 def promote_property(context: Context, namespace: str, entity: str, key: str | None, now: datetime) -> None:

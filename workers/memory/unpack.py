@@ -1,0 +1,36 @@
+"""Unpack: facts leave deep memory as tombstones that know when they ended."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from workers.context import Context
+from workers.memory.lifetime import date_ends
+from workers.storage import deep, facts
+from workers.storage.connection import Connection
+from workers.storage.facts import Known
+
+
+def unpack(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], *, waits: bool = True) -> None:
+    """Move facts from deep memory back to tombstones, see `deep.promote`; without `waits`, do not wait for locks."""
+    promote = deep.promote if waits else deep.promote_unlocked
+    if ids:
+        date_ends(context, db, tenant, promote(db, tenant, ids))
+
+
+def known_by_id(context: Context, db: Connection, tenant: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
+    """Return the existing facts among these ids; those in deep memory become tombstones."""
+    return ask_known_by_id(context, db, tenant, ids)()
+
+
+def ask_known_by_id(
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID]
+) -> Callable[[], dict[UUID, Known]]:
+    """Send the query of `known_by_id`; return its reader."""
+    asked = facts.ask_known_by_id(db, tenant, ids)
+
+    def read() -> dict[UUID, Known]:
+        known, unpacked = asked()
+        date_ends(context, db, tenant, unpacked)
+        return known
+
+    return read
