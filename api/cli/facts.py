@@ -189,7 +189,7 @@ def used(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> Non
         output.console().print(f"[red]unknown[/red] {id_}")
 
 
-@command(HISTORY, arguments=("id",), left_out=("limit", "cursor", "links"))
+@command(HISTORY, arguments=("id",))
 def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Show the events of a fact, oldest first."""
     screen = output.console()
@@ -198,6 +198,7 @@ def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> N
     ends = f", ends {found['ends_at']} ({found['ends_for']})" if found.get("ends_at") else ""
     screen.print(f"[bold]{found['state']}[/bold]{pinned}{ends}\n")
     output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in found["events"]])
+    _print_more(found)
 
 
 @command(PIN, arguments=("id",))
@@ -207,7 +208,7 @@ def pin(done: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     output.console().print(f"[green]{done['action']}[/green] {done['id']}{how_long}")
 
 
-@command(FORGOTTEN, listed="facts", left_out=("asked",))
+@command(FORGOTTEN, listed="facts")
 def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """List forgotten facts that can be restored, newest first, with the reason and the run that forgot them."""
     if not page["facts"]:

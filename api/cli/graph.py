@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 from ebb.contract.graph import LINK, RELATE, UNLINK, UNRELATE
+from ebb.contract.values import MOST_FACTS
 
 from api.cli import output
 from api.cli.operations import NamespaceName, client, command, say_if_unknown
@@ -51,7 +52,7 @@ def relations(
         bool, typer.Option("--decayed", help="Those below the minimum weight, which recall does not use.")
     ] = False,
     entity: Annotated[str | None, typer.Option(help="Only those of this entity.")] = None,
-    limit: Annotated[int, typer.Option(help="How many at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_FACTS, help="How many at most.")] = 100,
     decay: Annotated[bool, typer.Option("--decay", help="Bring stored weights up to date instead.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --decay: only report what would change.")] = False,
     now: Annotated[str | None, typer.Option(help="With --decay: as of that instant, ISO 8601 with zone.")] = None,

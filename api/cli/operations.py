@@ -2,11 +2,11 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origin
 
 import typer
 from ebb.contract.operation import LONG_SECONDS, SHARED, Operation, parameters, plain_type
@@ -242,9 +242,15 @@ def _parameter(
 
 def _bounds(field: FieldInfo) -> dict[str, Any]:
     bounds = {"min": "ge", "max": "le"}
-    return {
-        name: getattr(one, bound) for one in field.metadata for name, bound in bounds.items() if hasattr(one, bound)
-    }
+    found = [*field.metadata, *_metadata(field.annotation)]
+    return {name: getattr(one, bound) for one in found for name, bound in bounds.items() if hasattr(one, bound)}
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """Yield what pydantic knows of a type that may be missing, such as `Limit | None`."""
+    for one in get_args(annotation):
+        if get_origin(one) is Annotated:
+            yield from FieldInfo.from_annotation(one).metadata
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-HomeFolder = Annotated[Path | None, typer.Option("--home", help="Folder of data and logs; else EBB_HOME, else ~/.ebb.")]
+
+
+def _folder(text: str) -> Path | None:
+    """Return a folder, or none of an empty text, as for EBB_HOME."""
+    return Path(text) if text else None
+
+
+HomeFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--home", parser=_folder, metavar="<path>", help="Folder of data and logs; else EBB_HOME, else ~/.ebb."
+    ),
+]
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 

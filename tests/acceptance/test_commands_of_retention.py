@@ -232,6 +232,21 @@ def test_an_impossible_pin_is_refused_with_a_message(client: Client, options: di
         client.pin(**({"id": id_} | options))
 
 
+def test_history_is_shown_in_pages_and_the_forgotten_without_what_was_asked_for(
+    live: LiveSystem, client: Client
+) -> None:
+    id_ = client.store(TEXT)["id"]
+    client.forget([id_])
+    own = ("--namespace", client.namespace, "--home", "")
+    first = live.ebb("history", id_, "--limit", "1", *own).stdout
+    _, cursor = first.splitlines()[-1].split("There are more: --cursor ")
+    rest = live.ebb("history", id_, "--cursor", cursor, "--no-links", *own).stdout
+    assert [" stored " in first, " forgotten " in first] == [True, False]
+    assert [" stored " in rest, " forgotten " in rest, "There are more" in rest] == [False, True, False]
+    assert id_ in live.ebb("forgotten", *own).stdout
+    assert live.ebb("forgotten", "--no-asked", *own).stdout == "Nothing that can be restored matches.\n"
+
+
 def test_a_forecast_shows_the_days_on_which_something_changes(live: LiveSystem, client: Client) -> None:
     own = ("forecast", "--shown", "0", "--namespace", client.namespace)
     assert live.ebb(*own).stdout.startswith("Nothing changes on 7 days.\n")

@@ -69,8 +69,8 @@ def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
         _check_beginning(fact, at)
     if fact.kind == "item" and not _has_place(fact):
         raise InvalidInputError(
-            "kind: an item has a path, a key and a document; put it with `put_item` or `PUT /memory/items`, or leave "
-            "`kind` out."
+            "kind: an item has a path, a key and a document; put it with `PUT /memory/items`, in Python with "
+            "`put_item`, or leave `kind` out."
         )
     return fact
 

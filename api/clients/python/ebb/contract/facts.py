@@ -63,7 +63,8 @@ class NewFact(Params):
     text: Text = Field(description="one statement that is clear without its context")
     id: FactId | None = Field(default=None, description="a UUID of your own, which makes repeating safe")
     kind: Kind = Field(
-        default="semantic", description="`semantic`, `episodic` or `chunk`; an item is put by `put_item`"
+        default="semantic",
+        description="`semantic`, `episodic` or `chunk`; an item is put by `PUT /memory/items`, in Python by `put_item`",
     )
     durability: Durability | None = Field(default=None, description="of an episode: persistent or permanent")
     session: Session | None = Field(default=None, description="the conversation it is from")
