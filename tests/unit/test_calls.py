@@ -1,11 +1,12 @@
 """Requests of the library: what cannot be sent is refused with a message."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
-from ebb import EbbError, InvalidInputError, Memory, NotFoundError, UnavailableError
+from ebb import AsyncMemory, EbbError, InvalidInputError, Memory, NotFoundError, UnavailableError
 from ebb.call import Server, call, error_of, state_call
 from ebb.contract.recall import Recall
 from ebb.contract.retention import PIN
@@ -85,6 +86,31 @@ def test_a_timeout_may_be_longer_than_any_operation(seconds: float) -> None:
 def test_a_method_without_parameters_says_so() -> None:
     with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=r"^memory.folders takes no arguments\.$"):
         memory.folders("x")  # type: ignore[call-arg]
+
+
+def test_a_method_that_is_called_on_the_class_takes_a_memory_first_or_says_so() -> None:
+    with pytest.raises(TypeError, match=r"^Memory.time_series is called on the class: make a Memory\(\) first"):
+        Memory.time_series("tiers")  # type: ignore[call-arg,arg-type]
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match="lone surrogate"):
+        Memory.store(memory, "half \ud800")
+
+
+def test_a_memory_that_was_closed_says_what_to_do() -> None:
+    with Memory(ADDRESS) as memory:
+        pass
+    for closed in (memory, memory.namespace("other")):
+        with pytest.raises(EbbError, match=r"^This Memory was closed: make a new Memory\(\)"):
+            closed.recall("Anything?")
+
+
+def test_an_asynchronous_memory_that_was_closed_says_what_to_do() -> None:
+    async def recalled() -> None:
+        async with AsyncMemory(ADDRESS) as memory:
+            pass
+        await memory.recall("Anything?")
+
+    with pytest.raises(EbbError, match=r"^This AsyncMemory was closed: make a new AsyncMemory\(\)"):
+        asyncio.run(recalled())
 
 
 def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:

@@ -22,7 +22,7 @@ import httpx
 
 from ebb.call import Call, Parsed, Server, answer, call, is_number, state_call
 from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
-from ebb.errors import InvalidInputError, UnavailableError
+from ebb.errors import EbbError, InvalidInputError, UnavailableError
 from ebb.methods import AsyncOperations, Operations
 
 URL = "http://127.0.0.1:5556"
@@ -84,6 +84,12 @@ class Connected:
             self._clients.setdefault(place, self._client(base_url=self._server.url, limits=self._limits))
         return self._clients[place]
 
+    def _check_open(self) -> None:
+        """Raise `EbbError` if this was closed, of which httpx raises a `RuntimeError`."""
+        if self._http.is_closed:
+            name = type(self).__name__
+            raise EbbError(f"This {name} was closed: make a new {name}(), or close it after the last call.") from None
+
     def _place(self) -> Any:
         """Return what the connections of this call belong to."""
         raise NotImplementedError
@@ -133,6 +139,9 @@ class Memory(Connected, Operations):
                 return answer(self._http.request(**request.arguments()), kind, self._server.written)
             except FAILURES as error:
                 time.sleep(request.pause(error))
+            except RuntimeError:
+                self._check_open()
+                raise
 
 
 class AsyncMemory(Connected, AsyncOperations):
@@ -190,6 +199,9 @@ class AsyncMemory(Connected, AsyncOperations):
                 return answer(await self._http.request(**request.arguments()), kind, self._server.written)
             except FAILURES as error:
                 await asyncio.sleep(request.pause(error))
+            except RuntimeError:
+                self._check_open()
+                raise
 
 
 def fields(asked: Params) -> Mapping[str, Any]:

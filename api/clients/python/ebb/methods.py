@@ -14,24 +14,34 @@ class Method:
     call, so that a program imports only the part of the contract that it uses.
     """
 
-    def __init__(self, task: str) -> None:
-        self._task = task
+    def __init__(self, name: str, task: str) -> None:
+        self._name, self._task = name, task
 
     @cached_property
     def operation(self) -> Operation:
         """Return the operation."""
         return operation(self._task)
 
-    def __get__(self, owner: "Operations | None", _type: type["Operations"]) -> Callable[..., Any]:
-        """Return the bound method."""
+    def __get__(self, owner: "Operations | None", kind: type["Operations"]) -> Callable[..., Any]:
+        """Return the bound method, or of a class the function that takes the owner first."""
 
         def call(*positional: Any, **named: Any) -> Any:
-            options = {name: named.pop(name) for name in owner.options if name in named}  # type: ignore[union-attr]  # bound to a client
+            if owner is None:
+                return self.__get__(self._owner(kind, positional), kind)(*positional[1:], **named)
+            options = {name: named.pop(name) for name in owner.options if name in named}
             arguments = self.operation.arguments(positional, named)
-            return owner._perform(self.operation, arguments, **options)  # type: ignore[union-attr]  # noqa: SLF001 - its own method
+            return owner._perform(self.operation, arguments, **options)  # noqa: SLF001 - its own method
 
         call.__doc__ = self.operation.params.__doc__
         return call
+
+    def _owner(self, kind: type["Operations"], positional: tuple[Any, ...]) -> "Operations":
+        if positional and isinstance(positional[0], kind):
+            return positional[0]
+        raise TypeError(
+            f"{kind.__name__}.{self._name} is called on the class: make a {kind.__name__}() first, and call "
+            f"{self._name} on that."
+        )
 
 
 class Operations:
@@ -66,7 +76,7 @@ TASKS = {
 """Tasks that have other names than `memory.NAME`."""
 
 for _name in NAMES.split():
-    setattr(Operations, _name, Method(TASKS.get(_name, f"memory.{_name}")))
+    setattr(Operations, _name, Method(_name, TASKS.get(_name, f"memory.{_name}")))
 
 AsyncOperations = Operations
 """The operations of asyncio clients, whose `_perform` returns awaitables."""
