@@ -129,7 +129,8 @@ def _similar(
 def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[str, Any]:
     """Return up to `asked.most` facts that one is linked with, by strongest links, and all links among them.
 
-    The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out.
+    The fact that it superseded and the one that superseded it count as linked. Forgotten facts are left out; `total`
+    counts links to them too.
 
     Raises:
         NotFoundError: the namespace has no such fact, or it was purged.
@@ -151,6 +152,7 @@ def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[s
         if {id_, *texts}.issuperset(edge):
             source, target = map(str, edge)
             new = {"source": source, "target": target, "type": "SUPERSEDES", "strength": 1.0}
+            total += (*edge, "SUPERSEDES") not in shown
             shown.setdefault((*edge, "SUPERSEDES"), new)
     shown_facts = [{"id": str(one), "text": text} for one, text in texts.items()]
     return {"facts": shown_facts, "links": list(shown.values()), "total": total}

@@ -7,6 +7,7 @@ import pytest
 from ebb.contract.reports import ShowCurve, ShowNeighbours
 from memory import Memory, day
 
+from api.http.dashboard.facts import drawing
 from workers import graph
 from workers.admin import export
 from workers.errors import NotFoundError
@@ -139,6 +140,20 @@ def test_what_took_its_place_is_a_neighbour(memory: Memory) -> None:
         assert [fact["id"] for fact in found["facts"]] == [str(other)]
         (link,) = found["links"]
         assert (link["source"], link["target"], link["type"]) == (str(new), str(old), "SUPERSEDES")
+
+
+def test_the_links_of_a_fact_are_counted_whether_they_are_shown_or_lead_to_forgotten_facts(memory: Memory) -> None:
+    old, other = memory.add("The boat is red."), memory.add("The boat leaks.")
+    (stored,) = memory.store({"text": "The boat is blue.", "supersedes": str(old)}, at=1)
+    assert isinstance(stored, Stored)
+    for target, kind in ((old, "SUPERSEDES"), (old, "PART_OF"), (other, "PART_OF")):
+        before = around(memory, stored.id)
+        assert before["total"] == len(before["links"])
+        memory.link(stored.id, target, kind, at=1)
+    memory.forget(other, at=1.5)
+    found = around(memory, stored.id)
+    assert (len(found["facts"]), len(found["links"]), found["total"]) == (1, 2, 3)
+    assert drawing(str(stored.id), found)["left_out"] == 1
 
 
 def test_what_was_superseded_is_no_neighbour_once_it_is_forgotten(memory: Memory) -> None:

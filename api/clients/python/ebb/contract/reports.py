@@ -414,11 +414,11 @@ class NeighbourLink(Answer):
 
 
 class Neighbours(Answer):
-    """The facts linked with one, the links among all, and the total number of linked facts."""
+    """The facts linked with one, the links among all, and the number of its own links."""
 
     facts: list[Neighbour]
     links: list[NeighbourLink]
-    total: int
+    total: int = Field(description="its links, of which a fact may have several, including those to forgotten facts")
 
 
 class Statement(Answer):
