@@ -56,6 +56,22 @@ FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
 """Why a device, a server of files or a link fails."""
 
 
+USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
+"""The base class of errors of use, which Typer does not export."""
+
+
+@contextmanager
+def _short_usage_errors() -> Iterator[None]:
+    """Shorten very long arguments in the message of an error of use."""
+    try:
+        yield
+    except USAGE_ERROR as error:
+        from api.cli import output  # only for errors
+
+        error.message = output.shortened(error.message)
+        raise
+
+
 class Commands(TyperGroup):
     """The command group; its help shows each command's whole first sentence."""
 
@@ -64,6 +80,16 @@ class Commands(TyperGroup):
         docs = [(name, _docstrings(module)[name]) for module, names in COMMANDS for name in names.split()]
         with formatter.section("Commands"):
             formatter.write_dl([(name, doc.split("\n\n")[0].replace("\n", " ")) for name, doc in docs])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before a command."""
+        with _short_usage_errors():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the arguments of a command and run it."""
+        with _short_usage_errors():
+            return super().invoke(ctx)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ebb.contract.admin import BRANCH, BRANCHES, DROP_BRANCH, SETTINGS
 from ebb.contract.decay import PURGE
+from ebb.contract.faults import show
 from ebb.contract.reports import STATS
 
 from api.cli import output
@@ -173,7 +174,7 @@ def _assignment(given: str) -> tuple[str, Any]:
     """Return path and value of `path=value`; a value that is not JSON is a string."""
     path, sign, value = given.partition("=")
     if not sign or not path.strip():
-        raise typer.BadParameter(f"{given!r} is no PATH=VALUE.", param_hint="--set")
+        raise typer.BadParameter(f"{show(given)} is no PATH=VALUE.", param_hint="--set")
     try:
         return path.strip(), json.loads(value)
     except ValueError:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from ebb.contract.facts import EDIT, EDITABLE, STORE
+from ebb.contract.faults import show
 from ebb.contract.reports import FACTS, STATS, TIMELINE
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, RESTORE, SUBJECT, USED
 
@@ -98,7 +99,9 @@ def _edited(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     tags = [tag for listed in given.get("tags") or [] for tag in listed.split(",")]
     cleared = [name.replace("-", "_") for name in given.get("clear") or []]
     if wrong := [name for name in cleared if name not in EDITABLE]:
-        raise typer.BadParameter(f"{wrong[0]!r} is no field; give any of {', '.join(EDITABLE)}.", param_hint="--clear")
+        raise typer.BadParameter(
+            f"{show(wrong[0])} is no field; give any of {', '.join(EDITABLE)}.", param_hint="--clear"
+        )
     if both := [name for name in cleared if name in given]:
         raise typer.BadParameter(f"{both[0]!r} is also given a value; leave out one of them.", param_hint="--clear")
     changes = given | {"tags": tags} | dict.fromkeys(cleared)

@@ -32,6 +32,7 @@ HomeFolder = Annotated[
         "--home", parser=_folder, metavar="<path>", help="Folder of data and logs; else EBB_HOME, else ~/.ebb."
     ),
 ]
+OVERLONG = re.compile(r"(\S{80})\S{240,}?((?:'[.:;,]?)?)(?!\S)")
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
@@ -243,13 +244,19 @@ def json_wanted(arguments: Sequence[str]) -> bool:
     return "--json" in options
 
 
+def shortened(message: str) -> str:
+    """Return the message of an error with the beginnings of very long words, which stand in it as they were typed."""
+    return OVERLONG.sub(r"\1…\2", message)
+
+
 def fail(error: EbbError, *, as_json: bool) -> None:
     """Print an error: on stderr as text, or on stdout as `{"error": {"type", "message"}}`."""
+    message = shortened(str(error))
     if as_json:
-        print_json({"error": {"type": type(error).__name__, "message": str(error)}})
+        print_json({"error": {"type": type(error).__name__, "message": message}})
     else:
         console(stderr=True).print("[bold red]Error:[/bold red]", end=" ")
-        console(stderr=True).print(str(error), markup=False)
+        console(stderr=True).print(message, markup=False)
 
 
 def without_password(url: str) -> str:

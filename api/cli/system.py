@@ -232,12 +232,14 @@ def worker(
 
 def _queues(given: str) -> str:
     """Return the queues of a worker; Celery answers an unknown name with a traceback."""
-    from workers.queues import QUEUES  # kombu is slow to load
+    from ebb.contract.faults import show  # Pydantic and kombu are slow to load
+
+    from workers.queues import QUEUES
 
     names = [name.strip() for name in given.split(",")]
     for name in names:
         if name not in QUEUES:
-            said = f"{name!r} is no queue; give some of {', '.join(QUEUES)}, with commas between."
+            said = f"{show(name)} is no queue; give some of {', '.join(QUEUES)}, with commas between."
             raise typer.BadParameter(said, param_hint="--queues")
     return ",".join(names)
 

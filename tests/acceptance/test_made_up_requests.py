@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
 from live_api import serving
@@ -25,6 +26,7 @@ from workers.errors import EbbError
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
 ONE = "0198c0de-0000-7000-8000-000000000001"
+LONG = "x" * 70_000
 USER = "made-up-user"
 FILTERS = {"sector": "semantic", "min_score": 0.1, "user_id": USER, "startTime": 1, "endTime": 10**13, "tags": ["a"]}
 REQUESTS: dict[str, dict[str, Any]] = {
@@ -173,6 +175,26 @@ def test_unreachable_servers_are_reported_with_a_message(command: list[str], tmp
     done = CliRunner(env=away | {"EBB_HOME": str(tmp_path)}).invoke(command_line(), command)
     assert done.exit_code == 1
     assert isinstance(done.exception, EbbError | SystemExit), repr(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([LONG], f"No such command '{LONG[:79]}…'."),
+        ([f"--{LONG}"], f"No such option: --{LONG[:78]}…"),
+        (["store", f"--{LONG}"], f"No such option: --{LONG[:78]}…"),
+        (["settings", "--set", LONG], f"'{LONG[:79]}… is no PATH=VALUE."),
+        (["edit", ONE, "--clear", LONG], f"'{LONG[:79]}… is no field"),
+        (["worker", "--queues", LONG], f"'{LONG[:79]}… is no queue"),
+        (["export", "--home", f"/tmp/{LONG}"], f"Ebb is not running at /tmp/{LONG[:75]}…"),
+    ],
+)
+def test_errors_show_the_beginning_of_what_is_far_too_long(command: list[str], said: str) -> None:
+    done = run(command, {})
+    shown = "".join(done.stderr.split())
+    assert done.returncode == (1 if "--home" in command else 2)
+    assert "".join(said.split()) in shown
+    assert len(shown) < 500
 
 
 def test_nothing_failed_unseen(live: LiveSystem) -> None:
