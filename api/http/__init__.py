@@ -86,6 +86,7 @@ def make_app() -> FastAPI:
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=_open,
         docs_url=None,
+        redirect_slashes=False,  # `problems` does, by an address that also holds behind a proxy
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # its spans have the query of a URL
         responses=problems.responses(400, 401, 403, 413, 422, 429, 500, 503, 504),

@@ -5,17 +5,19 @@ import re
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, get_args
+from urllib.parse import quote
 
 from ebb.contract.faults import MOST_FAULTS, UNKNOWN, fault, joined, show
 from ebb.contract.operation import EXAMPLE_ID
 from ebb.errors import OLDER_WORKERS
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from workers.errors import BusyError, EbbError, LateError, OlderWorkersError, UnavailableError
 
@@ -204,8 +206,10 @@ def model_of(kind: Any) -> type[BaseModel] | None:
     return next((one for one in kinds if issubclass(one, BaseModel)), None)
 
 
-def _http(request: Request, error: Exception) -> JSONResponse:
+def _http(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
+    if status == HTTPStatus.NOT_FOUND and (place := _without_slash(request)):
+        return RedirectResponse(place)
     phrase = HTTPStatus(status).phrase
     said = error.detail if isinstance(error, HTTPException) else phrase
     nothing = f"{request.method} {request.url.path}: {title_of(status).lower()}; see /docs for what there is."
@@ -216,11 +220,29 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     return response
 
 
+def _without_slash(request: Request) -> str | None:
+    """Return the address of a path without the slash at its end, if only that one is of a route.
+
+    It is relative, as the client may know Ebb by another name, scheme or path of a proxy.
+    """
+    path = request.scope["path"]
+    bare = path.removesuffix("/")
+    scope = {**request.scope, "path": bare}
+    if bare == path or "route" in request.scope or not any(_matches(one, scope) for one in request.app.state.routes):
+        return None
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"../{quote(bare.rpartition('/')[2])}{query}"
+
+
+def _matches(route: BaseRoute, scope: Scope) -> bool:
+    return route.matches(scope)[0] is not Match.NONE
+
+
 def _methods(request: Request) -> list[str]:
     """Return the methods of a path; the framework knows only those of its first route."""
     found: set[str] = set()
     for route in request.app.state.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
+        if _matches(route, request.scope):
             found |= getattr(route, "methods", None) or set()
     return sorted(found)
 

@@ -381,6 +381,26 @@ def test_a_parameter_that_the_route_does_not_have_is_refused(api: httpx2.Client,
     assert said.endswith(f"timeout, wait; given {given!r}.")
 
 
+@pytest.mark.parametrize(
+    ("path", "place", "whole"),
+    [
+        ("/memory/facts/?limit=1", "../facts?limit=1", "/memory/facts?limit=1"),
+        (f"/memory/facts/{NOBODYS}/", f"../{NOBODYS}", f"/memory/facts/{NOBODYS}"),
+    ],
+)
+def test_a_slash_at_the_end_leads_to_the_address_without_it_under_whatever_name_the_client_knows(
+    api: httpx2.Client, path: str, place: str, whole: str
+) -> None:
+    answer = api.get(path, headers={"Host": "ebb.example"})
+    assert (answer.status_code, answer.headers["location"]) == (307, place)
+    assert str(api.get(path, follow_redirects=True).url).endswith(f"{api.base_url.netloc.decode()}{whole}")
+
+
+def test_a_slash_after_a_path_that_is_not_there_leads_nowhere(api: httpx2.Client) -> None:
+    for path in ("/unknown/", "/memory/facts//", "//ebb.example/"):
+        assert "/docs" in problem(api.request("GET", f"{str(api.base_url).rstrip('/')}{path}"), 404)
+
+
 def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx2.Client) -> None:
     assert api.put("/memory/facts").headers["allow"] == "GET, POST"
 
