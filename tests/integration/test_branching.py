@@ -16,7 +16,7 @@ from memory import Memory, day
 
 from workers import graph
 from workers.admin import branches as branching
-from workers.admin import search_indexes
+from workers.admin import search_indexes, stats
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit, facts
@@ -324,6 +324,16 @@ def test_nothing_that_is_done_in_one_namespace_reaches_the_facts_of_another_with
         own = content(memory, changed)
         without_effect |= {name} if own == last else set()
     assert without_effect == {"mend", "regenerate"}
+
+
+def test_held_facts_are_held_in_the_branch_since_that_much_earlier(memory: Memory) -> None:
+    memory.store(*({"text": f"Guest number {number} likes tea."} for number in range(10)), classify=True)
+    memory.decay(68)
+    before = memory.rows("select held_since from namespaces")
+    made(memory, 10)
+    stats.settle_tallies(memory.context, day(69))
+    (original,), (branch,) = memory.rows("select held_since from namespaces order by id")
+    assert ([(original,)], original - branch) == (before, timedelta(days=10))
 
 
 def test_what_is_left_of_a_lost_fact_is_deleted_in_its_own_namespace_alone(memory: Memory) -> None:

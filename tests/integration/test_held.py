@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 from ebb.contract.decay import ListHeld
 from memory import Memory, day
 
+from workers.admin import stats
 from workers.core.fading import REASONS
 from workers.decay import forget_limit
 from workers.memory.add import Stored
@@ -61,6 +62,31 @@ def test_what_is_let_go_ends_as_by_a_pass_and_counts_towards_no_limit(memory: Me
     assert memory.value("select count(*) from namespaces where held_since is not null") == 0
     memory.restore(ids[0], at=OVER + 2)
     assert live(memory) == {ids[0]}
+
+
+def holding(memory: Memory, at: float) -> set[str]:
+    stats.settle_tallies(memory.context, day(at))
+    return {name for (name,) in memory.rows("select name from namespaces where held_since is not null")}
+
+
+def test_a_namespace_whose_held_facts_were_all_used_or_forgotten_holds_nothing_any_more(memory: Memory) -> None:
+    default(memory, 10, namespace="used")
+    default(memory, 10, namespace="forgotten")
+    default(memory, 10)
+    memory.decay(OVER)
+    assert holding(memory, OVER) == {"used", "forgotten", "default"}
+    memory.touch(*live(memory, "used"), at=OVER, namespace="used")
+    memory.forget(*live(memory, "forgotten"), at=OVER, namespace="forgotten")
+    assert holding(memory, OVER + 1) == {"default"}
+    assert memory.value("select held_since from namespaces where name = 'default'") == day(OVER)
+
+
+def test_an_import_of_held_facts_holds_them(memory: Memory) -> None:
+    default(memory, 10)
+    memory.decay(OVER)
+    memory.import_records(memory.archive(OVER), OVER + 1, "copy")
+    assert holding(memory, OVER + 2) == {"default", "copy"}
+    assert memory.value("select held_since from namespaces where name = 'copy'") == day(OVER + 2)
 
 
 def test_what_is_kept_has_its_whole_life_before_it(memory: Memory) -> None:

@@ -44,6 +44,7 @@ EXCEPTIONS = {
 WITHOUT_JOIN = {
     "activity.DROP_OLD_USES": "deletes rows that it chose itself, by their place in the table",
     "facts.COUNTED": "adds two sums over all tenants",
+    "limits.CORRECT_HELD": "changes the namespaces that it chose itself, by counts that it groups by namespace",
     "runs.DUE_NAMESPACES": "finds the segments, then the namespaces with due facts in each",
     "server.FACT_TOTALS": "adds two sums over all tenants",
     "server.OLDEST_DUE": "finds the segments, then the oldest due fact in each",

@@ -99,6 +99,7 @@ def settle_tallies(context: Context, now: datetime) -> int:
             taken, whose = tallies.settle(db, BATCH)
             if whose is not None:
                 tallies.record_tallies(db, whose, now)
+                limits.correct_held(db, whose, now)
         settled += taken
         if taken < BATCH:
             return settled

@@ -31,9 +31,9 @@ LEFT = ("erasures",)
 # Settings that no pass has applied to the original are to be applied to the branch, too.
 BEGIN = """
     insert into namespaces (name, salt, turns, settings, settings_changed_at, counted_facts, counted_words,
-        estimated_facts, branch_of, branch_age)
+        estimated_facts, held_since, branch_of, branch_age)
     select %(branch)s, salt, turns, settings, case when settings_changed_at is not null then statement_timestamp() end,
-        counted_facts, counted_words, estimated_facts, name, %(age)s
+        counted_facts, counted_words, estimated_facts, held_since - %(age)s::interval, name, %(age)s
     from namespaces where name = %(original)s
     on conflict (name) do nothing
 """

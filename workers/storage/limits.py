@@ -163,6 +163,27 @@ SETTLE_HELD = """
         and not exists (select from activity where namespace = %(namespace)s and held and not retired)
 """
 
+# By the counts, as reading the held facts of many namespaces takes longer. In order, to avoid deadlocks with passes.
+CORRECT_HELD = """
+    with holding as (
+        select namespace from (
+            select namespace, facts from tallies where namespace = any(%(namespaces)s) and held
+            union all
+            select namespace, facts from tally_changes where namespace = any(%(namespaces)s) and held
+        ) as counted
+        group by namespace
+        having sum(facts) > 0
+    ),
+    wrong as (
+        select id from namespaces
+        where id = any(%(namespaces)s) and (held_since is null) = (id in (select namespace from holding))
+        order by id
+        for no key update
+    )
+    update namespaces set held_since = case when held_since is null then %(now)s::timestamptz end
+    where id in (select id from wrong)
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldCursor:
@@ -200,6 +221,15 @@ def settle_held(db: Connection, namespace: int) -> None:
     db.execute(SETTLE_HELD, {"namespace": namespace})
 
 
+def correct_held(db: Connection, tenants: Sequence[int], now: datetime) -> None:
+    """Set or clear the `held_since` of namespaces by the counts of their held facts.
+
+    A use, an edit or a request to forget ends the holding of a fact, and a copy or an import begins it, without writing
+    to `namespaces`.
+    """
+    db.execute(CORRECT_HELD, {"namespaces": list(tenants), "now": now})
+
+
 READ_CLOCK = """
     select at as last, statement_timestamp() as now, pg_postmaster_start_time() as server_started
     from pass_clock for update
@@ -224,7 +254,7 @@ GAPS_WAITING = "select name from namespaces where gap_until is not null order by
 # Every fact is computed again, as passes ahead of the clock cooled them. Those held for the gap have not ended.
 REMOVE_GAPS = """
     with undone as (
-        update namespaces set gap_from = null, gap_until = null, held_since = null where gap_until > %(now)s
+        update namespaces set gap_from = null, gap_until = null where gap_until > %(now)s
         returning id
     )
     update activity set due_at = least(due_at, %(now)s), held = false
