@@ -2,12 +2,14 @@
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import numpy as np
 import pytest
 from memory import Memory
 from pgvector import HalfVector
 
+from workers.coordination import signals
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.memory.embed import check_embedder
 from workers.storage.connection import connect
@@ -50,6 +52,18 @@ def test_regenerating_again_changes_nothing(faded: Memory, caplog: pytest.LogCap
         assert faded.regenerate(id_, at=366) == []
     assert faded.row(id_) == before
     assert caplog.messages == [f"[decay-2.0] regenerated/reinforced memory mem_{id_.hex}"]
+
+
+def test_a_redelivered_use_sends_the_regeneration_if_its_first_delivery_stopped_before_that(faded: Memory) -> None:
+    (id_,), use, redis = faded.ids("spare keys", at=365), uuid4(), faded.context.redis
+    wanted = faded.touch(id_, at=365, use=use).faded
+    with pytest.raises(KeyboardInterrupt), signals.regenerating(redis, "default", wanted):
+        raise KeyboardInterrupt
+    wanted = faded.touch(id_, at=365, use=use).faded
+    with signals.regenerating(redis, "default", wanted) as sent:
+        assert sent == [id_]
+    with signals.regenerating(redis, "default", wanted) as sent:
+        assert sent == []
 
 
 def test_of_two_regenerations_at_once_one_does_it(faded: Memory) -> None:

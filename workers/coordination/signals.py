@@ -82,13 +82,20 @@ def may_start_janitor(redis: Redis, namespace: str) -> bool:
     return bool(redis.set(f"{TIDIED}:{namespace}", 1, nx=True, ex=COOLDOWN_SECONDS))
 
 
-def claim_regeneration(redis: Redis, namespace: str, ids: Sequence[UUID]) -> list[UUID]:
-    """Mark facts as being regenerated; return those that were not yet."""
+@contextmanager
+def regenerating(redis: Redis, namespace: str, ids: Sequence[UUID]) -> Iterator[list[UUID]]:
+    """Yield the facts that are not marked as being regenerated, and mark them after the caller has sent that.
+
+    A process that stops in between leaves no mark, so the redelivered task sends it again, which is harmless.
+    """
+    marks = {id_: f"{REGENERATING}:{namespace}:{id_}" for id_ in ids}
+    marked = redis.mget(list(marks.values())) if marks else []
+    wanted = [id_ for id_, mark in zip(marks, marked, strict=True) if mark is None]
+    yield wanted
     with redis.pipeline(transaction=False) as pipeline:
-        for id_ in ids:
-            pipeline.set(f"{REGENERATING}:{namespace}:{id_}", 1, nx=True, ex=REGENERATION_SECONDS)
-        claimed = pipeline.execute()
-    return [id_ for id_, won in zip(ids, claimed, strict=True) if won]
+        for id_ in wanted:
+            pipeline.set(marks[id_], 1, ex=REGENERATION_SECONDS)
+        pipeline.execute()
 
 
 def first_seen(redis: Redis, task_id: str, now: datetime) -> datetime:

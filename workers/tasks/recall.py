@@ -312,7 +312,8 @@ def send_touches() -> None:
 def regenerate_used(namespace: str, faded: Sequence[UUID]) -> None:
     """Send the regeneration of used facts, once for several uses."""
     if faded and settings.regeneration_enabled:
-        regenerate_soon(namespace, signals.claim_regeneration(context.redis, namespace, faded))
+        with signals.regenerating(context.redis, namespace, faded) as wanted:
+            regenerate_soon(namespace, wanted)
 
 
 def regenerate_soon(namespace: str, faded: Sequence[UUID]) -> None:
