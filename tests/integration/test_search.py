@@ -87,6 +87,22 @@ def test_one_call_at_a_time_counts_words_that_take_long(memory: Memory, monkeypa
     assert search_indexes.count_grown(memory.context, day(2)) == ["first"]
 
 
+def test_words_that_were_to_be_counted_when_redis_lost_its_data_are_counted_without_another_change(
+    memory: Memory,
+) -> None:
+    def count() -> list[str]:
+        search_indexes.find_grown(memory.context)
+        return search_indexes.count_grown(memory.context, day(1))
+
+    assert count() == []
+    memory.store("Tea at four.", namespace="first")
+    memory.store("Tea at five.", namespace="second")
+    signals.mark_grown(memory.context.redis, "second")
+    memory.context.redis.flushdb()
+    assert (count(), count()) == (["first", "second"], [])
+    assert memory.value("select sum(facts) from lexemes where lexeme = 'tea'") == 2
+
+
 def test_rare_words_count_for_more_whether_or_not_they_were_counted(memory: Memory) -> None:
     memory.store(*[f"Tea with guest {number}." for number in range(20)], "Tea with the ambassador.")
     uncounted = [one.text for one in memory.ask("tea ambassador", tag=None).results]

@@ -35,6 +35,17 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
         return words.count(db, namespaces.id_of(db, namespace), now)
 
 
+def find_grown(context: Context) -> None:
+    """Have the words of all namespaces counted again if Redis lost the names of those that changed."""
+    if signals.growth_is_known(context.redis):
+        return
+    names = list[str]()
+    for _ in context.each_shard(own=True):
+        with transaction(context.database_url) as db:
+            names += namespaces.all_names(db)
+    signals.mark_all_grown(context.redis, names)
+
+
 def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> list[str]:
     """Count the words of namespaces that changed since the last count, and of `others`; return those counted.
 

@@ -19,6 +19,7 @@ SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
 COUNTING = "ebb:counting"
+GROWTH_KNOWN = "ebb:growth_known"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
 PROGRESS = "ebb:progress"
@@ -215,6 +216,20 @@ def mark_grown(redis: Redis, namespace: str) -> None:
     """Record that a namespace's facts changed since its words were counted."""
     with suppress(RefusedError):  # as in `first_seen`; the next change is recorded again
         insist(lambda: redis.sadd(GROWN, namespace))
+
+
+def growth_is_known(redis: Redis) -> bool:
+    """Return whether Redis has had the marks of `mark_grown` since `mark_all_grown`, or false if it lost its data."""
+    return bool(redis.exists(GROWTH_KNOWN))
+
+
+def mark_all_grown(redis: Redis, namespaces: Sequence[str]) -> None:
+    """Mark these, which are all namespaces, as `mark_grown` does; from then on their growth is known."""
+    with redis.pipeline() as pipeline:
+        if namespaces:
+            pipeline.sadd(GROWN, *namespaces)
+        pipeline.set(GROWTH_KNOWN, 1)
+        pipeline.execute()
 
 
 def take_grown(redis: Redis) -> list[str]:

@@ -94,9 +94,10 @@ def _link() -> None:
 def lexemes(__: Task, ___: Params) -> None:
     """Count the words of namespaces that grew, and estimate facts without salience for up to 30 seconds.
 
-    Tasks of their own analyze the namespaces that the planner does not know, and estimate those again that have grown
-    tenfold.
+    If Redis lost which ones grew, the words of all are counted. Tasks of their own analyze the namespaces that the
+    planner does not know, and estimate those again that have grown tenfold.
     """
+    search_indexes.find_grown(context)
     for name in search_indexes.count_grown(context, context.now()):
         analyze_new(name)
     until = time.monotonic() + WORK_SECONDS
