@@ -1,6 +1,7 @@
 """One embedder for a database: another one is refused or replaces all vectors."""
 
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 import pytest
 from memory import LOCK_WAITS, Memory, day, wait_for
@@ -82,6 +83,26 @@ def test_reembedding_leaves_every_live_fact_with_the_new_dims(memory: Memory, ot
     assert other.stats(1).fidelity["full"] == len(TEXTS)
     assert other.value("select count(*) from signatures where live") == len(TEXTS)
     assert other.ids("guests number 3 preferred", at=1) != []
+
+
+def test_what_ends_while_the_embedder_is_away_sinks_with_its_signature_or_a_week_later_without(memory: Memory) -> None:
+    def ended(text: str, at: float) -> UUID:
+        id_ = memory.add(text, decay_class="session", at=at)
+        memory.decay(at + 2)
+        memory.rows("update activity set fidelity = 0")
+        memory.rows("delete from signatures")
+        return id_
+
+    first = ended("A violin has four strings.", 0)
+    assert (memory.demote(at=8), memory.demote(at=9.5)) == (0, 1)
+    second = ended("The dentist is in Mill Lane.", 10)
+    assert (memory.demote(at=14), memory.having(deep_days=1.5).demote(at=14)) == (0, 1)
+    third = ended("A cat is a small feline.", 20)
+    assert memory.demote(at=24) == 0
+    embed_all(memory)
+    assert memory.demote(at=24) == 1
+    assert dict(memory.rows("select id, signature is not null from deep")) == {first: False, second: False, third: True}
+    assert memory.ids("Have I got a kitten, a small pet?", at=24, deep=True) == [third]
 
 
 def test_texts_are_found_by_their_words_while_vectors_are_computed_again(memory: Memory, other: Memory) -> None:

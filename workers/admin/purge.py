@@ -28,6 +28,9 @@ PORTION, PACKING_SECONDS = 50, 5.0
 SINKS_AFTER_DAYS = 1.0
 """Days before a fact is packed, for reads as of an earlier instant and late uses."""
 
+SINKS_UNSIGNED_AFTER_DAYS = 7.0
+"""Days before a fact is packed that the embedder has failed to embed; in deep memory it is found by its words only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Purged:
@@ -81,13 +84,22 @@ def purge_batch(context: Context, now: datetime, namespace: str | None, *, in_ga
 def demote_batch(context: Context, now: datetime, namespace: str | None, *, in_gaps: bool = True) -> int:
     """Move the next facts that decay forgot a day before `now` into deep memory; return how many.
 
-    `in_gaps` includes namespaces with an unconfirmed gap between passes.
+    Those that wait for their vector do so for a week, or until they are erased. `in_gaps` includes namespaces with an
+    unconfirmed gap between passes.
     """
+    deep_days = context.settings.deep_days
+    most = SINKS_UNSIGNED_AFTER_DAYS if deep_days is None else min(deep_days, SINKS_UNSIGNED_AFTER_DAYS)
     with transaction(context.database_url) as db:
         own, simulated = namespaces.id_within(db, namespace), context.settings.time_travel
-        before = days_before(now, SINKS_AFTER_DAYS)
         claimed = tombstones.claim(
-            db, tombstones.CLAIM_DECAYED, before, BATCH, own, in_gaps=in_gaps, simulated=simulated
+            db,
+            tombstones.CLAIM_DECAYED,
+            days_before(now, SINKS_AFTER_DAYS),
+            BATCH,
+            own,
+            in_gaps=in_gaps,
+            simulated=simulated,
+            unsigned_before=days_before(now, most),
         )
         return _demote(db, claimed)
 

@@ -92,7 +92,10 @@ CLAIMED = """
 NEXT = "limit %(limit)s for no key update skip locked"
 
 CLAIM_OLD = f"{CLAIMED} and {OLD} order by forgotten_at {NEXT}"
-CLAIM_DECAYED = f"{CLAIMED} and {DECAYED} order by forgotten_at {NEXT}"
+CLAIM_DECAYED = f"""
+    {CLAIMED} and {DECAYED} and (fidelity <> 0 or forgotten_at < %(unsigned_before)s)
+    order by forgotten_at {NEXT}
+"""
 CLAIM_SUPERSEDED = f"{CLAIMED} and {SUPERSEDED} order by superseded_at {NEXT}"
 
 COUNTED = "select count(*) from facts where (%(namespace)s::int is null or namespace = %(namespace)s)"
@@ -247,12 +250,15 @@ def claim(
     *,
     in_gaps: bool,
     simulated: bool,
+    unsigned_before: datetime | None = None,
 ) -> list[tuple[int, UUID]]:
     """Return (namespace, fact) of the oldest facts that `CLAIM_OLD` or one of the statements after it finds, locked.
 
-    `in_gaps` includes namespaces with an unconfirmed gap.
+    `in_gaps` includes namespaces with an unconfirmed gap. `CLAIM_DECAYED` finds facts that wait for their signature
+    only if they were forgotten before `unsigned_before`.
     """
     given = {"before": before, "limit": limit, "namespace": namespace, "in_gaps": in_gaps}
+    given |= {"unsigned_before": unsigned_before or before}
     return db.execute(statement, given | {"simulated": simulated, "requested": list(REQUESTED)}).fetchall()
 
 
