@@ -27,6 +27,7 @@ ACROSS_TENANTS = {
     "visible.VISIBLE": "the same",
     "limits.HELD_BY_NAMESPACE": "lists for the operator the namespaces in which facts wait for a decision",
     "limits.CORRECT_HELD": "counts the held facts of the given namespaces; rows have the namespace",
+    "facts.OWN_BYTES": "the mean size of some facts of all namespaces",
     "facts.COUNTED": "counts the facts of all namespaces, for the mean size of one",
     "facts.NEXT_UNESTIMATED": "finds the tenant whose facts are estimated next",
     "vectors.PENDING": "one task embeds the pending facts of all tenants; rows have the namespace",

@@ -17,6 +17,7 @@ from workers.documents import files
 from workers.memory.forget import forget_within
 from workers.storage import limits, runs
 from workers.storage.connection import transaction
+from workers.storage.facts import sizes
 
 LIVE = "select count(*) from facts where forgotten_at is null"
 GONE = "select id from facts where forgotten_reason = 'crowded'"
@@ -71,6 +72,31 @@ def test_a_capacity_in_bytes_counts_the_rows_where_they_are(free: Memory) -> Non
     assert 20 <= ahead.counts["crowded"] < 40
     assert 20 <= gone < 40
     assert free.value(LIVE) == 40 - gone
+
+
+def test_a_capacity_in_bytes_takes_no_more_for_the_space_that_others_left_in_the_tables(free: Memory) -> None:
+    free.store(*({"text": f"Guest number {number} likes tea with milk."} for number in range(600)))
+    with transaction(free.context.database_url) as db:
+        row, dims = sizes(db, free.context.database_url)
+    free.choose({"capacity.bytes": int(200 * (row + 2 * dims))})
+    crowded = []
+    for now in range(1, 5):
+        crowded += [free.decay(now).counters.crowded, free.decay(now).counters.crowded]
+        free.demote(at=now + 0.9)
+    assert sum(crowded[1:]) < 10 < crowded[0]
+
+
+def test_the_average_of_a_capacity_in_bytes_is_that_of_facts_that_have_not_ended(free: Memory) -> None:
+    fill(free, 20, decay_class="stable")
+    for number in range(20):
+        free.add(f"Guest {number} takes coffee.", decay_class="session")
+    free.rows("update activity set fidelity = 32767 where decay_class = 'session'")
+    url = free.context.database_url
+    with transaction(url) as db:
+        row, dims = sizes(db, url)
+        size = int(15 * (row + 2 * dims))
+        assert limits.allowed_by_capacity(db, url, [(1, None, size)], day(0)) == {1: (40, int(size / (row + dims)))}
+        assert limits.allowed_by_capacity(db, url, [(1, None, size)], day(3)) == {1: (20, int(size / (row + 2 * dims)))}
 
 
 def test_what_is_pinned_or_permanent_or_over_does_not_count_among_what_goes(free: Memory) -> None:

@@ -12,7 +12,7 @@ from psycopg.types.json import Json, Jsonb
 
 from workers.storage import columns as packed
 from workers.storage import deep, namespaces
-from workers.storage.connection import Connection, fetch_all, number, second_reader
+from workers.storage.connection import Connection, fetch_all, number, scalar, second_reader
 
 
 class Fact(NamedTuple):
@@ -152,6 +152,18 @@ COUNTED = """
     where not coalesce(starts_with(forgotten_reason, 'deep '), false)
 """
 
+# As stored, so that long texts are not read. A page is taken or left as a whole.
+OWN_BYTES = """
+    select avg(pg_column_size(text) + pg_column_size(search) + coalesce(pg_column_size(metadata), 0))::float8
+    from facts tablesample system (%(percent)s)
+"""
+
+SAMPLED = 1_000
+"""Number of facts whose sizes are read, about."""
+
+INDEXED, BESIDE_BYTES = 1.25, 1_450
+"""Most bytes of a fact: what its text and words take with their index, and all its other columns, rows and indexes."""
+
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
     from facts where namespace = %(namespace)s and id = any(%(ids)b) and (%(ever)s or forgotten_at is null)
@@ -268,7 +280,8 @@ def estimate_again(
 def sizes(db: Connection, url: str) -> tuple[float, int]:
     """Return the average bytes of a fact without its vector, and the dimensions of a full vector.
 
-    Citus refuses sizes to a transaction that has written, so there a second connection to `url` reads them.
+    It is that of the tables, but no more than facts need: tables keep the space of rows that have left them. Citus
+    refuses sizes to a transaction that has written, so there a second connection to `url` reads them.
     """
     if namespaces.is_on_citus(db):
         with second_reader(url) as other:
@@ -276,7 +289,10 @@ def sizes(db: Connection, url: str) -> tuple[float, int]:
     else:
         size = number(db, BYTES)
     count, dims = db.execute(COUNTED).fetchone() or (0, 0)
-    return size / max(int(count), 1), int(dims)
+    percent = min(100.0, 100.0 * SAMPLED / max(int(count), 1))
+    own = scalar(db, OWN_BYTES, {"percent": percent})
+    average = size / max(int(count), 1)
+    return average if own is None else min(average, INDEXED * own + BESIDE_BYTES), int(dims)
 
 
 def excerpts(

@@ -343,22 +343,26 @@ LEAST_BY = """
     )
 """
 
+# Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
+VECTOR = "case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end"
+
 # Facts that are held have ended and wait for their owner, so they take no place of others; of forgotten facts,
-# `held` is null. Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
+# `held` is null.
 COUNTED_AGAINST_CAPACITY = f"""
-    select coalesce(sum(facts), 0)::bigint,
-        coalesce(sum(facts * case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end), 0)::float8
+    select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts * {VECTOR}), 0)::float8
     from {tallies.COUNTED}
     where not held
 """
 
-OVER = """
-    select count(*) from activity
+ENDED = """
+    from activity
     where namespace = %(namespace)s and due_at <= %(now)s::timestamptz + interval '1 second' and not retired
         and ends_at <= %(now)s and not held
 """
 
-OVER_UNASKED = f"{OVER} and not asked_for(decay_class_source, expires_at, %(passed_at)s, %(now)s)"
+OVER = f"select count(*), coalesce(sum({VECTOR}), 0)::float8 {ENDED}"
+
+OVER_UNASKED = f"select count(*) {ENDED} and not asked_for(decay_class_source, expires_at, %(passed_at)s, %(now)s)"
 
 
 def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
@@ -378,10 +382,10 @@ def allowed_by_capacity(
     row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
     found = {}
     for tenant, most, size in capacities:
-        left, live, vectors = _counted_against_capacity(db, tenant, now)
+        left, vectors = _counted_against_capacity(db, tenant, now)
         may = left if most is None else most
-        if size is not None and live:
-            may = min(may, int(size / max(row + dims * vectors / live, 1)))
+        if size is not None and left > 0:
+            may = min(may, int(size / max(row + dims * vectors / left, 1)))
         found[tenant] = (left, may)
     return found
 
@@ -391,15 +395,21 @@ def facts_left(db: Connection, namespace: int, now: datetime) -> int:
     return _counted_against_capacity(db, namespace, now)[0]
 
 
-def _counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, int, float]:
-    """Return the facts that have not ended, all live ones, and the bytes of these' vectors for each dimension."""
+def _counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
+    """Return the facts that have not ended, and the bytes of their vectors for each dimension."""
     live, vectors = db.execute(COUNTED_AGAINST_CAPACITY, {"namespace": namespace}).fetchone() or (0, 0.0)
-    return live - count_ended_facts(db, namespace, now), live, vectors
+    ended, their_vectors = _ended(db, namespace, now)
+    return live - ended, max(vectors - their_vectors, 0.0)
 
 
 def count_ended_facts(db: Connection, namespace: int, now: datetime) -> int:
     """Return the number of facts that have ended and are not held."""
-    return number(db, OVER, {"namespace": namespace, "now": now})
+    return _ended(db, namespace, now)[0]
+
+
+def _ended(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
+    """Return the facts that have ended and are not held, and the bytes of their vectors for each dimension."""
+    return db.execute(OVER, {"namespace": namespace, "now": now}).fetchone() or (0, 0.0)
 
 
 def count_ended_unasked(db: Connection, namespace: int, passed_at: datetime | None, now: datetime) -> int:
