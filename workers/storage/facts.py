@@ -153,10 +153,10 @@ COUNTED = """
 """
 
 # As stored, so that long texts are not read. The same pages each time: by another sample a pass could let go of a few
-# facts more than the one before.
+# facts more than the one before. Citus passes on no parameter of a sample.
 OWN_BYTES = """
     select avg(pg_column_size(text) + pg_column_size(search) + coalesce(pg_column_size(metadata), 0))::float8
-    from facts tablesample system (%(percent)s) repeatable (0)
+    from facts tablesample system ({percent:f}) repeatable (0)
 """
 
 SAMPLED = 1_000
@@ -291,7 +291,7 @@ def sizes(db: Connection, url: str) -> tuple[float, int]:
         size = number(db, BYTES)
     count, dims = db.execute(COUNTED).fetchone() or (0, 0)
     percent = min(100.0, 100.0 * SAMPLED / max(int(count), 1))
-    own = scalar(db, OWN_BYTES, {"percent": percent})
+    own = scalar(db, OWN_BYTES.format(percent=percent))
     average = size / max(int(count), 1)
     return average if own is None else min(average, INDEXED * own + BESIDE_BYTES), int(dims)
 
