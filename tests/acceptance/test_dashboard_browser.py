@@ -98,6 +98,12 @@ def test_an_empty_namespace_says_what_to_do_next(browser: "Browser", url: str) -
             check_width(tab)
 
 
+def test_a_command_to_copy_has_no_text_of_a_link(client: httpx2.Client) -> None:
+    for prefix, name in (("not-stored-yet", "not-stored-yet"), ("$(rm -rf ~)", "mira")):
+        page = client.get("/dashboard/namespaces", params={"prefix": prefix}).text
+        assert f'<code tabindex="0">ebb store --namespace {name} ' in page
+
+
 def test_commands_and_links_of_a_page_are_about_its_namespace(
     browser: "Browser", url: str, live: LiveSystem, namespace: str
 ) -> None:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+from ebb.contract.values import NAMESPACE as NAME
 from fastapi import Depends, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.security import HTTPAuthorizationCredentials
@@ -160,9 +161,11 @@ def sign_out(request: Request) -> Response:
 def namespaces(request: Request, memory: Reading, prefix: Annotated[str, Query(max_length=128)] = "") -> HTMLResponse:
     """List the namespaces; a key shows only its own."""
     if memory.caller.key is not None:
-        return page(request, "namespaces.html", names=[memory.namespace], prefix="", more=False)
+        return page(request, "namespaces.html", names=[memory.namespace], prefix="", more=False, new="")
+    prefix = prefix.strip()
     found = memory.namespaces(prefix, MOST_NAMES + 1)["namespaces"]
-    return page(request, "namespaces.html", names=found[:MOST_NAMES], prefix=prefix, more=len(found) > MOST_NAMES)
+    shown = {"names": found[:MOST_NAMES], "prefix": prefix, "more": len(found) > MOST_NAMES}
+    return page(request, "namespaces.html", **shown, new=prefix if NAME.fullmatch(prefix) else "mira")
 
 
 @routes.post("/dashboard/namespaces", dependencies=FORM)
