@@ -53,7 +53,8 @@ def test_signing_in_needs_a_key_that_opens_its_own_namespace_until_signing_out(
 ) -> None:
     name, key = ours
     with looking(browser, url, expected=401) as tab:
-        answer = tab.goto("/dashboard/facts")
+        wanted = "/dashboard/facts?category="
+        answer = tab.goto(wanted)
         assert answer is not None
         assert answer.status == 401
         tab.locator("#key:focus").wait_for()
@@ -62,7 +63,7 @@ def test_signing_in_needs_a_key_that_opens_its_own_namespace_until_signing_out(
         assert "revoked" in tab.get_by_role("alert").inner_text()
         tab.get_by_label("Key").fill(key)
         tab.get_by_role("button", name="Sign in").click()
-        assert tab.url == f"{url}/dashboard/facts"
+        assert tab.url == f"{url}{wanted}"
         assert tab.get_by_text(OURS).count() == 1
         assert tab.get_by_text(THEIRS).count() == 0
         assert name in tab.locator(".who").inner_text()
@@ -82,6 +83,18 @@ def test_the_session_cookie_is_inaccessible_to_scripts_and_other_sites(
     assert all(part in cookie for part in ("httponly", "samesite=strict", "path=/"))
     assert "secure" not in cookie
     client.cookies.clear()
+
+
+@pytest.mark.parametrize(
+    ("page", "next_"), [("/dashboard/facts?tag=a", "/dashboard/facts?tag=a"), ("//elsewhere", "/")]
+)
+def test_after_a_form_without_a_session_signing_in_leads_to_its_page(
+    client: httpx2.Client, page: str, next_: str
+) -> None:
+    url = str(client.base_url).rstrip("/")
+    answer = client.post("/dashboard/namespaces", data={"namespace": "a"}, headers={"referer": f"{url}{page}"})
+    assert answer.status_code == 401
+    assert f'name="next" value="{next_}"' in answer.text
 
 
 @pytest.mark.parametrize("path", ["//elsewhere.example/", "/dashboard/\\elsewhere.example", "javascript:alert(1)", ""])

@@ -283,4 +283,10 @@ def test_a_page_that_is_not_there_says_so_as_a_page(client: httpx2.Client) -> No
     assert "there is no such page" in answer.text
     assert "purged" not in answer.text
     assert "Try again" not in answer.text
+    answer = client.get("/help/nothing", headers={"referer": str(client.base_url).rstrip("/") + "/help"})
+    assert answer.status_code == 404
+    assert "purged" not in answer.text
+    assert 'href="/help">Back to the page before' in answer.text
+    answer = client.get("/dashboard/nothing", headers={"referer": "http://elsewhere.example/help"})
+    assert "Back to the page before" not in answer.text
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from http import HTTPStatus
 from pathlib import Path
 from posixpath import dirname, join, normpath, splitext
 from typing import Any
@@ -15,10 +14,9 @@ from fastapi import Request, Response
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
-from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.dashboard.rendering import page, router
+from api.http.dashboard.rendering import no_page, page, router
 
 FOLDER = Path(__file__).parents[2] / "docs"
 INDEX = "README"
@@ -146,5 +144,5 @@ def subject(name: str, request: Request) -> Response:
     """Show one page."""
     found = read(name)
     if found is None:
-        raise HTTPException(HTTPStatus.NOT_FOUND, f"There is no help page {name!r}. See /help for all of them.")
+        return no_page(request, f"There is no help page {name!r}. See /help for all of them.")
     return page(request, "help.html", article=found, contents=contents(), open_to_everyone=True)

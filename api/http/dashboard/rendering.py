@@ -118,11 +118,13 @@ DONE = {
     "pin": ("Pinned: it does not fade.", "unpin"),
     "unpin": ("No longer pinned.", "pin"),
     "edit": ("Changed.", "unedit"),
+    "no-edit": ("Nothing to change: the fact is as it was.", ""),
     "unedit": ("Changed back.", "unedit"),
     "resolve": ("Settled: the other fact is superseded.", "restore"),
     "both": ("Both facts are accepted.", ""),
     "keep": ("Kept, as if it had been stored now.", "forget"),
     "let-go": ("Forgotten.", "restore"),
+    "not-held": ("Nothing changed: the forget limit does not hold this fact any more.", ""),
     "expire-key": ("Changed; until the key expires this can be changed again.", ""),
     "revoke-key": ("Revoked. A revoked key stays revoked; create another one instead.", ""),
 }
@@ -164,7 +166,7 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {one.__name__: one for one in FILTERS}
 
 ADVICE = {
-    HTTPStatus.FORBIDDEN: "Sign in with a key that may do this, or open the dashboard at 127.0.0.1.",
+    HTTPStatus.FORBIDDEN: "If your key may not do this, sign in with one that may, or open the dashboard at 127.0.0.1.",
     HTTPStatus.NOT_FOUND: "It may have been purged, or it belongs to another namespace.",
     HTTPStatus.TOO_MANY_REQUESTS: "Try again later. If this happens often, start more workers.",
     HTTPStatus.SERVICE_UNAVAILABLE: "No stored fact is lost. This page works again when all parts run.",
@@ -253,13 +255,29 @@ class PageRoute(APIRoute):
 def faulty(request: Request, status: HTTPStatus, said: str) -> Response:
     """Return an error page, or the sign-in page if there is no valid key."""
     if status == HTTPStatus.UNAUTHORIZED:
-        wanted = request.url.path if request.method == "GET" else "/"
+        wanted = _address(request) if request.method == "GET" else _came_from(request) or "/"
         response = page(request, "sign_in.html", status, said=said if SESSION in request.cookies else "", next=wanted)
     else:
-        advice = ADVICE.get(status, "")
-        response = page(request, "error.html", status, title=title_of(status), said=said, advice=advice)
+        response = _problem(request, status, said, ADVICE.get(status, ""))
     response.headers.update(headers_of(status))
     return response
+
+
+def _problem(request: Request, status: HTTPStatus, said: str, advice: str = "") -> HTMLResponse:
+    again = request.method == "GET" and status >= HTTPStatus.TOO_MANY_REQUESTS
+    known = {"title": title_of(status), "said": said, "advice": advice, "try_again": again}
+    return page(request, "error.html", status, back=_came_from(request), **known)
+
+
+def _came_from(request: Request) -> str:
+    """Return the address of the page that led to this one, if it is of this host and not this one."""
+    host, _, address = request.headers.get("referer", "").partition("://")[2].partition("/")
+    other = request.method == "POST" or f"/{address}" != _address(request)
+    return f"/{address}" if host == request.url.netloc and other and not address.startswith(("/", "\\")) else ""
+
+
+def _address(request: Request) -> str:
+    return f"{request.url.path}?{request.url.query}".removesuffix("?")
 
 
 routes = APIRouter(include_in_schema=False)
@@ -276,10 +294,15 @@ async def static(path: str, request: Request) -> Response:
     return response
 
 
+def no_page(request: Request, said: str) -> Response:
+    """Return the error page for an address without a page."""
+    return _problem(request, HTTPStatus.NOT_FOUND, said)
+
+
 def not_found(request: Request) -> Response:
     """Answer 404."""
     said = f"{request.url.path}: there is no such page."
-    return page(request, "error.html", HTTPStatus.NOT_FOUND, title=HTTPStatus.NOT_FOUND.phrase, said=said, advice="")
+    return no_page(request, said)
 
 
 routes.add_api_route("/dashboard/{path:path}", not_found, route_class_override=PageRoute)

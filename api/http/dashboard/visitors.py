@@ -181,5 +181,5 @@ def choose(memory: Reading, namespace: Annotated[str, Form()] = "") -> Response:
 
 def here(path: str) -> str:
     """Return a path of this dashboard, or the overview for any other target."""
-    own = path == "/" or (path.startswith("/dashboard/") and "\\" not in path and "\n" not in path)
+    own = path == "/" or (path.startswith(("/?", "/dashboard/")) and "\\" not in path and "\n" not in path)
     return path if own else "/"
