@@ -74,7 +74,7 @@ def forget(memory: Session, given: dict[str, Any], _: Response) -> Any:
 
 def forget_one(memory: Session, given: dict[str, Any], response: Response) -> Any:
     """Forget or erase the fact of a path."""
-    return _outcome(forget(memory, {"ids": [given.pop("id")], **given}, response))
+    return outcome(forget(memory, {"ids": [given.pop("id")], **given}, response))
 
 
 def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
@@ -82,7 +82,7 @@ def forgotten(memory: Session, given: dict[str, Any], _: Response) -> Any:
     return memory.forgotten(**given | {"asked": given.get("asked", True) and "write" in memory.caller.scopes})
 
 
-def _outcome(answer: dict[str, Any]) -> dict[str, Any]:
+def outcome(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the outcome for the one fact of a request."""
     (one,) = answer["results"]
     if one.get("action") == "unknown":
@@ -190,7 +190,7 @@ _add(
     description="Forget a fact; until it is purged, it can be restored.",
 )  # fmt: skip
 _add(
-    retention.RESTORE, lambda memory, given, _: _outcome(memory.restore([given["id"]])),
+    retention.RESTORE, lambda memory, given, _: outcome(memory.restore([given["id"]])),
     path="POST /memory/facts/{id}/restore", name="restore_fact", left_out=retention.RESTORE.parameters,
     own={"id": field(retention.Id)}, response_model=retention.Outcome, problems=(409,),
     description="Restore a forgotten fact, whatever the reason.",

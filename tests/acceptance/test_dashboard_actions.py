@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 from live_api import make_key, serving
-from live_browser import LOOKS, check_page, check_tab_key, looking
+from live_browser import LOOKS, check_axe, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser, Page
 
@@ -105,6 +105,68 @@ def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
         assert memory.history(id_)["state"] == "forgotten: asked"
         pressed(tab, "Undo", "Restored")
         assert memory.history(id_)["state"] == "live"
+
+
+def test_an_invalid_edit_is_explained_in_its_form_with_what_was_typed(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    id_ = memory.store(TEXT, category="home")["id"]
+    with looking(browser, url, expected=422) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{id_}")
+        tab.get_by_text("Edit", exact=True).press("Enter")
+        tab.get_by_label("Tags").fill("keys")
+        tab.get_by_label("Class").select_option("permanent")
+        tab.get_by_label("Importance").fill("much")
+        tab.get_by_role("button", name="Save").press("Enter")
+        assert "'much' is no number" in tab.get_by_role("alert").inner_text()
+        assert tab.evaluate("document.activeElement.id") == "importance"
+        check_axe(tab)
+        typed = {name: tab.get_by_label(name, exact=True).input_value() for name in ("Tags", "Class", "Category")}
+        assert typed == {"Tags": "keys", "Class": "permanent", "Category": "home"}
+        tab.get_by_label("Importance").fill("0.9")
+        pressed(tab, "Save", "Changed.")
+        assert tab.url.partition("?")[0].endswith(f"/dashboard/facts/{id_}")
+    fact = memory.fact(id_)
+    assert (fact["tags"], fact["decay_class"], fact["category"]) == (["keys"], "permanent", "home")
+
+
+def test_an_edit_leaves_fields_alone_that_the_visitor_did_not_change(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    """A field of one line has no line breaks, and another client may change the fact while its page is open."""
+    id_ = memory.store(TEXT, entity="key", key="place", value="behind\nthe clock", category="home")["id"]
+    with looking(browser, url) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{id_}")
+        tab.get_by_text("Edit", exact=True).press("Enter")
+        memory.edit(id_, category="house")
+        tab.get_by_label("Tags").fill("keys")
+        pressed(tab, "Save", "Changed.")
+        fact = memory.fact(id_)
+        assert (fact["tags"], fact["value"], fact["category"]) == (["keys"], "behind\nthe clock", "house")
+        tab.get_by_text("Edit", exact=True).press("Enter")
+        pressed(tab, "Save", "Nothing to change")
+
+
+def test_an_action_on_a_fact_that_has_changed_since_claims_nothing(url: str, key: str, memory: Client) -> None:
+    id_, twin, gone = (memory.store(f"{TEXT} {name}")["id"] for name in ("Once.", "Twice.", "Never."))
+    memory.forget([id_])
+    memory.store(f"{TEXT} Once.", again=True, id="01a21ef6-a9a3-7384-8dcb-2657d2978d41")
+    memory.forget([gone], purge=True)
+    with httpx2.Client(base_url=url, headers={"x-api-key": key}, timeout=None, follow_redirects=True) as visitor:
+        page = visitor.get(f"/dashboard/facts/{twin}").text
+        token = re.findall(r'name="token" value="(\w+)"', page)[0]
+
+        def answered(id_: str, action: str) -> httpx2.Response:
+            sent = {"token": token, "next": "/dashboard/forgotten"}
+            page = f"{url}/dashboard/forgotten?reason=asked"
+            return visitor.post(f"/dashboard/facts/{id_}/{action}", data=sent, headers={"referer": page})
+
+        for fact, status in ((id_, 409), (gone, 404)):
+            answer = answered(fact, "restore")
+            assert answer.status_code == status
+            assert 'href="/dashboard/forgotten?reason=asked">Back to the page before' in answer.text
+        assert "Nothing changed: the forget limit does not hold this fact" in answered(twin, "let-go").text
+    assert memory.history(twin)["state"] == "live"
 
 
 def test_forgotten_facts_are_listed_and_restored(

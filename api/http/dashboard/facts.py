@@ -1,11 +1,13 @@
 """Pages of facts: the list, the timeline of a property, and one fact with its curve, history and links."""
 
+import json
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from math import cos, pi, sin
 from typing import Annotated, Any, NamedTuple, get_args
 from uuid import UUID
 
-from ebb.contract.values import LONGEST_FIELD, DecayClass
+from ebb.contract.values import LONGEST_FIELD, LONGEST_TAG, LONGEST_VALUE, MOST_TAGS, DecayClass
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
@@ -72,21 +74,45 @@ MOST_EVENTS = 100
 @routes.get("/dashboard/facts/{id}")
 def fact(request: Request, memory: Reading, id: UUID) -> HTMLResponse:
     """Show a fact, live or forgotten, without counting this as use."""
-    name = str(id)
+    return fact_page(request, memory, id)
+
+
+def fact_page(
+    request: Request,
+    memory: Session,
+    id_: UUID,
+    status: int = HTTPStatus.OK,
+    *,
+    typed: Mapping[str, str] | None = None,
+    shown: str = "",
+    said: str = "",
+) -> HTMLResponse:
+    """Return the page of a fact; after an edit that was refused, with what was `typed` instead of what was `shown`."""
+    name = str(id_)
+    address = f"/dashboard/facts/{name}"
+    live = _live(memory, name)
+    fields = _fields(live) if live else {}
     history, curve = memory.history(name, links=False), memory.curve(name)
     events = history["events"]
     return page(
         request,
         "fact.html",
+        status,
         history=history,
         happened=events[: -MOST_EVENTS - 1 : -1],
         earlier=max(len(events) - MOST_EVENTS, 0),
-        fact=_live(memory, name),
+        fact=live,
         curve=curve,
         before=_part(curve, curve["from"], curve["now"]) if curve["hits"] else None,
         after=_part(curve, curve["since"], curve["until"]),
         classes=get_args(DecayClass),
         drawing=drawing(name, memory.neighbours(name, MOST_NEIGHBOURS)),
+        filled=typed or fields,
+        longest=dict.fromkeys(("category", "entity", "key"), LONGEST_FIELD) | LONGEST,
+        shown=shown or json.dumps(fields),
+        said=said,
+        wrong=said.partition(":")[0].partition(".")[0],
+        **({"path": address, "again": address} if typed else {}),
     )
 
 
@@ -109,6 +135,16 @@ def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any
             if band["from"] < over and band["until"] > begins
         ],
     }
+
+
+LONGEST = {"value": LONGEST_VALUE, "tags": MOST_TAGS * (LONGEST_TAG + len(", "))}
+"""Maximum length of the texts of a form that are not as long as other fields."""
+
+
+def _fields(fact: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a fact as its form shows them; an empty class stays as it is."""
+    texts = {name: fact.get(name) or "" for name in ("category", "entity", "key", "value", "valid_until")}
+    return texts | {"tags": ", ".join(fact["tags"]), "importance": str(fact["importance"]), "decay_class": ""}
 
 
 def _live(memory: Session, name: str) -> dict[str, Any] | None:

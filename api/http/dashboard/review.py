@@ -12,20 +12,27 @@ from uuid import UUID
 
 from ebb.contract.facts import EDIT
 from ebb.contract.values import MOST_RESULTS, Reason
-from fastapi import Depends, Form, Request
+from fastapi import Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from pydantic import TypeAdapter, ValidationError
 
+from api.http.dashboard.facts import fact_page
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import FORM, Reading, Writing, check_token, here
 from api.http.dispatch import Session
 from api.http.door import door_of, reaching_redis
+from api.http.routes import outcome
 from workers.coordination import contexts
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, NotFoundError
 
 routes = router()
 
 ROWS = 50
 REASONS = get_args(Reason)
+SHOWN = TypeAdapter(dict[str, str])
+REMOVABLE = frozenset({"category", "entity", "key", "value", "valid_until"})
+"""Fields that an edit removes if they are empty."""
+
 EDITED = frozenset(EDIT.over_http) - {"id"}
 """Fields that an edit changes."""
 
@@ -65,18 +72,18 @@ Next = Annotated[str, Form(alias="next")]
 OWN_FORM = [*FORM, Depends(check_token)]
 
 
-def _unedit(memory: Session, id_: str) -> None:
+def _unedit(memory: Session, id_: str) -> Any:
     events = memory.history(id_, links=False)["events"]
     was = next((event["details"].get("was") for event in reversed(events) if event["what"] == "edited"), None)
     if not isinstance(was, dict):
         raise InvalidInputError("This fact was not edited, so there is nothing to undo.")
     # The history may be imported, and say anything.
-    memory.edit(id_, **{name: value for name, value in was.items() if name in EDITED})
+    return memory.edit(id_, **{name: value for name, value in was.items() if name in EDITED})
 
 
 ACTIONS: Mapping[str, Callable[[Session, str], Any]] = {
-    "forget": lambda memory, id_: memory.forget([id_]),
-    "restore": lambda memory, id_: memory.restore([id_]),
+    "forget": lambda memory, id_: outcome(memory.forget([id_])),
+    "restore": lambda memory, id_: outcome(memory.restore([id_])),
     "pin": lambda memory, id_: memory.pin(id_),
     "unpin": lambda memory, id_: memory.pin(id_, off=True),
     "unedit": _unedit,
@@ -88,13 +95,14 @@ Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"
 
 @routes.post("/dashboard/facts/{id}/{action}", dependencies=OWN_FORM)
 def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:
-    """Perform an action on a fact and redirect to the page."""
-    ACTIONS[action](memory, str(id))
-    return back(next_, action, str(id))
+    """Perform an action on a fact and redirect to the page; the fact may have changed since that was shown."""
+    answer = ACTIONS[action](memory, str(id))
+    return back(next_, "not-held" if answer.get("decided") == 0 else action, str(id))
 
 
 @routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
 def edit(
+    request: Request,
     memory: Writing,
     id: UUID,
     tags: Text = "",
@@ -105,18 +113,48 @@ def edit(
     importance: Text = "",
     decay_class: Text = "",
     valid_until: Text = "",
+    shown: Text = "{}",
     next_: Next = "/dashboard/facts",
-) -> RedirectResponse:
-    """Edit the fields of a fact; empty ones are removed."""
-    texts = {"category": category, "entity": entity, "key": key, "value": value, "valid_until": valid_until}
-    changes: dict[str, Any] = {name: text.strip() or None for name, text in texts.items()}
-    changes["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
-    if importance.strip():
-        changes["importance"] = _number(importance)
-    if decay_class:
-        changes["decay_class"] = decay_class
-    done = memory.edit(str(id), **changes)
-    return back(next_, "edit" if done["action"] == "updated" else "", str(id))
+) -> Response:
+    """Edit the fields of a fact that differ from those `shown`, as JSON; empty ones are removed.
+
+    Others stay as they are, as they may have changed since. An invalid one is explained in the form, with what was
+    typed.
+    """
+    typed = {"category": category, "entity": entity, "key": key, "value": value, "valid_until": valid_until}
+    typed |= {"tags": tags, "importance": importance, "decay_class": decay_class}
+    before = _shown(shown)
+    try:
+        changes = _changes(typed, before)
+        done = memory.edit(str(id), **changes) if changes else {"action": "unchanged"}
+    except NotFoundError:
+        raise
+    except InvalidInputError as error:
+        return fact_page(request, memory, id, error.status, typed=typed, shown=shown, said=str(error))
+    return back(next_, "edit" if done["action"] == "updated" else "no-edit", str(id))
+
+
+def _shown(text: str) -> dict[str, str]:
+    try:
+        return SHOWN.validate_json(text)
+    except ValidationError:
+        raise InvalidInputError("shown: is not what the page of the fact has there; open that page again.") from None
+
+
+def _changes(typed: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of an edit whose texts were changed, without line breaks, which browsers leave out."""
+    changed = [name for name, text in typed.items() if name not in shown or _line(text) != _line(shown[name])]
+    given = {name: typed[name].strip() for name in changed}
+    changes: dict[str, Any] = {name: text or None for name, text in given.items()}
+    if "tags" in given:
+        changes["tags"] = [tag.strip() for tag in given["tags"].split(",") if tag.strip()]
+    if "importance" in given:
+        changes["importance"] = _number(given["importance"]) if given["importance"] else None
+    return {name: value for name, value in changes.items() if value is not None or name in REMOVABLE}
+
+
+def _line(text: str) -> str:
+    return text.replace("\r", "").replace("\n", "").strip()
 
 
 @routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
