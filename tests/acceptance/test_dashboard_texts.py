@@ -73,11 +73,12 @@ def test_a_fact_of_any_text_fits_its_page_and_is_reached_without_a_mouse(
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_the_relations_of_a_name_without_blanks_fit_their_page(
+def test_headings_without_blanks_fit_their_page(
     browser: Browser, url: str, texts: tuple[dict[str, str], dict[str, str]], width: int, dark: bool
 ) -> None:
     with looking(browser, url, width=width, dark=dark, headers=texts[0]) as tab:
-        check_page(tab, f"/dashboard/relations?entity={UNBROKEN[:30]}")
+        for path in (f"relations?entity={UNBROKEN[:30]}", f"timeline?entity={'e' * 200}&key={'k' * 120}"):
+            check_page(tab, f"/dashboard/{path}")
 
 
 def test_text_from_right_to_left_ends_at_its_left(
