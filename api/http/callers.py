@@ -155,7 +155,10 @@ def _host(request: Request) -> str:
 def _is_of_another_site(request: Request) -> bool:
     """Return whether a page of another site sent a request; following a link to here is allowed."""
     if origin := request.headers.get("origin"):
-        return not is_loopback(urlsplit(origin).hostname or "")
+        try:
+            return not is_loopback(urlsplit(origin).hostname or "")
+        except ValueError:  # no URL, such as `http://[`
+            return True
     return request.headers.get("sec-fetch-site") == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
 
 

@@ -432,7 +432,8 @@ def test_readiness_reports_each_part_as_healthy(served: httpx2.Client) -> None:
 
 
 def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
-    assert "this machine" in problem(api.get("/memory/stats", headers={"origin": "https://evil.example"}), 403)
+    for origin in ("https://evil.example", "http://[", "null", "127.0.0.1"):
+        assert "this machine" in problem(api.get("/memory/stats", headers={"origin": origin}), 403), origin
     for host in ("evil.example", "127.0.0.1@evil.example", "evil.example:127.0.0.1", "localhost:x", "127.0.0.1 x", ""):
         assert "this machine" in problem(api.get("/memory/stats", headers={"host": host}), 403), host
     for host in ("localhost", "LOCALHOST:5556", "127.0.0.1:1", "[::1]:5556", "[::1]"):
