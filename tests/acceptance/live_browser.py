@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NARROW, WIDE = 390, 1280
+NARROW, WIDE = 360, 1280
 HEIGHT = 900
 LOOKS = ((NARROW, False), (NARROW, True), (WIDE, False), (WIDE, True)) if DEEP else ((NARROW, True), (WIDE, False))
 """Window widths, each light or dark."""

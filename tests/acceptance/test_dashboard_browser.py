@@ -228,6 +228,9 @@ def test_an_operation_of_the_http_api_is_unfolded_and_tried(
         operation.get_by_role("button", name="Try it out").press("Enter")
         operation.get_by_role("button", name="Execute").press("Enter")
         operation.locator(".live-responses-table").get_by_text('"facts"').first.wait_for()
+        long = tab.locator(".opblock-get", has=tab.locator("[data-path='/memory/relations']"))
+        long.get_by_role("button").first.press("Enter")
+        long.locator(".responses-table").first.wait_for()
         for width in (WIDE, NARROW):
             tab.set_viewport_size({"width": width, "height": 800})
             check_width(tab)
