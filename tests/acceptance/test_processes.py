@@ -156,7 +156,7 @@ def test_a_link_to_itself_is_one_message(live: LiveSystem, tmp_path: Path, comma
 def test_a_folder_whose_name_is_too_long_is_one_message(live: LiveSystem) -> None:
     done = live.ebb_process("index", "x" * 5_000)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("xxx is no folder: give one with Markdown files.\n")
+    assert done.stderr.endswith("xxx… is no folder: give one with Markdown files.\n")
 
 
 def test_an_export_takes_the_place_of_a_link_to_itself(live: LiveSystem, namespace: str, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ WITHOUT_JOIN = {
 WITHOUT_PLAN = {
     "deep.UNPACKED",
     "exports.OTHER",
+    "facts.OWN_BYTES",
     "signatures.BUILD",
     "supersession.GIVEN_END",
     "vectors.CLEAR",

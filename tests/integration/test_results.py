@@ -56,13 +56,13 @@ def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:
     assert stored(app, "one")["result"] == "done"
 
 
-def test_listeners_are_notified_once(app: Celery) -> None:
+def test_who_listens_since_a_task_succeeded_gets_that_result_when_it_runs_again(app: Celery) -> None:
     key = app.backend.get_key_for_task("one").decode()
+    app.backend.store_result("one", "done", SUCCESS)
     with Redis.from_url(app.backend.url) as redis, redis.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(key)
         listener.get_message(timeout=5)
-        for _ in range(2):
-            app.backend.store_result("one", "done", SUCCESS)
+        app.backend.store_result("one", "duplicate", SUCCESS)
         redis.publish(key, "end")
         received = [listener.get_message(timeout=5) for _ in range(2)]
     assert json.loads(received[0]["data"])["result"] == "done"

@@ -14,6 +14,7 @@ Channels keep their client: kombu creates one per command, which copies a table 
 of the CPU of a worker's main process for an empty task.
 
 As in Celery, the result of a success is not replaced: a task that was lost and runs again does not change the answer.
+But it is published again, as another caller of the task may have begun to listen since.
 Celery's own backends read the earlier result first, and its clients subscribe to each result before they send its task.
 Ebb's clients wait for a mark in a list instead; the result is published as well, for other Celery programs.
 """
@@ -178,7 +179,10 @@ LEAST_SECONDS = 0.01
 
 STORE_RESULT = """
     local known = redis.call('get', KEYS[1])
-    if known and string.sub(known, 1, #ARGV[3]) == ARGV[3] then return end
+    if known and string.sub(known, 1, #ARGV[3]) == ARGV[3] then
+        redis.call('publish', KEYS[1], known)
+        return
+    end
     redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
     redis.call('publish', KEYS[1], ARGV[1])
     if ARGV[4] == '1' then
