@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from ebb.contract.faults import show
 from redis.exceptions import RedisError
 from uuid_utils.compat import uuid7
 
@@ -82,7 +81,7 @@ def add(context: Context, key: ApiKey) -> Added:
     wanted: list[str] = [scope for scope in SCOPES if scope in key.scopes]
     if not wanted or len(wanted) != len(set(key.scopes)):
         raise InvalidInputError(
-            f"scope: {show(', '.join(key.scopes))[1:-1] or 'none'} is not allowed; give some of {', '.join(SCOPES)}."
+            f"scope: {', '.join(key.scopes) or 'none'} is not allowed; give some of {', '.join(SCOPES)}."
         )
     with context.at(key.namespace), transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, key.namespace)

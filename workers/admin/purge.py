@@ -29,7 +29,7 @@ SINKS_AFTER_DAYS = 1.0
 """Days before a fact is packed, for reads as of an earlier instant and late uses."""
 
 SINKS_UNSIGNED_AFTER_DAYS = 7.0
-"""Days before a fact is packed that the embedder has failed to embed; in deep memory it is found by its words only."""
+"""Days before a fact without a signature is packed; in deep memory it is then found by its words only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def endings_at(ends_at: Floats, reasons: Ints) -> list[Ending]:
 def date_ends(context: Context, db: Connection, tenant: int, ids: Sequence[UUID]) -> None:
     """Write when facts that were forgotten or superseded ended by themselves, which archives and deep memory lack.
 
-    Reads as of an earlier instant hide them from then on, as they did before.
+    A read as of an instant after that hides them.
     """
     rows = activity.read(db, tenant, ids) if ids else None
     if rows:

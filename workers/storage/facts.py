@@ -152,8 +152,8 @@ COUNTED = """
     where not coalesce(starts_with(forgotten_reason, 'deep '), false)
 """
 
-# As stored, so that long texts are not read. The same pages each time: by another sample a pass could let go of a few
-# facts more than the one before. Citus passes on no parameter of a sample.
+# `pg_column_size` does not read long texts. Each time the same pages are sampled: with another sample, a pass could let
+# go of a few more facts than the pass before. Citus passes no parameters to its nodes here.
 OWN_BYTES = """
     select avg(pg_column_size(text) + pg_column_size(search) + coalesce(pg_column_size(metadata), 0))::float8
     from facts tablesample system ({percent:f}) repeatable (0)
@@ -163,7 +163,7 @@ SAMPLED = 1_000
 """Number of facts whose sizes are read, about."""
 
 INDEXED, BESIDE_BYTES = 1.25, 1_450
-"""Most bytes of a fact: what its text and words take with their index, and all its other columns, rows and indexes."""
+"""Upper limit of a fact's bytes with indexes: a factor for text, words and metadata, and the bytes of all else."""
 
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end

@@ -360,9 +360,9 @@ ENDED = """
         and ends_at <= %(now)s and not held
 """
 
-OVER = f"select count(*), coalesce(sum({VECTOR}), 0)::float8 {ENDED}"
+ENDED_FACTS = f"select count(*), coalesce(sum({VECTOR}), 0)::float8 {ENDED}"
 
-OVER_UNASKED = f"select count(*) {ENDED} and not asked_for(decay_class_source, expires_at, %(passed_at)s, %(now)s)"
+ENDED_UNASKED = f"select count(*) {ENDED} and not asked_for(decay_class_source, expires_at, %(passed_at)s, %(now)s)"
 
 
 def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
@@ -409,12 +409,12 @@ def count_ended_facts(db: Connection, namespace: int, now: datetime) -> int:
 
 def _ended(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
     """Return the facts that have ended and are not held, and the bytes of their vectors for each dimension."""
-    return db.execute(OVER, {"namespace": namespace, "now": now}).fetchone() or (0, 0.0)
+    return db.execute(ENDED_FACTS, {"namespace": namespace, "now": now}).fetchone() or (0, 0.0)
 
 
 def count_ended_unasked(db: Connection, namespace: int, passed_at: datetime | None, now: datetime) -> int:
     """Return the number of facts that have ended without a request and are not held; `passed_at` is the last pass."""
-    return number(db, OVER_UNASKED, {"namespace": namespace, "passed_at": passed_at, "now": now})
+    return number(db, ENDED_UNASKED, {"namespace": namespace, "passed_at": passed_at, "now": now})
 
 
 def least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
