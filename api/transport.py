@@ -80,18 +80,18 @@ class Sender:
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
         most, own_id = self.deadline or seconds, task_id or str(uuid7())
-        options: dict[str, Any] = {"expires": most, "task_id": own_id, "listen": self._shares_tasks}
-        read = self._received if self._shares_tasks else self._taken
+        options: dict[str, Any] = {"expires": most, "task_id": own_id}
         if most > STORE_SECONDS:
             self._note_awaited(own_id)
         if "namespace" not in arguments:
-            return self._answer(read, self.send(task, arguments, **options), most)
+            return self._answer(self._taken, self.send(task, arguments, **options), most)
         with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
-            return self._answer(read, self.send(task, arguments, priority=shares.priority(others), **options), most)
+            options["priority"] = shares.priority(others)
+            return self._answer(self._taken, self.send(task, arguments, **options), most)
 
     @property
     def _shares_tasks(self) -> bool:
-        """Return whether other callers may wait for the same task; each then needs a message with its result."""
+        """Return whether other callers may wait for the same task; its result then stays for them."""
         return False
 
     @contextmanager
@@ -217,10 +217,10 @@ class Sender:
         return f"{type(error).__name__}: {error}"
 
     def _taken(self, result: AsyncResult, seconds: float) -> Any:
-        """Return a task's result, which is removed from Redis, or raise its error."""
+        """Return a task's result, which is removed from Redis unless callers share it, or raise its error."""
 
         def take(most: float) -> dict[str, Any]:
-            found = transport.take_result(self._app.backend, result.id, most)
+            found = transport.take_result(self._app.backend, result.id, most, is_shared=self._shares_tasks)
             if found is None:
                 raise NoResultError
             return found

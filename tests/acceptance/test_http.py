@@ -10,11 +10,13 @@ import httpx2
 import psycopg
 import pytest
 from databases import ON_ONE_SHARD
+from ebb.broker import RESULTS_AFTER
 from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from live_api import serving
 from live_system import FOLDER, LiveSystem, eventually
 
 from workers.coordination import signals
+from workers.coordination.redis import open_redis
 
 pytestmark = pytest.mark.acceptance
 
@@ -52,9 +54,10 @@ def problem(answer: httpx2.Response, status: int) -> str:
 
 
 def over_a_day(live: LiveSystem) -> None:
-    """Simulate the day after which receipts expire."""
-    for kept in live.own_keys.keys("ebb:answer:*"):
-        live.own_keys.delete(kept)
+    """Simulate the day after which receipts have expired, and results long before."""
+    live.own_keys.delete(*live.own_keys.keys("ebb:answer:*"))
+    with open_redis(live.redis_url, RESULTS_AFTER) as results:
+        results.flushdb()
 
 
 def test_a_fact_is_stored_recalled_reinforced_forgotten_and_restored(api: httpx2.Client) -> None:

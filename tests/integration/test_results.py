@@ -56,13 +56,13 @@ def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:
     assert stored(app, "one")["result"] == "done"
 
 
-def test_who_listens_since_a_task_succeeded_gets_that_result_when_it_runs_again(app: Celery) -> None:
+def test_listeners_are_notified_once(app: Celery) -> None:
     key = app.backend.get_key_for_task("one").decode()
-    app.backend.store_result("one", "done", SUCCESS)
     with Redis.from_url(app.backend.url) as redis, redis.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(key)
         listener.get_message(timeout=5)
-        app.backend.store_result("one", "duplicate", SUCCESS)
+        for _ in range(2):
+            app.backend.store_result("one", "done", SUCCESS)
         redis.publish(key, "end")
         received = [listener.get_message(timeout=5) for _ in range(2)]
     assert json.loads(received[0]["data"])["result"] == "done"
@@ -86,6 +86,39 @@ def test_a_result_is_waited_for(app: Celery) -> None:
         found = waiting.result()
     assert found is not None
     assert found["result"] == "done"
+
+
+def shared(app: Celery, seconds: float = 60.0) -> dict[str, Any] | None:
+    return transport.take_result(app.backend, "one", seconds, is_shared=True)
+
+
+def test_callers_that_share_a_task_all_get_its_result_which_then_expires(app: Celery) -> None:
+    with ThreadPoolExecutor(8) as others:
+        waiting = [others.submit(shared, app) for _ in range(8)]
+        app.backend.store_result("one", "done", SUCCESS)
+        found = [one.result() for one in waiting]
+    app.backend.store_result("one", "duplicate", SUCCESS)
+    assert {one and one["result"] for one in [*found, shared(app)]} == {"done"}
+    for key in (app.backend.get_key_for_task("one"), transport.READY + "one"):
+        assert 0 < app.backend.client.ttl(key) <= app.conf.result_expires
+
+
+def test_a_shared_task_that_failed_or_whose_result_was_dropped_is_waited_for_again(app: Celery) -> None:
+    app.backend.store_result("one", ValueError("first"), FAILURE)
+    failed = shared(app)
+    assert failed is not None
+    assert failed["status"] == FAILURE
+    assert shared(app, 0.01) is None
+    app.backend.store_result("one", "done", SUCCESS)
+    app.backend.client.delete(app.backend.get_key_for_task("one"))
+    with ThreadPoolExecutor(1) as other:
+        waiting = other.submit(shared, app)
+        while app.backend.client.exists(transport.READY + "one"):
+            pass
+        app.backend.store_result("one", "again", SUCCESS)
+        again = waiting.result()
+    assert again is not None
+    assert again["result"] == "again"
 
 
 def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -> None:

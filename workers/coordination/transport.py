@@ -14,7 +14,6 @@ Channels keep their client: kombu creates one per command, which copies a table 
 of the CPU of a worker's main process for an empty task.
 
 As in Celery, the result of a success is not replaced: a task that was lost and runs again does not change the answer.
-But it is published again, as another caller of the task may have begun to listen since.
 Celery's own backends read the earlier result first, and its clients subscribe to each result before they send its task.
 Ebb's clients wait for a mark in a list instead; the result is published as well, for other Celery programs.
 """
@@ -28,7 +27,7 @@ from typing import Any
 
 from celery.app import control
 from celery.backends import redis as celery_redis
-from celery.states import FAILURE, READY_STATES
+from celery.states import FAILURE, READY_STATES, SUCCESS
 from kombu.exceptions import OperationalError
 from kombu.pidbox import Mailbox
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
@@ -179,10 +178,7 @@ LEAST_SECONDS = 0.01
 
 STORE_RESULT = """
     local known = redis.call('get', KEYS[1])
-    if known and string.sub(known, 1, #ARGV[3]) == ARGV[3] then
-        redis.call('publish', KEYS[1], known)
-        return
-    end
+    if known and string.sub(known, 1, #ARGV[3]) == ARGV[3] then return end
     redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
     redis.call('publish', KEYS[1], ARGV[1])
     if ARGV[4] == '1' then
@@ -191,7 +187,7 @@ STORE_RESULT = """
     end
 """
 
-SUCCESS = '{"status": "SUCCESS"'
+SUCCEEDED = '{"status": "SUCCESS"'
 """Beginning of the result of a task that succeeded, in JSON as kombu writes it."""
 
 
@@ -206,7 +202,7 @@ class _InOneTrip:
         seconds = math.ceil(self.failure_expires if state == FAILURE else self.expires)
         stored = self.encode(meta | {"task_id": task_id})
         keys, is_ready = (self.get_key_for_task(task_id), READY + task_id), int(state in READY_STATES)
-        self.ensure(self.client.eval, (STORE_RESULT, len(keys), *keys, stored, seconds, SUCCESS, is_ready))
+        self.ensure(self.client.eval, (STORE_RESULT, len(keys), *keys, stored, seconds, SUCCEEDED, is_ready))
         return result
 
 
@@ -226,8 +222,11 @@ BACKENDS = {
 """Backends by the scheme of a URL, in place of Celery's."""
 
 
-def take_result(backend: Any, task_id: str, seconds: float) -> dict[str, Any] | None:
-    """Wait for the result of a task, remove it and return it, decoded; None if it does not come within `seconds`."""
+def take_result(backend: Any, task_id: str, seconds: float, *, is_shared: bool = False) -> dict[str, Any] | None:
+    """Wait for the result of a task, remove it and return it, decoded; None if it does not come within `seconds`.
+
+    A success that callers share stays for the others until it expires; each of them has sent the task.
+    """
     deadline, keys = time.monotonic() + seconds, (backend.get_key_for_task(task_id), READY + task_id)
     while (left := deadline - time.monotonic()) > 0:
         is_ready = _await_mark(backend, keys[1], max(min(left, LOOK_SECONDS), LEAST_SECONDS))
@@ -235,11 +234,22 @@ def take_result(backend: Any, task_id: str, seconds: float) -> dict[str, Any] | 
         found: dict[str, Any] = {} if stored is None else backend.decode(stored)
         if found.get("status") in READY_STATES:
             with suppress(RedisError):  # it then expires
-                backend.client.delete(*keys)
+                if is_shared and found["status"] == SUCCESS:
+                    _mark_again(backend, keys[1])
+                else:
+                    backend.client.delete(*keys)
             return found
-        if is_ready and stored is None:  # an erasure dropped it
+        if is_ready and stored is None and not is_shared:  # an erasure dropped it
             return None
     return None
+
+
+def _mark_again(backend: Any, mark: str) -> None:
+    with backend.client.pipeline() as pipeline:
+        pipeline.delete(mark)  # the task may have left one more
+        pipeline.rpush(mark, 1)
+        pipeline.expire(mark, math.ceil(backend.expires))
+        pipeline.execute()
 
 
 def _await_mark(backend: Any, mark: str, seconds: float) -> bool:
