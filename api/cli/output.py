@@ -17,6 +17,7 @@ from workers.errors import EbbError, InvalidInputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -39,6 +40,9 @@ INTERRUPTED = 130
 NARROWEST = 72
 """Width at which every table has room for all columns; a narrower terminal breaks its lines."""
 
+UNBROKEN = 1_000_000
+"""Width of tables for files and other programs, which take a row as one line; `COLUMNS` sets another."""
+
 WIDTHS = {"id": 36, "since": 10}
 """Columns of tables that are shown whole, so that they can be copied, and their characters."""
 
@@ -57,7 +61,8 @@ def console(*, stderr: bool = False) -> "Console":
 
     screen = Harmless(stderr=stderr, highlight=False, soft_wrap=True)
     if not stderr:
-        screen.width = max(screen.width, NARROWEST)
+        is_shown = screen.is_terminal or "COLUMNS" in os.environ
+        screen.width = max(screen.width, NARROWEST) if is_shown else UNBROKEN
     else:
         screen.on_broken_pipe = lambda: _discard(screen)  # type: ignore[method-assign]  # instead of ending the process
     return screen
@@ -139,7 +144,18 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
         table.add_column(heading, overflow="fold", min_width=WIDTHS.get(column), no_wrap=column in WIDTHS)
     for row in rows:
         table.add_row(*(Text("-" if cell is None else _escaped(str(cell))) for cell in row))
-    console().print(table)
+    _print_unpadded(console(), table)
+
+
+def _print_unpadded(screen: "Console", table: "Table") -> None:
+    """Print a table; without the blanks at the ends of lines where no terminal shows it."""
+    if screen.is_terminal:
+        screen.print(table)
+        return
+    with screen.capture() as lines:
+        screen.print(table)
+    for line in lines.get().splitlines():
+        screen.out(line.rstrip(), highlight=False)
 
 
 def ending(fact: dict[str, Any]) -> str | None:

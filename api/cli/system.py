@@ -124,15 +124,20 @@ def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
 
 
 def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Show what runs at this home and where to reach it."""
+    """Show what runs at this home and where to reach it; the exit code is 1 if nothing does."""
     settings, place = _home(home)
     found = _status(settings, place)
     if as_json:
         output.print_json(found)
-        return
-    if not found["processes"]:
+    elif not found["processes"]:
         output.console().print(f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False)
-        return
+    else:
+        _show_status(found)
+    if not found["processes"]:
+        raise typer.Exit(1)
+
+
+def _show_status(found: dict[str, Any]) -> None:
     output.print_table(("process", "pid", "state"), [tuple(each.values()) for each in found["processes"]])
     output.console().print()
     for name in ("home", "database_url", "redis_url", "flower_url", "api_url"):

@@ -179,6 +179,16 @@ def test_a_terminal_of_unknown_or_small_width_shows_all_columns(live: LiveSystem
         assert words in getattr(done, stream)
 
 
+def test_a_row_for_another_program_is_one_line_without_blanks_at_its_end(live: LiveSystem, namespace: str) -> None:
+    text = "The keel is oak, " * 5 + "as ever."
+    live.ebb("store", text, "--namespace", namespace)
+    live.ebb("store", "The mast is pine.", "--namespace", namespace)
+    listed = live.ebb_process("list", "--namespace", namespace)
+    shown = [line.partition("faded")[2].strip() for line in listed.stdout.splitlines()[1:]]
+    assert sorted(shown) == [text, "The mast is pine."]
+    assert all(line == line.rstrip() for line in listed.stdout.splitlines())
+
+
 @pytest.mark.parametrize(("reply", "status"), [(b"y\n", 0), (b"n\n", 2), (b"\x04", 2), (None, 130)])
 def test_a_question_on_a_terminal_takes_an_answer_an_end_or_an_interruption(
     live: LiveSystem, namespace: str, reply: bytes | None, status: int

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -364,7 +364,13 @@ def test_down_where_nothing_runs_says_so(place: Place) -> None:
     down = place.ebb("down")
     assert down.returncode == 0
     assert "Nothing was running" in down.stdout
-    assert place.status()["processes"] == []
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_the_status_of_a_home_where_nothing_runs_is_a_failure(place: Place, options: Sequence[str]) -> None:
+    status = place.ebb("status", *options)
+    assert status.returncode == 1
+    assert ('"processes": []' if options else "Ebb is not running") in status.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
