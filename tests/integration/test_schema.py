@@ -53,6 +53,21 @@ def test_a_database_that_cannot_store_every_text_is_refused(postgres: servers.Po
             assert db.execute("select 1 from pg_tables where schemaname = 'public'").fetchall() == []
 
 
+@pytest.mark.parametrize(
+    ("oldest", "least", "said"),
+    [
+        ("OLDEST_POSTGRES", 99, r"^The server is PostgreSQL \d+: Ebb needs 99 or newer\.$"),
+        ("OLDEST_PGVECTOR", (99, 1), r"has pgvector [\d.]+, Ebb needs 99\.1 or newer: install that on the server"),
+    ],
+)
+def test_servers_that_are_too_old_are_refused(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch, oldest: str, least: object, said: str
+) -> None:
+    monkeypatch.setattr(schema, oldest, least)
+    with pytest.raises(SchemaError, match=said):
+        schema.apply(empty_url)
+
+
 def test_two_processes_that_apply_it_to_an_empty_database_at_once_both_succeed(empty_url: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(schema.apply, [empty_url, empty_url])) == [[], []]

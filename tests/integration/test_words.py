@@ -16,7 +16,7 @@ from workers.admin.search_indexes import check_language, reindex
 from workers.core import ranking
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.memory.recall import arms
-from workers.storage import namespaces, words
+from workers.storage import namespaces, schema, words
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 
@@ -288,7 +288,11 @@ def test_reindexing_is_refused_on_citus_with_what_to_do(memory: Memory) -> None:
 
 
 @pytest.mark.skipif(ON_CITUS, reason="Citus cannot rebuild the words of facts")
-def test_reindexing_rebuilds_all_words_and_can_be_repeated(memory: Memory) -> None:
+@pytest.mark.parametrize("first_that_sets_expressions", [words.SETS_EXPRESSIONS, 990_000])
+def test_reindexing_rebuilds_all_words_and_can_be_repeated(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, first_that_sets_expressions: int
+) -> None:
+    monkeypatch.setattr(words, "SETS_EXPRESSIONS", first_that_sets_expressions)
     memory.store("Die Häuser stehen im Garten.", namespace="ours")
     memory.store("The houses", namespace="theirs")
     german = memory.having(language="german")
@@ -299,6 +303,8 @@ def test_reindexing_rebuilds_all_words_and_can_be_repeated(memory: Memory) -> No
         assert ("haus", 1) in memory.rows("select lexeme, facts from lexemes")
         assert ("im", 1) not in memory.rows("select lexeme, facts from lexemes")
     assert memory.rows("select name from languages") == [("german",)]
+    with transaction(memory.context.database_url) as db:
+        assert schema.differences(db) == []
 
 
 def test_a_language_without_stemmer_or_stop_words_keeps_all_words(memory: Memory) -> None:

@@ -25,6 +25,16 @@ IDENTITY = """
     from schema_migrations
 """
 
+OLDEST_POSTGRES = 16
+"""With it a column can be created with its way of storage."""
+
+OLDEST_PGVECTOR = 0, 7
+"""With it there are vectors of half precision, and the distance of bit strings."""
+
+PGVECTOR = """
+    select coalesce(installed_version, default_version) from pg_available_extensions where name = 'vector'
+"""
+
 READ_ONLY = "select current_setting('transaction_read_only')::boolean"
 
 SERVERS = r"""
@@ -110,6 +120,7 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
         had = migrations.number(db)
         if had == 0:
             _check_encoding(db)
+            _check_servers(db)
             _distribute(db)
             with _explained():
                 _make(db)
@@ -240,9 +251,24 @@ def compatibility() -> int:
     return _stated("compatibility")
 
 
+def _check_servers(db: Connection) -> None:
+    """Raise `SchemaError` unless PostgreSQL and pgvector are new enough for the schema."""
+    major = number(db, MAJOR)
+    if major < OLDEST_POSTGRES:
+        raise SchemaError(f"The server is PostgreSQL {major}: Ebb needs {OLDEST_POSTGRES} or newer.")
+    found = scalar(db, PGVECTOR)
+    package = f"package `postgresql-{major}-pgvector`"
+    if found is None:
+        raise SchemaError(f"PostgreSQL has no pgvector: install it on the server ({package}).")
+    if [int(part) for part in found.split(".")] < list(OLDEST_PGVECTOR):
+        needed = ".".join(map(str, OLDEST_PGVECTOR))
+        raise SchemaError(
+            f"The database has pgvector {found}, Ebb needs {needed} or newer: install that on the server ({package}), "
+            "then run `alter extension vector update` in the database if it has the extension."
+        )
+
+
 def _make(db: Connection) -> None:
-    if db.execute("select 1 from pg_available_extensions where name = 'vector'").fetchone() is None:
-        raise SchemaError("PostgreSQL has no pgvector: install it on the server (package `postgresql-18-pgvector`).")
     with db.transaction():
         for statement in migrations.statements(snapshot()):
             db.execute(statement.encode())

@@ -45,6 +45,19 @@ REBUILD = """
         set expression as (search_lexemes(namespace, text, category, entity, key, value, tags))
 """
 
+SETS_EXPRESSIONS = 170_000
+"""The first version of PostgreSQL that can set the expression of a column."""
+
+# The same for earlier ones, which leaves the space of the old rows to a vacuum.
+UPDATE = """
+    do $$
+    begin
+        alter table facts disable trigger user;
+        update facts set text = text;
+        alter table facts enable trigger user;
+    end $$
+"""
+
 
 def language(db: Connection, *, lock: bool = False) -> str:
     """Return the database's language, locked until the commit if `lock`."""
@@ -70,7 +83,7 @@ def holds_facts(db: Connection) -> bool:
 
 def rebuild(db: Connection) -> None:
     """Rebuild the text index of all facts."""
-    db.execute(REBUILD)
+    db.execute(REBUILD if db.info.server_version >= SETS_EXPRESSIONS else UPDATE)
 
 
 # One scan counts a namespace's facts (each contains the namespace's lexeme), its words and their document frequencies;
