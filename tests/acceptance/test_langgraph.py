@@ -5,6 +5,7 @@ import importlib
 import math
 import subprocess
 import sys
+from collections import UserDict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -72,6 +73,21 @@ def test_any_document_comes_back_exactly(store: EbbStore, value: dict[str, Any])
 
     assert item is not None
     assert item.value == value
+
+
+def test_a_document_with_half_a_character_is_stored_and_found(store: EbbStore) -> None:
+    value = {"text": "an otter \ud83d", "parts": ["\udc00"]}
+    store.put(("docs",), "one", value)
+    (item,) = store.search(("docs",), query="otter")
+
+    assert item.value == value
+
+
+def test_any_mapping_is_a_document(store: EbbStore) -> None:
+    store.put(("docs",), "one", UserDict(text="an otter"))
+    (item,) = store.search(("docs",), query="otter")
+
+    assert item.value == {"text": "an otter"}
 
 
 def test_objects_that_look_like_encoded_types_are_returned_unchanged(store: EbbStore) -> None:
@@ -215,6 +231,15 @@ def test_only_indexed_fields_are_searched(memory: Memory) -> None:
     assert len(store.search(("docs",))) == 5
 
 
+def test_no_fields_are_no_text_and_the_whole_document_may_be_one_of_them(memory: Memory) -> None:
+    store = EbbStore(memory, index={"fields": ["title", "$"]})  # type: ignore[typeddict-item]
+    store.put(("docs",), "none", {"text": "zanzibar"}, index=[])
+    store.put(("docs",), "whole", {"text": "zanzibar"})
+
+    assert keys(store.search(("docs",), query="zanzibar")) == ["whole"]
+    assert len(store.search(("docs",))) == 2
+
+
 def test_the_store_cannot_choose_the_embedder(memory: Memory) -> None:
     with pytest.raises(ValueError, match="EBB_EMBEDDER"):
         EbbStore(memory, index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
@@ -309,6 +334,24 @@ def test_a_lifetime_counts_from_the_last_use(store: EbbStore, memory: Memory, li
     assert at(over) == {"short", "long"}, "it was used two minutes before"
     classes = {fact.key: fact.decay_class for fact in memory.facts().facts}
     assert classes == {"short": "normal", "long": "permanent"}
+
+
+def test_a_read_may_ask_for_the_use_that_is_not_counted_by_default(memory: Memory, live: LiveSystem) -> None:
+    store = EbbStore(memory, ttl={"refresh_on_read": False})
+    store.put(("docs",), "one", {"text": "an otter"}, ttl=10)
+
+    def uses() -> int:
+        live.settle()
+        return memory.facts().facts[0].coactivations
+
+    before = uses()
+    store.get(("docs",), "one")
+    store.search(("docs",))
+    unused = uses()
+    store.get(("docs",), "one", refresh_ttl=True)
+
+    assert unused == before
+    assert uses() == before + 1
 
 
 def test_nothing_is_seen_from_another_namespace_of_ebb(store: EbbStore, memory: Memory, namespace: str) -> None:

@@ -93,11 +93,10 @@ class EbbStore(BaseStore):
             yield from (page.items for page in pages)
 
     def _query(self, op: GetOp | SearchOp) -> dict[str, Any]:
-        refresh = op.refresh_ttl and (self.ttl_config or {}).get("refresh_on_read", True)
         if isinstance(op, GetOp):
-            return {"path": list(op.namespace), "key": op.key, "limit": 1, "refresh": refresh}
+            return {"path": list(op.namespace), "key": op.key, "limit": 1, "refresh": op.refresh_ttl}
         given = {"query": op.query, "filter": _sendable(op.filter), "limit": max(op.limit, 1), "offset": op.offset}
-        return {"path": list(op.namespace_prefix), "refresh": refresh, **given}
+        return {"path": list(op.namespace_prefix), "refresh": op.refresh_ttl, **given}
 
     @staticmethod
     def _result(op: Op, found: Iterator[list[Found]]) -> Result:
@@ -126,8 +125,8 @@ class EbbStore(BaseStore):
                 self._memory.drop_item(op.namespace, op.key)
 
     def _item(self, op: PutOp) -> dict[str, Any]:
-        value = op.value or {}
-        text = None if op.index is False else text_of(value, op.index or self._fields)
+        value: Any = dict(op.value) if isinstance(op.value, Mapping) else op.value
+        text = None if op.index is False else text_of(value, self._fields if op.index is None else op.index)
         own = {"path": list(op.namespace), "key": op.key, "document": json.dumps(value), "text": text}
         return own if op.ttl is None else own | {"ttl": op.ttl}
 
@@ -142,11 +141,16 @@ def _sendable(wanted: Any) -> Any:
 
 
 def text_of(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """Return the text of these fields of a document, one line each; None if it has none of them."""
-    if list(fields) == [WHOLE]:
-        return "\n".join(_words(value)) or None
-    found = [text for field in fields for text in get_text_at_path(dict(value), tokenize_path(field))]
-    return "\n".join(found) or None
+    """Return the text of these fields of a document, one line each; None if it has none of them.
+
+    A lone surrogate, which no text of Ebb may have, becomes a question mark.
+    """
+    found = [text for field in fields for text in _texts(value, field)]
+    return "\n".join(found).encode(errors="replace").decode() or None
+
+
+def _texts(value: Mapping[str, Any], field: str) -> list[str]:
+    return ["\n".join(_words(value))] if field == WHOLE else get_text_at_path(dict(value), tokenize_path(field))
 
 
 def _words(value: Any) -> Iterable[str]:
