@@ -246,6 +246,34 @@ def test_the_asynchronous_library_does_the_same(url: str, namespace: str) -> Non
     asyncio.run(use())
 
 
+def test_cancelled_calls_leave_their_connections_to_others(url: str, namespace: str) -> None:
+    async def use() -> int:
+        async with AsyncMemory(url, namespace=namespace, connections=1) as memory:
+            await memory.store(TEXT)
+            for steps in range(100):
+                asked = asyncio.create_task(memory.recall("Where is the other key?"))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                asked.cancel()
+                await asyncio.wait({asked})
+            return len((await memory.recall("Where is the other key?")).results)
+
+    assert asyncio.run(use()) == 1
+
+
+def test_calls_under_way_end_when_the_memory_is_closed(url: str, namespace: str) -> None:
+    async def use() -> list[Any]:
+        memory = AsyncMemory(url, namespace=namespace, connections=1)
+        calls = [asyncio.create_task(memory.store(TEXT)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await memory.close()
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    first, second = asyncio.run(use())
+    assert first.action == "added"
+    assert isinstance(second, EbbError)
+
+
 def test_an_event_loop_does_not_use_the_connections_of_another_one(url: str, namespace: str) -> None:
     memory = AsyncMemory(url, namespace=namespace)
 

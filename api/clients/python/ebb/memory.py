@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from ebb.call import Call, Parsed, Server, answer, call, is_number, state_call
+from ebb.connections import AsyncConnections
 from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
 from ebb.errors import EbbError, InvalidInputError, UnavailableError
 from ebb.methods import AsyncOperations, Operations
@@ -147,9 +148,9 @@ class Memory(Connected, Operations):
 class AsyncMemory(Connected, AsyncOperations):
     """The memory of one namespace for asyncio, with the same methods as `Memory`; event loops may share it."""
 
-    _client = httpx.AsyncClient
+    _client = AsyncConnections
     _by_place = WeakKeyDictionary
-    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
+    _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnections]
 
     async def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
         """Send a write, such as `Store(text="…")`, and return its task without waiting for its result."""
