@@ -1,6 +1,8 @@
 """Requests of the library: what cannot be sent is refused with a message."""
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +10,8 @@ import httpx
 import pytest
 from ebb import AsyncMemory, EbbError, InvalidInputError, Memory, NotFoundError, UnavailableError
 from ebb.call import Server, call, error_of, state_call
+from ebb.contract.facts import NewFact
+from ebb.contract.operation import operation
 from ebb.contract.recall import Recall
 from ebb.contract.retention import PIN
 
@@ -21,18 +25,26 @@ INSIDE_ITSELF.append(INSIDE_ITSELF)
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"text": "half \ud800 a character"}, r"lone surrogate.*half \\ud800'"),
-        ({"text": "x", "metadata": {"\udfff": 1}}, "lone surrogate"),
-        ({"text": "x", "importance": float("nan")}, "not a number"),
-        ({"text": b"\xff"}, "cannot be sent as JSON"),
-        ({"text": "x", "metadata": {"a": object()}}, "cannot be sent as JSON"),
-        ({"text": "x", "metadata": CIRCULAR}, "cannot be sent as JSON"),
-        ({"text": "x", "tags": INSIDE_ITSELF}, "cannot be sent as JSON"),
+        ({"text": "half \ud800 a character"}, r"text: has a lone surrogate.*half \\ud800'"),
+        ({"text": "x", "metadata": {"\udfff": 1}}, "metadata: has a lone surrogate"),
+        ({"text": "x", "importance": float("nan")}, "importance: has a number that is infinite or not a number"),
+        ({"text": b"\xff"}, "text: cannot be sent as JSON"),
+        ({"text": "x", "metadata": {"a": object()}}, "metadata: cannot be sent as JSON"),
+        ({"text": "x", "metadata": CIRCULAR}, "metadata: cannot be sent as JSON"),
+        ({"text": "x", "tags": INSIDE_ITSELF}, "tags: cannot be sent as JSON"),
     ],
 )
 def test_values_that_json_cannot_hold_are_refused_before_they_are_sent(given: dict[str, Any], said: str) -> None:
-    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=said):
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=f"^{said}"):
         memory.store(**given)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, deque, iter, lambda facts: dict(enumerate(facts)).values()])
+def test_objects_in_any_kind_of_list_are_sent_without_defaults(kind: Callable[[list[NewFact]], Any]) -> None:
+    facts = [NewFact(text="Mira sails"), NewFact(text="Mira bakes", importance=0.5)]
+    sent = call(Server(ADDRESS), operation("memory.store_many"), {"facts": kind(facts)}).body
+
+    assert sent == b'{"facts":[{"text":"Mira sails"},{"text":"Mira bakes","importance":0.5}]}'
 
 
 def test_filters_and_ids_that_cannot_be_sent_are_refused() -> None:

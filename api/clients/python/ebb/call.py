@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from random import random
@@ -208,30 +208,46 @@ def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as values of JSON; raise `InvalidInputError` for those that it cannot hold."""
+    return {name: _plain_value(name, one) for name, one in given.items()}
+
+
+def _plain_value(name: str, value: Any) -> Any:
     try:
-        plain: dict[str, Any] = to_jsonable_python({name: _without_defaults(one) for name, one in given.items()})
+        return to_jsonable_python(_without_defaults(value))
     except UnicodeEncodeError as error:
-        raise _unsendable(error) from None
+        raise _unsendable(name, error) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"A value cannot be sent as JSON: {error}. Give texts, numbers, dates, and lists and dicts of them."
+            f"{name}: cannot be sent as JSON: {error}. Give texts, numbers, dates, and lists and dicts of them."
         ) from None
-    return plain
 
 
 def _encoded(values: Mapping[str, Any]) -> bytes:
     """Return values as JSON; raise `InvalidInputError` for those that it cannot hold."""
     try:
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        return _json(values)
+    except ValueError:
+        for name, one in values.items():
+            _check_sendable(name, one)
+        raise
+
+
+def _check_sendable(name: str, value: Any) -> None:
+    try:
+        _json(value)
     except ValueError as error:
-        raise _unsendable(error) from None
+        raise _unsendable(name, error) from None
 
 
-def _unsendable(error: ValueError) -> InvalidInputError:
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _unsendable(name: str, error: ValueError) -> InvalidInputError:
     if not isinstance(error, UnicodeEncodeError):
-        return InvalidInputError("A number is infinite or not a number; give another, or leave it out.")
+        return InvalidInputError(f"{name}: has a number that is infinite or not a number; give another.")
     place = error.object[max(error.start - SHOWN_BEFORE, 0) : error.end]
-    return InvalidInputError(f"A text has a lone surrogate, which is half of a character: {place!a}; remove it.")
+    return InvalidInputError(f"{name}: has a lone surrogate, which is half of a character: {place!a}; remove it.")
 
 
 def is_number(value: Any, kind: Any) -> bool:
@@ -265,7 +281,9 @@ def _without_defaults(value: Any) -> Any:
     """Return a value where parameter objects, such as facts in a list, have only the fields that were given."""
     if isinstance(value, Params):
         return value.given()
-    return [_without_defaults(one) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, str | bytes | bytearray) or not isinstance(value, Sequence | ValuesView | Iterator):
+        return value
+    return [_without_defaults(one) for one in value]
 
 
 def answer(response: httpx.Response, kind: type[Parsed], written: Position) -> Parsed:
