@@ -1,6 +1,8 @@
 """Requests of the library: what cannot be sent is refused with a message."""
 
 import asyncio
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -180,3 +182,26 @@ def test_a_text_in_place_of_the_parameters_of_a_write_is_refused() -> None:
         pytest.raises(TypeError, match=r"str has no parameters .* such as Store\(text='…'\)"),
     ):
         memory.accept("Mira moved to Leipzig")  # type: ignore[arg-type]
+
+
+FORKING = """
+import os
+from ebb.headers import Position
+
+class Forking(str):
+    def split(self, *_):
+        if child := os.fork():
+            assert os.waitpid(child, 0)[1] == 0
+            return ["0", "2"]
+        position.note("0/3")
+        os._exit(0)
+
+position = Position("0/1")
+position.note(Forking("0/2"))
+assert position.lsn == "0/2"
+"""
+
+
+def test_a_fork_in_the_middle_of_a_call_can_make_calls_of_its_own() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,5 +1,6 @@
 """What a request or message carries on: the context of the trace, and the log position of the client's latest write."""
 
+import os
 import sys
 from threading import Lock
 
@@ -12,11 +13,14 @@ class Position:
 
     def __init__(self, lsn: str | None = None) -> None:
         self.lsn = lsn
-        self._lock = Lock()
+        self._locks = dict[int, Lock]()
 
     def note(self, lsn: str | None) -> None:
-        """Set the position unless it is older."""
-        with self._lock:
+        """Set the position unless it is older.
+
+        Each process has its own lock, because a fork may copy one that is held.
+        """
+        with self._locks.setdefault(os.getpid(), Lock()):
             if lsn and (self.lsn is None or _place(lsn) > _place(self.lsn)):
                 self.lsn = lsn
 
