@@ -49,6 +49,19 @@ def test_a_run_continues_where_the_session_ended(memory: Memory) -> None:
     assert found.text == "I moved to Leipzig."
 
 
+def test_half_a_character_comes_back_and_is_a_question_mark_in_its_turn(memory: Memory) -> None:
+    items: list[Any] = [{"role": "user", "content": "I moved to Leipzig \ud83d."}]
+
+    async def use() -> list[Any]:
+        session = EbbSession(memory, "monday")
+        await session.add_items(items)
+        return list(await session.get_items())
+
+    assert asyncio.run(use()) == items
+    (found,) = memory.recall("Who moved to Leipzig?", role="user").results
+    assert found.text == "I moved to Leipzig ?."
+
+
 def test_items_come_back_exactly_in_order_and_can_be_taken_out(memory: Memory) -> None:
     items: list[Any] = [
         {"role": "user", "content": "Which tea?"},

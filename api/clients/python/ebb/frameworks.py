@@ -47,6 +47,11 @@ def batches(given: Iterable[One], most: int) -> Iterator[list[One]]:
         yield part
 
 
+def turns(said: Iterable[Mapping[str, Any]], most: int) -> Iterator[list[Any]]:
+    """Yield messages in batches for `remember`; a lone surrogate, which Ebb refuses, becomes a question mark."""
+    return batches((json.loads(json.dumps(one, ensure_ascii=False).encode(errors="replace")) for one in said), most)
+
+
 class History:
     """The messages of a session, oldest first, stored twice: unchanged as items, and as turns for recall."""
 
@@ -67,8 +72,8 @@ class History:
         ]
         for part in batches(items, AT_ONCE):
             self._memory.put_items(part)
-        for turns in batches(said, AT_ONCE):
-            self._memory.remember(turns, session=self._session)
+        for part in turns(said, AT_ONCE):
+            self._memory.remember(part, session=self._session)
 
     def pop(self) -> dict[str, Any] | None:
         """Remove and return the last message; its turn stays."""

@@ -14,7 +14,7 @@ from ebb.contract.operation import Rejected
 from ebb.contract.reports import Fact
 from ebb.contract.values import NAMESPACE
 from ebb.errors import InvalidInputError
-from ebb.frameworks import batches, extra
+from ebb.frameworks import extra, turns
 from ebb.memory import Memory
 
 with extra("google-adk"):
@@ -96,7 +96,7 @@ class EbbMemoryService(BaseMemoryService):
         return self._memory.namespace(self._name(app_name, user_id))
 
     async def _remember(self, app: str, user: str, events: Sequence[Event], session: str | None) -> None:
-        for part in batches(_messages(events), MOST_MESSAGES):
+        for part in turns(_messages(events), MOST_MESSAGES):
             await asyncio.to_thread(self._of(app, user).remember, part, session=session)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ebb.contract.facts import MOST_MESSAGES
-from ebb.frameworks import batches, extra
+from ebb.frameworks import extra, turns
 
 with extra("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage
@@ -43,7 +43,7 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
             said = {"role": one.role.value, "content": one.content or ""}
             sessions.setdefault(one.additional_kwargs.get(SESSION), []).append(said)
         for session, said_in_it in sessions.items():
-            for part in batches(said_in_it, MOST_MESSAGES):
+            for part in turns(said_in_it, MOST_MESSAGES):
                 await asyncio.to_thread(self.memory.remember, part, session=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
