@@ -66,6 +66,7 @@ def test_a_file_is_changed_moved_and_forgotten(tool: EbbMemoryTool, memory: Memo
         ("view", {"path": "/etc/passwd"}),
         ("view", {"path": "/memories/../etc"}),
         ("create", {"path": NOTES, "file_text": "again"}),
+        ("create", {"path": "/memories/", "file_text": "again"}),
         ("str_replace", {"path": NOTES, "old_str": "Matcha", "new_str": "x"}),
         ("str_replace", {"path": NOTES, "old_str": "e", "new_str": "x"}),
         ("insert", {"path": NOTES, "insert_line": 9, "insert_text": "x"}),

@@ -40,7 +40,7 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
     def create(self, command: Any) -> str:
         """Write a new file."""
         path = _parts(command.path)
-        if self._files(path):
+        if path == [ROOT] or self._files(path):
             raise ToolError(f"File {command.path} already exists")
         self._write(path, command.file_text)
         return f"File created successfully at: {command.path}"
