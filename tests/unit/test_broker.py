@@ -82,9 +82,10 @@ def test_a_celery_program_keeps_its_own_transport_options() -> None:
     assert app.conf.broker_url.startswith("sentinel://")
 
 
-def test_a_celery_program_whose_messages_do_not_reach_ebb_is_told_so() -> None:
-    with pytest.raises(ValueError, match="no broker; give the address"):
-        configure(Celery(set_as_current=False))
+@pytest.mark.parametrize("broker", [None, ["redis://host/0", "redis://other/0"]])
+def test_a_celery_program_whose_messages_do_not_reach_ebb_is_told_so(broker: list[str] | None) -> None:
+    with pytest.raises(ValueError, match="no broker, or several; give Ebb's"):
+        configure(Celery(set_as_current=False, broker=broker))
 
 
 @pytest.mark.parametrize("options", ["broker_transport_options", "result_backend_transport_options"])

@@ -79,6 +79,11 @@ def test_what_is_no_text_is_refused_where_a_text_is_sent(value: Any) -> None:
         memory.store("x", idempotency_key=value)
 
 
+def test_an_empty_idempotency_key_is_refused() -> None:
+    with Memory(ADDRESS) as memory, pytest.raises(InvalidInputError, match=r"^idempotency_key: is empty; give"):
+        memory.store("x", idempotency_key="")
+
+
 @pytest.mark.parametrize(("id_", "segment"), [(".", "%2E"), ("..", "%2E%2E"), ("../x", "%2E%2E%2Fx")])
 def test_an_id_is_one_segment_of_a_path_and_leads_nowhere_else(id_: str, segment: str) -> None:
     for request in (call(Server(ADDRESS), PIN, {"id": id_}), state_call(Server(ADDRESS), id_)):
@@ -134,7 +139,7 @@ def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:
         memory.facts(ids=[uuid4()] * 3000)
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:5556", "localhost:5556", "ftp://127.0.0.1", "http://", ""])
+@pytest.mark.parametrize("url", ["127.0.0.1:5556", "localhost:5556", "ftp://127.0.0.1", "http://", "", "\ud800"])
 def test_an_address_that_is_none_of_the_web_is_refused_at_once(url: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^url: .*give an address such as http://127.0.0.1:5556"):
         Memory(url)

@@ -70,7 +70,7 @@ class Server:
             raise InvalidInputError(f"timeout: {self.timeout} is too short; give {SHORTEST_TIMEOUT} seconds or more.")
         try:
             url = httpx.URL(self.url)
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise InvalidInputError(f"url: {error}; {AN_ADDRESS}") from None
         if url.scheme not in ("http", "https") or not url.host:
             raise InvalidInputError(f"url: {self.url!r} does not begin with http://HOST or https://HOST; {AN_ADDRESS}")
@@ -162,6 +162,8 @@ def call(
     if not wait and not operation.writes:
         raise TypeError(f"{operation.name} writes nothing that could be accepted; call its own method.")
     _check_header("idempotency_key", key)
+    if key == "":
+        raise InvalidInputError("idempotency_key: is empty; give a text that no other write has, or leave it out.")
     method, url = operation.route.split()
     path, _, in_query = url.partition("?")
     plain = _plain({operation.spelled.get(name, name): one for name, one in given.items()})

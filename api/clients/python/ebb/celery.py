@@ -25,8 +25,8 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
         ValueError: the URL is not supported, or the app has none, or a prefix for its keys in Redis.
     """
     address = redis_url or app.conf.broker_url
-    if address is None:
-        raise ValueError("The app has no broker; give the address of Ebb's as `redis_url`, such as EBB_REDIS_URL.")
+    if address is None or isinstance(address, list | tuple):
+        raise ValueError("The app has no broker, or several; give Ebb's as `redis_url`, such as EBB_REDIS_URL.")
     for options in (app.conf.broker_transport_options, app.conf.result_backend_transport_options):
         if options.get("global_keyprefix"):
             raise ValueError("The app has a global_keyprefix, by which it and Ebb miss each other; make a second app.")
