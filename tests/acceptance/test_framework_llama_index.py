@@ -5,6 +5,7 @@ import gc
 from collections.abc import Iterator
 
 import pytest
+from ebb import AsyncMemory
 from ebb import Memory as EbbMemory
 from frameworks import need
 from live_api import serving
@@ -45,6 +46,11 @@ def test_messages_that_leave_the_short_term_memory_are_found_again(ebb: EbbMemor
     gc.collect()  # LlamaIndex leaves its SQLite connection open, whose warning would fail the test run
     assert "I moved to Leipzig in the spring." in shown
     assert [one.session for one in ebb.facts(session="monday").facts][:1] == ["monday"]
+
+
+def test_a_memory_for_asyncio_is_refused() -> None:
+    with pytest.raises(TypeError, match="is an AsyncMemory; give a Memory"):
+        EbbMemoryBlock(memory=AsyncMemory())
 
 
 def test_a_context_that_is_too_long_loses_its_last_lines(ebb: EbbMemory) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ebb import Memory
+from ebb import AsyncMemory, Memory
 from frameworks import need
 from live_api import serving
 from live_system import LiveSystem
@@ -36,6 +36,11 @@ class Counting(Model):
 def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
     with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
         yield memory
+
+
+def test_a_memory_for_asyncio_is_refused() -> None:
+    with pytest.raises(TypeError, match="is an AsyncMemory; give a Memory"):
+        EbbSession(AsyncMemory(), "monday")  # type: ignore[arg-type]
 
 
 def test_a_run_continues_where_the_session_ended(memory: Memory) -> None:

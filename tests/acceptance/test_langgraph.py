@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ebb import Memory
+from ebb import AsyncMemory, Memory
 from ebb.langgraph import EbbStore
 from hypothesis import given
 from hypothesis import strategies as st
@@ -243,6 +243,11 @@ def test_no_fields_are_no_text_and_the_whole_document_may_be_one_of_them(memory:
 def test_the_store_cannot_choose_the_embedder(memory: Memory) -> None:
     with pytest.raises(ValueError, match="EBB_EMBEDDER"):
         EbbStore(memory, index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
+
+
+def test_a_memory_for_asyncio_is_refused() -> None:
+    with pytest.raises(TypeError, match="is an AsyncMemory; give a Memory"):
+        EbbStore(AsyncMemory())  # type: ignore[arg-type]
 
 
 def test_namespaces_are_listed_by_prefix_suffix_and_depth(store: EbbStore) -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ebb.contract.values import MOST_FACTS
-from ebb.frameworks import extra
+from ebb.frameworks import extra, synchronous
 from ebb.memory import Memory
 
 with extra("anthropic"):
@@ -24,7 +24,7 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
 
     def __init__(self, memory: Memory, *, ttl: float | None = None) -> None:
         super().__init__()
-        self._memory, self._ttl = memory, ttl
+        self._memory, self._ttl = synchronous(memory), ttl
 
     def view(self, command: Any) -> str:
         """Return a file with line numbers, or the files of a folder."""

@@ -6,7 +6,7 @@
 from typing import Any, Self
 
 from ebb.contract.recall import Result
-from ebb.frameworks import extra
+from ebb.frameworks import SynchronousMemory, extra
 
 with extra("crewai"):
     from crewai import Memory as CrewMemory
@@ -19,7 +19,7 @@ LONGEST = 8_000
 class EbbCrewMemory(CrewMemory):
     """CrewAI's memory interface on `ebb`, a `Memory` of Ebb."""
 
-    ebb: Any
+    ebb: SynchronousMemory
     source: str | None = None
 
     def model_post_init(self, _: Any) -> None:

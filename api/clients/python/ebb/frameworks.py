@@ -4,10 +4,12 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator
 
 from ebb.contract.values import MOST_FACTS
-from ebb.memory import Memory
+from ebb.memory import AsyncMemory, Memory
 
 One = TypeVar("One")
 
@@ -30,6 +32,21 @@ def extra(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"{error}; pip install 'ebb-memory[{name}]' installs it.", name=error.name) from None
+
+
+def synchronous(memory: Any) -> Any:
+    """Return a memory that an adapter uses.
+
+    Raises:
+        TypeError: it is an `AsyncMemory`, whose calls would not be awaited and so store nothing.
+    """
+    if isinstance(memory, AsyncMemory):
+        raise TypeError("memory: is an AsyncMemory; give a Memory, which this adapter calls.")
+    return memory
+
+
+SynchronousMemory = Annotated[Any, AfterValidator(synchronous)]
+"""The type of a memory in a pydantic model of a framework."""
 
 
 def batches(given: Iterable[One], most: int) -> Iterator[list[One]]:
@@ -56,7 +73,7 @@ class History:
     """The messages of a session, oldest first, stored twice: unchanged as items, and as turns for recall."""
 
     def __init__(self, memory: Memory, session: str) -> None:
-        self._memory, self._path, self._session = memory, (CHATS, session), session
+        self._memory, self._path, self._session = synchronous(memory), (CHATS, session), session
 
     def read(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the messages, or the last `limit` of them."""

@@ -14,7 +14,7 @@ from ebb.contract.operation import Rejected
 from ebb.contract.reports import Fact
 from ebb.contract.values import NAMESPACE
 from ebb.errors import InvalidInputError
-from ebb.frameworks import extra, turns
+from ebb.frameworks import extra, synchronous, turns
 from ebb.memory import Memory
 
 with extra("google-adk"):
@@ -48,7 +48,7 @@ class EbbMemoryService(BaseMemoryService):
     """Stores sessions as turns; `namespace` maps app and user to the name of a namespace."""
 
     def __init__(self, memory: Memory, *, namespace: Callable[[str, str], str] = namespace_of, limit: int = 10) -> None:
-        self._memory, self._name, self._limit = memory, namespace, limit
+        self._memory, self._name, self._limit = synchronous(memory), namespace, limit
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the events of a session, without known ones."""

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ebb.contract.recall import Result
-from ebb.frameworks import History, extra
+from ebb.frameworks import History, SynchronousMemory, extra
 from ebb.memory import Memory
 
 with extra("langchain"):
@@ -49,7 +49,7 @@ class EbbChatMessageHistory(BaseChatMessageHistory):
 class EbbRetriever(BaseRetriever):
     """A retriever of matching facts, best first; `options` are those of `Memory.recall`."""
 
-    memory: Any
+    memory: SynchronousMemory
     limit: int = 10
     options: dict[str, Any] = Field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ebb.contract.documents import Item as Found
 from ebb.contract.values import MOST_QUESTIONS
-from ebb.frameworks import batches, extra
+from ebb.frameworks import batches, extra, synchronous
 from ebb.memory import Memory
 
 with extra("langgraph"):
@@ -62,7 +62,7 @@ class EbbStore(BaseStore):
                 f"index: {', '.join(sorted(given.keys() - {'fields'}))} cannot be given, for Ebb's workers embed as "
                 "EBB_EMBEDDER says; give `fields`, or leave index out."
             )
-        self._memory = memory
+        self._memory = synchronous(memory)
         self._fields: list[str] = list(given.get("fields") or [WHOLE])  # type: ignore[call-overload]  # LangGraph types it as None too
         self.ttl_config = ttl
 

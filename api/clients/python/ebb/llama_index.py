@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ebb.contract.facts import MOST_MESSAGES
-from ebb.frameworks import extra, turns
+from ebb.frameworks import SynchronousMemory, extra, turns
 
 with extra("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage
@@ -27,7 +27,7 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
     """A block of facts that match a conversation; `options` are those of `Memory.context`."""
 
     name: str = "ebb"
-    memory: Any
+    memory: SynchronousMemory
     options: dict[str, Any] = Field(default_factory=dict)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
