@@ -1,10 +1,12 @@
 """The library against a running system: every operation over HTTP, errors as classes, retries, and a shared pool."""
 
 import asyncio
+import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy, deepcopy
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -333,6 +335,26 @@ def test_a_fork_does_not_read_the_answers_of_its_parent(url: str, namespace: str
     done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda memory: pickle.loads(pickle.dumps(memory))])
+def test_a_copy_has_connections_of_its_own(memory: Memory, copied: Callable[[Memory], Memory]) -> None:
+    memory.store(TEXT)
+    with copied(memory) as other:
+        assert other.facts().facts[0].text == TEXT
+    with copied(memory.namespace("elsewhere")) as other:
+        assert other.facts().facts == []
+    assert memory.facts().facts[0].text == TEXT
+
+
+def test_a_copy_for_asyncio_has_connections_of_its_own(url: str, namespace: str) -> None:
+    async def use() -> list[int]:
+        async with AsyncMemory(url, namespace=namespace) as memory:
+            await memory.store(TEXT)
+            async with pickle.loads(pickle.dumps(memory)) as other:
+                return [(await one.stats()).facts for one in (memory, other)]
+
+    assert asyncio.run(use()) == [1, 1]
 
 
 class Elsewhere(BaseHTTPRequestHandler):

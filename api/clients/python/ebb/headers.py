@@ -15,6 +15,10 @@ class Position:
         self.lsn = lsn
         self._locks = dict[int, Lock]()
 
+    def __reduce__(self) -> tuple[type["Position"], tuple[str | None]]:
+        """Copy the position alone, as locks cannot be pickled."""
+        return Position, (self.lsn,)
+
     def note(self, lsn: str | None) -> None:
         """Set the position unless it is older.
 

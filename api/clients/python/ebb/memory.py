@@ -71,8 +71,16 @@ class Connected:
     def namespace(self, name: str) -> Self:
         """Return the memory of another namespace with the same connections; closing it does not close them."""
         other = copy(self)
-        other._server, other._owns = replace(self._server, namespace=name), False  # noqa: SLF001 - its own copy
+        vars(other).update(_server=replace(self._server, namespace=name), _clients=self._clients, _owns=False)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy takes over, such as one in another process; it has connections of its own."""
+        return {name: value for name, value in vars(self).items() if name not in ("_clients", "_owns")}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Make this a copy, which owns its connections."""
+        vars(self).update(state, _clients=self._by_place(), _owns=True)
 
     @property
     def _http(self) -> Any:
