@@ -381,6 +381,25 @@ def test_an_answer_of_another_server_is_an_error_of_ebb() -> None:
         server.shutdown()
 
 
+class Garbled(Elsewhere):
+    """A server whose answers are not compressed, although it says so."""
+
+    def end_headers(self) -> None:
+        self.send_header("content-encoding", "gzip")
+        super().end_headers()
+
+
+def test_an_answer_that_cannot_be_read_is_an_error_of_ebb() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Garbled) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with (
+            Memory(f"http://127.0.0.1:{server.server_port}", retries=0) as memory,
+            pytest.raises(UnavailableError, match="decompressing"),
+        ):
+            memory.recall("Where is the other key?")
+        server.shutdown()
+
+
 def test_a_task_is_no_path_to_something_else(memory: Memory) -> None:
     with pytest.raises(NotFoundError):
         memory.state("../memory/stats")

@@ -189,6 +189,17 @@ def test_a_text_in_place_of_the_parameters_of_a_write_is_refused() -> None:
         memory.accept("Mira moved to Leipzig")  # type: ignore[arg-type]
 
 
+def test_a_redirect_is_named_and_an_odd_time_to_wait_is_left_out() -> None:
+    request = httpx.Request("GET", ADDRESS)
+    moved = error_of(httpx.Response(301, headers={"location": "https://ebb.example/memory"}, request=request))
+    busy = error_of(httpx.Response(503, headers=[(b"retry-after", b"\xb2")], request=request))
+
+    assert type(moved) is EbbError
+    assert "redirects to 'https://ebb.example/memory'; give the address of Ebb there" in str(moved)
+    assert isinstance(busy, UnavailableError)
+    assert busy.retry_after is None
+
+
 FORKING = """
 import os
 from ebb.headers import Position

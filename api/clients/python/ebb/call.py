@@ -311,6 +311,9 @@ def _foreign(response: httpx.Response) -> str:
 
 def error_of(response: httpx.Response) -> EbbError:
     """Return the error of a response, with the beginning of its text if it is not from Ebb."""
+    if response.has_redirect_location:
+        place = response.headers["location"]
+        return EbbError(f"{response.url.host} redirects to {place!r}; give the address of Ebb there as `url`.")
     try:
         problem = response.json()
         detail, task = str(problem["detail"]), str(problem.get("task") or "")
@@ -322,5 +325,5 @@ def error_of(response: httpx.Response) -> EbbError:
     error = LateError(detail, task) if kind is LateError else kind(detail)
     if isinstance(error, UnavailableError):
         asked = response.headers.get("retry-after", "")
-        error.retry_after = float(asked) if asked.isdigit() else None
+        error.retry_after = float(asked) if asked.isdecimal() else None
     return error

@@ -28,7 +28,7 @@ from ebb.methods import AsyncOperations, Operations
 
 URL = "http://127.0.0.1:5556"
 CONNECTIONS = 20
-FAILURES = (httpx.TransportError, httpx.InvalidURL, UnavailableError)
+FAILURES = (httpx.RequestError, httpx.InvalidURL, UnavailableError)
 
 
 class Connected:
