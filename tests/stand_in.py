@@ -76,6 +76,21 @@ def drip(handler: Handler) -> None:
     handler.close_connection = True
 
 
+def drip_headers(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.flush_headers()
+    while not handler.server.over.wait(0.02):
+        handler.wfile.write(b"X-Waiting: yes\r\n")
+    handler.close_connection = True
+
+
+def endless(handler: Handler) -> None:
+    handler.send(200, b"", {"content-length": str(1 << 50)})
+    while not handler.server.over.is_set():
+        handler.wfile.write(b"[" * 0x10000)
+    handler.close_connection = True
+
+
 def broken_off(handler: Handler) -> None:
     handler.send(200, b'{"data": [', {"content-length": "1000"})
     handler.close_connection = True

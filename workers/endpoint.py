@@ -22,10 +22,17 @@ from tenacity import (
 )
 
 from workers.errors import EbbError, SettingsError
+from workers.threads import within
 
 ATTEMPTS = 5
 BUDGET_SECONDS = 20.0
 """Limit for all attempts and pauses of a request, well below a task's own time limit."""
+
+SLACK_SECONDS = 0.5
+"""Time after which an attempt ends that the time limits of its socket have not ended, because each read was quick."""
+
+LONGEST_ANSWER = 1 << 28
+"""Bytes of an answer; 2,048 vectors of 3,072 numbers are half of it."""
 
 RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 REFUSES_ALL = {
@@ -111,8 +118,6 @@ class Endpoint:
     def post(self, payload: Mapping[str, Any], seconds: float | None = None, *, attempts: int = ATTEMPTS) -> bytes:
         """Return the body of the server's answer, within `seconds` if given.
 
-        The time limit applies to reading and connecting separately, so an attempt can take longer.
-
         Raises:
             EbbError: the service's own error: the server refused, or every attempt failed.
         """
@@ -136,7 +141,8 @@ class Endpoint:
         """Return the start of a server's answer on one line, without the key and a full stop at its end."""
         line = " ".join(text.split()).rstrip(".")
         if self._key:
-            line = line.replace(self._key, "***")
+            for shown in (self._key, self._key.replace("/", "\\/")):  # as some write it in JSON
+                line = line.replace(shown, "***")
         return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 
     def close(self) -> None:
@@ -152,8 +158,8 @@ class Endpoint:
         # An attempt may start at the very end of the budget, and a socket timeout must be above 0.
         seconds = max(min(self._timeout, deadline - time.monotonic()), 0.001)
         try:
-            return self._exchange(payload, seconds)
-        except httpx2.TimeoutException as error:
+            return within(seconds + SLACK_SECONDS, lambda: self._exchange(payload, seconds))
+        except (httpx2.TimeoutException, TimeoutError) as error:
             raise TransientError(
                 f"{self} did not answer within {seconds:.3g} s. Check that it is up; {self._service.when_slow}.",
                 doubtful=not isinstance(error, UNCONNECTED),
@@ -174,9 +180,14 @@ class Endpoint:
                 body += chunk
                 if time.monotonic() > end:
                     raise httpx2.ReadTimeout("the body came too slowly", request=response.request)
+                if len(body) > LONGEST_ANSWER:
+                    raise self._service.unavailable(self._too_long(), doubtful=True)
         if response.status_code != HTTPStatus.OK:
             raise self._refusal(response, body.decode(errors="replace"))
         return bytes(body)
+
+    def _too_long(self) -> str:
+        return f"{self} answered with more than {LONGEST_ANSWER >> 20} MiB. Check {self._service.settings}_URL."
 
     def _refusal(self, response: httpx2.Response, body: str) -> EbbError:
         status = response.status_code
@@ -216,7 +227,7 @@ def _retry_after(header: str) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(header).astimezone(UTC) - datetime.now(UTC)).total_seconds()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return seconds if seconds > 0 else None
 
@@ -225,7 +236,7 @@ def _error_message(body: str) -> str:
     """Return the `error.message` of an API error, or the whole body."""
     try:
         return str(json.loads(body)["error"]["message"])
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return body
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from ebb.contract.decay import KEEP, Keep
 from memory import Memory, day
-from stand_in import StandIn, failure, serving
+from stand_in import Reply, StandIn, drip_headers, endless, failure, serving
 
 from workers.decay import endings, forget_limit
 
@@ -50,6 +50,19 @@ def test_a_notice_that_the_webhook_refused_comes_again(memory: Memory, owner: St
     (notice,) = endings.notices(memory.context, "default", day(62))
     endings.deliver(memory.context, notice)
     assert [one.facts for one in endings.notices(memory.context, "default", day(62))] == [notice.facts]
+
+
+@pytest.mark.parametrize(("reply", "delivered"), [(drip_headers, False), (endless, True)])
+def test_a_webhook_whose_answer_does_not_end_holds_up_no_other_notice(
+    memory: Memory, owner: StandIn, monkeypatch: pytest.MonkeyPatch, reply: Reply, delivered: bool
+) -> None:
+    monkeypatch.setattr(endings, "WEBHOOK_SECONDS", 0.2)
+    memory = memory.having(ending_notice_days=7, ending_webhook=owner.url)
+    memory.add("I moved to Porto in March 2024.", decay_class="stable")
+    owner.replies.append(reply)
+    (notice,) = endings.notices(memory.context, "default", day(62))
+    endings.deliver(memory.context, notice)
+    assert (list(endings.notices(memory.context, "default", day(62))) == []) == delivered
 
 
 def test_no_log_shows_the_address_of_the_webhook(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from memory import wait_for
-from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, raw, serving, silence
+from stand_in import Handler, Reply, StandIn, broken_off, drip, drip_headers, endless, failure, raw, serving, silence
 
 from api.up import servers
 from workers.core.arrays import Floats
@@ -18,7 +18,7 @@ from workers.embedding.openai import OpenAIEmbedder
 from workers.errors import EmbeddingError, SettingsError
 from workers.settings import Settings
 
-KEY = "sk-secret-0123456789"
+KEY = "sk-secret-012345/6789"
 
 
 class Api(StandIn):
@@ -208,7 +208,7 @@ def test_the_server_may_ask_with_a_date(api: Api, embedder: OpenAIEmbedder, paus
     assert 5 < pauses[0] <= 9
 
 
-@pytest.mark.parametrize("header", ["soon", "-3", "nan"])
+@pytest.mark.parametrize("header", ["soon", "-3", "nan", "Fri, 31 Dec 9999 23:59:59 -1200"])
 def test_an_invalid_retry_after_is_ignored(
     api: Api, embedder: OpenAIEmbedder, pauses: list[float], header: str
 ) -> None:
@@ -287,6 +287,7 @@ def test_an_account_without_credit_is_not_asked_again(api: Api, embedder: OpenAI
         failure(401, f"Incorrect API key provided: {KEY[:8]}****{KEY[-4:]}"),
         failure(500, f"Crashed on {KEY}"),
         raw(f"<html>{KEY}</html>".encode()),
+        raw(json.dumps({"key": KEY}).replace("/", "\\/").encode(), status=400),
     ],
 )
 def test_the_key_is_in_no_message(api: Api, make: Callable[..., OpenAIEmbedder], reply: Reply) -> None:
@@ -315,11 +316,32 @@ def test_one_slow_answer_is_survived(api: Api, make: Callable[..., OpenAIEmbedde
     assert len(api.requests) == 2
 
 
-def test_an_answer_that_drips_in_ends_at_the_timeout(api: Api, make: Callable[..., OpenAIEmbedder]) -> None:
-    api.always = drip
+@pytest.mark.parametrize("reply", [drip, drip_headers])
+def test_an_answer_that_drips_in_ends_at_the_timeout(
+    api: Api, make: Callable[..., OpenAIEmbedder], reply: Reply
+) -> None:
+    api.always = reply
 
     with pytest.raises(EmbeddingError, match="did not answer within"):
         make(embedding_timeout=0.2).embed(["one"])
+
+
+def test_an_answer_without_end_is_not_read_to_the_timeout(
+    api: Api, embedder: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.endpoint.LONGEST_ANSWER", 1 << 20)
+    api.replies.append(endless)
+
+    with pytest.raises(EmbeddingError, match=r"more than 1 MiB\. Check EBB_EMBEDDING_URL"):
+        embedder.embed(["one"])
+    assert len(api.requests) == 1
+
+
+def test_a_refusal_that_is_nested_too_deeply_is_quoted(api: Api, embedder: OpenAIEmbedder) -> None:
+    api.always = raw(b'{"error":' * 100_000, status=400)
+
+    with pytest.raises(EmbeddingError, match=r'answered 400 .*"error":.*EBB_EMBEDDING_MODEL'):
+        embedder.embed(["one"])
 
 
 def test_an_answer_broken_off_is_asked_for_again(api: Api, embedder: OpenAIEmbedder) -> None:

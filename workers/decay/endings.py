@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +29,7 @@ from workers.storage import due, facts, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
+from workers.threads import within
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +227,10 @@ def deliver(context: Context, notice: Notice) -> None:
     """Send a notice to the webhook, if configured; after a failure its facts are in the next notice again."""
     if url := context.settings.ending_webhook:
         try:
-            answer = httpx2.post(url, json=notice.document, timeout=WEBHOOK_SECONDS)
+            answer = within(WEBHOOK_SECONDS, lambda: _post(url, notice.document))
             fault = None if answer.is_success else f"it answered {answer.status_code}"
+        except TimeoutError:
+            fault = f"it did not answer within {WEBHOOK_SECONDS:g} s"
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             fault = f"{type(error).__name__}: {error}"
         if fault is not None:  # without the address, which may contain a secret
@@ -235,3 +238,9 @@ def deliver(context: Context, notice: Notice) -> None:
             return
     ends = {one.id: one.ends_at for one in notice.facts}
     signals.note_noticed(context.redis, notice.namespace, ends, notice.sent_at)
+
+
+def _post(url: str, document: Mapping[str, Any]) -> httpx2.Response:
+    """Return the answer of the webhook without its body, which may have no end."""
+    with httpx2.stream("POST", url, json=document, timeout=WEBHOOK_SECONDS) as answer:
+        return answer
