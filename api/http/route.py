@@ -93,7 +93,15 @@ class Route(APIRoute):
             body = await request.body() if parse else b""
             return await late.within(in_turn(request, turns, body))
 
-        return checked
+        async def until_stopped(request: Request) -> Response:
+            try:
+                return await checked(request)
+            except asyncio.CancelledError:  # the server stops and has waited for it long enough
+                raise LateError(
+                    "Ebb is stopping, and this request was not done yet: try again when it runs.", _task_of(request)
+                ) from None
+
+        return until_stopped
 
 
 class _Deadline:
@@ -128,8 +136,13 @@ class _Deadline:
         task.add_done_callback(_drop_error)
         raise LateError(
             f"No worker answered within {self._seconds:g} s, and Redis may hang. See `ebb status`.",
-            task=getattr(self._request.state, "task", ""),
+            task=_task_of(self._request),
         )
+
+
+def _task_of(request: Request) -> str:
+    """Return the id of the task that a request has sent, if any."""
+    return str(getattr(request.state, "task", ""))
 
 
 def _drop_error(task: "asyncio.Task[Any]") -> None:
