@@ -1,15 +1,13 @@
 """Agent files, Letta's `.af` and Cognee's COGX, as facts: memory blocks, memories, statements and turns."""
 
 import json
-import lzma
 import tarfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
-from api.contrib.records import records
+from api.contrib.records import DAMAGED, records
 from workers.core.conversation import first_given, split, utterances
 from workers.errors import InvalidInputError
 
@@ -180,7 +178,7 @@ def _records(source: BinaryIO) -> Iterator[Any]:
         is_packed = tarfile.is_tarfile(source)
         source.seek(0)
         yield from _of_archive(source) if is_packed else records(source)
-    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+    except (tarfile.TarError, *DAMAGED) as error:
         raise InvalidInputError(f"The archive cannot be read: {error}. Export it again.") from None
 
 

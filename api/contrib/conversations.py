@@ -4,12 +4,11 @@ import contextlib
 import json
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from api.contrib.records import records
+from api.contrib.records import DAMAGED, records
 from workers.core.conversation import first_filled
 from workers.errors import InvalidInputError
 
@@ -62,7 +61,7 @@ def _records(source: BinaryIO) -> Iterator[Any]:
             for name in _names(packed):
                 with packed.open(name) as file:
                     yield from records(cast("BinaryIO", file))
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+    except DAMAGED as error:
         raise InvalidInputError(f"The ZIP cannot be read: {error}. Download the export again.") from None
 
 

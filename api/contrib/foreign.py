@@ -169,7 +169,8 @@ def _id(product: str, given: Any) -> str | None:
     try:
         return str(UUID(given))
     except (ValueError, AttributeError, TypeError):
-        return str(uuid5(NAMESPACE_OID, f"{product}:{given}"))
+        encodable = f"{product}:{given}".encode(errors="backslashreplace").decode()  # JSON may have half a character
+        return str(uuid5(NAMESPACE_OID, encodable))
 
 
 def _object(given: Any) -> Any:

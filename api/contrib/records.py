@@ -7,6 +7,7 @@ memories or such documents; each optionally gzipped; or the ZIP of mem0's OpenMe
 import gzip
 import io
 import json
+import lzma
 import re
 import zipfile
 import zlib
@@ -22,6 +23,9 @@ LONGEST = 8 * 1_048_576
 """Characters of the longest memory."""
 
 PIECE = 262_144
+DAMAGED = (EOFError, OSError, RuntimeError, ValueError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+"""Errors of reading a file whose packing or encoding is damaged, encrypted (RuntimeError) or unknown."""
+
 BLANK = " \t\n\r"
 NUMBER = re.compile(r"[-+.0-9eE]+")
 DECODER = json.JSONDecoder()
@@ -39,7 +43,7 @@ def records(source: BinaryIO) -> Iterator[Any]:
             yield from _records(text)
         finally:
             text.detach()  # otherwise it would close the caller's file
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
 
 

@@ -229,6 +229,7 @@ def test_a_zip_may_have_numbered_files_in_a_folder() -> None:
         b"hello", b'[{"role": "user", "content": "x"', b'[\n {"role": "user",\n  "content": "x"', b"[1]",
         b'"text"', b'{"role": "user", "content": "a"}\n{"role": "us', archive(**{"notes.txt": b"x"}),
         zipped(json.dumps(PLAIN).encode())[:-40], b"PK\x03\x04abc", b"\x00\xae\xff",
+        zipped(json.dumps(PLAIN).encode())[:-3] + b"\xff\0\0",
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_messages_is_refused_and_not_stored_as_words(content: bytes) -> None:

@@ -206,6 +206,38 @@ def test_a_zip_with_something_else_is_refused() -> None:
         facts("mem0", packed.getvalue())
 
 
+def damaged_zip(place: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a ZIP with the sample whose byte at a place, counted from its end if negative, is another one."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as file:
+        file.writestr("memories.json", json.dumps(OPENMEMORY))
+    content = bytearray(packed.getvalue())
+    content[place] ^= 0xFF
+    return bytes(content)
+
+
+FLAGS = damaged_zip(0).index(b"PK\x01\x02") + 8 - len(damaged_zip(0))
+"""The first byte of the flags of the only file, in the directory at the end."""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        damaged_zip(FLAGS), damaged_zip(-3), damaged_zip(50, method=zipfile.ZIP_BZIP2),
+        damaged_zip(60, method=zipfile.ZIP_LZMA),
+    ],
+    ids=["encrypted", "another place", "bzip2", "LZMA"],
+)  # fmt: skip
+def test_a_damaged_or_encrypted_zip_is_refused(content: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="The export is"):
+        facts("mem0", content)
+
+
+def test_an_id_with_half_a_character_is_a_memory_of_its_own() -> None:
+    first, second = facts("mem0", b'[{"id": "\\ud83d", "memory": "a"}, {"id": "\\ud83e", "memory": "b"}]')
+    assert first["id"] != second["id"]
+
+
 def test_a_zip_from_a_pipe_is_refused_with_a_message() -> None:
     out, into = os.pipe()
     with os.fdopen(into, "wb") as file:
