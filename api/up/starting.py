@@ -11,6 +11,8 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from celery import Celery
+from kombu.exceptions import OperationalError
+from redis import RedisError
 
 from api.client import Client
 from api.up import processes, redis_programs, servers, stopping, supervision
@@ -277,10 +279,14 @@ def check_running(system: System, names: Sequence[str]) -> None:
 
 
 def workers_answer(redis_url: str) -> bool:
-    """Return whether both workers of this machine answer a ping."""
+    """Return whether both workers of this machine answer a ping; they do not while Redis is away."""
     nodes = [processes.node(name) for name in supervision.WORKERS]
     with closing(Celery(broker=redis_url, set_as_current=False)) as app:
-        return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
+        app.conf.broker_transport_options = {"max_retries": 1, "interval_start": 0}  # the caller asks again
+        try:
+            return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
+        except (RedisError, OperationalError):
+            return False
 
 
 def answers(url: str, path: str) -> bool:
