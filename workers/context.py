@@ -170,14 +170,16 @@ class Context:
         return Fading(self.settings.relation_half_life, self.settings.relation_minimum)
 
     def close(self) -> None:
-        """Close what a fork must not inherit: connections to the database and to model endpoints."""
+        """Close what a fork must not inherit: connections to the database and to model endpoints.
+
+        The embedder keeps the dimensions that its server has answered, so that no child takes a wrong answer for them.
+        """
         replicas.stop()
         close_pools()
         for name in ("embedder", "chat", "reranker"):
             close = getattr(self.__dict__.get(name), "close", None)
             if close is not None:
                 close()
-                del self.__dict__[name]
 
 
 PROBE = "Can this embedder embed?"

@@ -146,8 +146,9 @@ class Endpoint:
         return line if len(line) <= EXCERPT else line[: EXCERPT - 1] + "…"
 
     def close(self) -> None:
-        """Close all connections."""
-        self._client.close()
+        """Close all connections; the next request opens new ones."""
+        if (client := self.__dict__.pop("_client", None)) is not None:
+            client.close()
 
     @cached_property
     def _client(self) -> httpx2.Client:

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 
 import pytest
 from memory import Memory, day
-from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, serving, silence
+from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, raw, serving, silence
 
 from workers import endpoint
 from workers.admin.stats import health
@@ -343,3 +343,11 @@ def test_an_answer_that_is_no_vector_is_no_reason_for_a_pause(away: Memory, serv
     with pytest.raises(EmbeddingError):
         away.context.embedder.embed(["text"])
     assert pause.state(away.context.redis).failures == 0
+
+
+def test_a_wrong_answer_after_a_fork_is_not_taken_for_the_dims_of_the_model(away: Memory, server: StandIn) -> None:
+    away.context.close()  # as a worker does before it forks
+    server.replies.append(raw(b'{"data": [{"index": 0, "embedding": [1, 2, 3]}]}'))
+    (first,) = away.store("The plumber is in Oak Street.")
+    (second,) = away.store("The baker is in Elm Street.")
+    assert (first.embedded, second.embedded) == (False, True)
