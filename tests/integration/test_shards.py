@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from databases import schemas
+from ebb.contract.decay import ListRuns
 from memory import ON_CITUS, SHARDS, Memory, day
 from psycopg.conninfo import make_conninfo
 
@@ -150,6 +151,16 @@ def test_a_pass_over_everything_has_one_report(sharded: Memory) -> None:
     for name in NAMES:
         with at(name):
             assert sharded.stats(400, namespace=name).tiers["cold"] == 2
+
+
+def test_a_pass_over_the_shards_of_one_group_is_finished_if_nothing_is_due(sharded: Memory) -> None:
+    run, context = uuid4(), sharded.context
+    with at(2):
+        assert not passes.plan(context, run, day(0))
+    with at(0):
+        assert passes.finish(context, run).finished
+    (one,) = passes.latest_runs(context, ListRuns(everything=True)).runs
+    assert one.finished_at is not None
 
 
 def test_facts_are_sound_on_every_shard(sharded: Memory) -> None:

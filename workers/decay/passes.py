@@ -153,10 +153,11 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
 def finish(context: Context, run: UUID) -> Report:
     """Finish a run where all its parts are done, and return its counts; a call that finishes it on a shard logs them.
 
-    A run over all namespaces has the same id on every shard, and is finished when it is on all of them.
+    A run over all namespaces has the same id on every shard, and is finished when it is on all of them. That of one
+    group has not begun on the shards of others, such as the current one.
     """
     here = _finish(context, run)
-    if context.settings.shards == 1 or not here.finished:
+    if context.settings.shards == 1 or (here.begun and not here.finished):
         return here
     every = [one for _ in context.each_shard() if (one := _finish(context, run)).begun]
     counters = reduce(add, (one.counters for one in every), Counters())
