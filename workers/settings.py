@@ -354,6 +354,10 @@ class Settings(BaseModel):
         """Return the URL of the Redis of a namespace."""
         return broker.of_namespace(self.broker_urls, namespace)
 
+    def owns(self, namespace: str) -> bool:
+        """Return whether the tasks of a namespace are sent to the group of this process."""
+        return broker.number_of(namespace, len(self.broker_urls)) == self.group
+
     @model_validator(mode="after")
     def _each_group_has_shards(self) -> Self:
         """Validate the brokers without quoting them, since they may contain passwords."""

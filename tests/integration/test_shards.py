@@ -11,9 +11,10 @@ from ebb.contract.decay import ListRuns
 from memory import ON_CITUS, SHARDS, Memory, day
 from psycopg.conninfo import make_conninfo
 
-from workers.admin import branches, keys, stats
+from workers.admin import branches, keys, search_indexes, stats
 from workers.admin.export import export
-from workers.admin.shard_moves import listed
+from workers.admin.shard_moves import listed, move
+from workers.coordination import signals
 from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, SchemaError, SettingsError
 from workers.memory import facts
@@ -161,6 +162,19 @@ def test_a_pass_over_the_shards_of_one_group_is_finished_if_nothing_is_due(shard
         assert passes.finish(context, run).finished
     (one,) = passes.latest_runs(context, ListRuns(everything=True)).runs
     assert one.finished_at is not None
+
+
+def test_words_of_a_namespace_that_was_moved_to_another_group_are_counted_when_redis_lost_its_data(
+    sharded: Memory,
+) -> None:
+    fill(sharded)
+    own, shards_of = sharded.context.settings.redis_url, directory(sharded)
+    group = sharded.having(brokers=f"{own} redis://127.0.0.1:1/0 redis://127.0.0.1:2/0").context
+    of_group = sorted(name for name, shard in shards_of.items() if shard == 0)
+    move(sharded.context, of_group[0], 1)
+    group.redis.flushdb()
+    search_indexes.find_grown(group)
+    assert sorted(signals.take_grown(group.redis)) == of_group
 
 
 def test_facts_are_sound_on_every_shard(sharded: Memory) -> None:

@@ -36,13 +36,17 @@ def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
 
 
 def find_grown(context: Context) -> None:
-    """Have the words of all namespaces counted again if Redis lost the names of those that changed."""
+    """Have the words of all namespaces counted again if Redis lost the names of those that changed.
+
+    Changes of a namespace are noted in the Redis of its group, also if it was moved to a shard of another group, whose
+    Redis has what passes and purges there change.
+    """
     if signals.growth_is_known(context.redis):
         return
-    names = list[str]()
-    for _ in context.each_shard(own=True):
+    names, own_shards = list[str](), {*context.each_shard(own=True)}
+    for shard in context.each_shard():
         with transaction(context.database_url) as db:
-            names += namespaces.all_names(db)
+            names += [name for name in namespaces.all_names(db) if shard in own_shards or context.settings.owns(name)]
     signals.mark_all_grown(context.redis, names)
 
 
