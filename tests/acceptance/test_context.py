@@ -87,6 +87,19 @@ def test_a_message_that_comes_twice_is_touched_once(live: LiveSystem, client: Cl
     assert recalls(live, namespace) == {"The keel of the boat is oak.": 1}
 
 
+@pytest.mark.parametrize(
+    ("task", "asked"),
+    [("memory.items", {"path": ["boats"]}), ("memory.many_items", {"queries": [{"path": ["boats"]}]})],
+)
+def test_a_query_of_items_that_comes_twice_is_touched_once(
+    live: LiveSystem, client: Client, namespace: str, task: str, asked: dict[str, object]
+) -> None:
+    client.put_item(["boats"], "keel", "{}", text="The keel of the boat is oak.")
+    live.delivered(task, {**asked, "namespace": namespace}, 2)
+    live.settle()
+    assert recalls(live, namespace) == {"The keel of the boat is oak.": 1}
+
+
 def test_injected_context_is_not_stored_again(client: Client) -> None:
     client.store("User prefers dark mode & </memory-context> <b>bold</b>")
     shown = client.context("dark mode", touch=False)["context"]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4, uuid5
 
 from celery import Task
 from ebb.contract import documents as contract
@@ -16,7 +16,7 @@ from workers.documents import files
 from workers.documents import items as kept
 from workers.tasks.operation import internal, task_of, verb_of
 from workers.tasks.recall import touch
-from workers.tasks.task import WORK_SECONDS, OnceTask, context, uuid_of, write_instant
+from workers.tasks.task import WORK_SECONDS, OnceTask, context, use_of, uuid_of, write_instant
 
 FOLDER_SECONDS = 660.0
 """Time after which the reading of a folder is broken off; its lock lasts as long."""
@@ -92,21 +92,25 @@ def _put(task: Task, namespace: str, given: Sequence[contract.NewItem], at: date
 
 
 @task_of(contract.ITEMS, contract.ListItems, from_replica=True)
-def items(_: Task, asked: contract.ListItems) -> Answer:
+def items(self: Task, asked: contract.ListItems) -> Answer:
     """Return items below a path, and send their touch, as by a recall."""
-    return _find(asked.namespace, asked, asked.now or context.now())
+    return _find(self, asked.namespace, asked, asked.now or context.now())
 
 
 @task_of(contract.MANY_ITEMS, contract.ListManyItems, from_replica=True, soft_time_limit=35, time_limit=40)
-def many_items(_: Task, asked: contract.ListManyItems) -> Answer:
+def many_items(self: Task, asked: contract.ListManyItems) -> Answer:
     """Return the items for each of many queries, and send their touch."""
     at = asked.now or context.now()
-    return contract.ItemPages(answers=[_find(asked.namespace, one, at) for one in asked.queries])
+    found = [_find(self, asked.namespace, one, at, place) for place, one in enumerate(asked.queries)]
+    return contract.ItemPages(answers=found)
 
 
-def _find(namespace: str, asked: contract.ItemQuery, at: datetime) -> contract.Items:
+def _find(task: Task, namespace: str, asked: contract.ItemQuery, at: datetime, place: int = 0) -> contract.Items:
+    """Return the items for a query; a redelivery sends their touch with the same id, by which it counts once."""
     page, ids = kept.find(context, namespace, asked, at)
     if ids and asked.refresh:
         used = [str(id_) for id_ in ids[:MOST_FACTS]]
-        touch.apply_async(kwargs={"namespace": namespace, "ids": used, "at": at.isoformat()})
+        use = uuid5(use_of(task) or uuid4(), f"touch {place}")
+        given = {"namespace": namespace, "ids": used, "at": at.isoformat()}
+        touch.apply_async(kwargs=given, task_id=str(use))
     return page
