@@ -17,6 +17,7 @@ from api.http.problems import RefusedError
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, SettingsError, UnavailableError
 from workers.settings import Settings
+from workers.threads import within
 from workers.validation import namespace_name
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -25,6 +26,9 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 NEEDED = ("iss", "aud", "exp", "sub")
 LEEWAY_SECONDS = 30
 FETCH_SECONDS = 3.0
+ALL_SECONDS = 6.0
+"""Limit for all requests of a fetch, however slowly their answers arrive."""
+
 PAUSE_SECONDS = 10.0
 """Time between two requests for keys, however many tokens name unknown ones."""
 
@@ -34,6 +38,12 @@ BRANCH = re.compile(r".+-older-\d+d")
 FRESH_SECONDS = 3_600.0
 """Age from which keys are fetched again, since an issuer may have withdrawn one."""
 
+FAULTS = (
+    httpx.HTTPError, httpx.InvalidURL, jwt.PyJWKSetError, TimeoutError,
+    AttributeError, KeyError, RecursionError, StopIteration, TypeError, ValueError,
+)  # fmt: skip
+"""Failures of a fetch: no answer, or one that is no metadata or no keys."""
+
 
 @dataclass(slots=True)
 class Issuer:
@@ -42,31 +52,41 @@ class Issuer:
     url: str
     keys: dict[str, jwt.PyJWK] = field(default_factory=dict)
     fetched_at: float = float("-inf")
+    fault: str = ""
     lock: Lock = field(default_factory=Lock)
 
     def key(self, id_: str) -> jwt.PyJWK | None:
         """Return the key with this id, fetched again if it is unknown or old.
 
+        A known key is returned at once while another request fetches, as the server may hang.
+
         Raises:
             UnavailableError: the authorization server does not answer, and no key was known.
         """
+        if not self._is_due(id_):
+            return self._known(id_)
         with self.lock:
-            age = time.monotonic() - self.fetched_at
-            if age > FRESH_SECONDS or (id_ not in self.keys and age > PAUSE_SECONDS):
-                self.fetched_at = time.monotonic()
-                self.keys = self._fetch()
-            return self.keys.get(id_)
+            if self._is_due(id_):
+                try:
+                    self.keys = within(ALL_SECONDS, self._fetch)
+                except FAULTS as error:
+                    self.fault = f"{type(error).__name__}: {error}"
+                self.fetched_at = time.monotonic()  # at the end, or those that waited would fetch one after the other
+            return self._known(id_)
+
+    def _is_due(self, id_: str) -> bool:
+        age = time.monotonic() - self.fetched_at
+        return age > FRESH_SECONDS or (id_ not in self.keys and age > PAUSE_SECONDS)
+
+    def _known(self, id_: str) -> jwt.PyJWK | None:
+        if not self.keys:
+            raise UnavailableError(f"The keys of {self.url} could not be fetched: {self.fault}; try again later.")
+        return self.keys.get(id_)
 
     def _fetch(self) -> dict[str, jwt.PyJWK]:
-        try:
-            with httpx.Client(timeout=FETCH_SECONDS) as client:
-                found = client.get(next(_documents(client, self.url))["jwks_uri"]).raise_for_status().json()
-            return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if key.key_id}
-        except (httpx.HTTPError, jwt.PyJWKSetError, StopIteration, KeyError, TypeError, ValueError) as error:
-            if self.keys:
-                return self.keys
-            fault = f"{type(error).__name__}: {error}"
-            raise UnavailableError(f"The keys of {self.url} could not be fetched: {fault}; try again later.") from None
+        with httpx.Client(timeout=FETCH_SECONDS) as client:
+            found = client.get(next(_documents(client, self.url))["jwks_uri"]).raise_for_status().json()
+        return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if isinstance(key.key_id, str)}
 
 
 def _documents(client: httpx.Client, issuer: str) -> Iterator[dict[str, Any]]:
@@ -127,7 +147,7 @@ class Tokens:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, f"This token is not valid: {error}.") from None
         name = claims.get(self._settings.oauth_namespace_claim)
         try:
-            namespace, ends = _own_name(str(name or "")), min(float(claims["exp"]), LAST_INSTANT.timestamp())
+            namespace, ends = _own_name(str(name or "")), min(int(claims["exp"]), LAST_INSTANT.timestamp())
             return Granted(str(claims["sub"]), namespace, self._scopes(claims), ends)
         except InvalidInputError as error:
             claim = self._settings.oauth_namespace_claim
@@ -153,7 +173,7 @@ class Tokens:
         )
 
     def _scopes(self, claims: dict[str, Any]) -> frozenset[str]:
-        given = claims.get("scope", claims.get("scp", ""))
-        named = given.split() if isinstance(given, str) else [str(one) for one in given]
+        given = claims.get("scope") or claims.get("scp")
+        named = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
         prefix = self._settings.oauth_scope_prefix
         return frozenset(one for one in get_args(Scope) if f"{prefix}{one}" in named)

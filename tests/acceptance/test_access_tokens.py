@@ -4,6 +4,7 @@ import base64
 import hmac
 import json
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ import pytest
 from authorization_server import AuthorizationServer, authorization_server
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from ebb.contract.values import LAST_INSTANT
 from live_api import make_key, serving
 from live_system import LiveSystem
 from mcp.client import Client as McpClient
@@ -25,8 +27,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
+from api.http.problems import RefusedError
+from api.http.tokens import Tokens
 from api.up import servers
-from workers.errors import SettingsError
+from workers.errors import SettingsError, UnavailableError
 from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
@@ -306,6 +310,76 @@ def test_many_tokens_with_unknown_keys_cause_few_requests_for_keys(
         token = jwt.encode({"iss": issuer.url, "aud": audience}, issuer.private, "ES256", {"kid": f"unknown-{number}"})
         assert recalled(api, token).status_code == 401
     assert issuer.fetched - before <= 3
+
+
+AUDIENCE = "https://memory.example.org/mcp"
+
+
+def tokens_of(issuer: AuthorizationServer) -> Tokens:
+    given = {"EBB_OAUTH_ISSUERS": issuer.url, "EBB_OAUTH_AUDIENCE": AUDIENCE}
+    return Tokens(Settings.from_environment(given))
+
+
+@pytest.mark.parametrize("scope", [None, 5, {"read": True}, ["read", 5]])
+def test_scopes_that_are_neither_text_nor_a_list_grant_nothing(issuer: AuthorizationServer, scope: Any) -> None:
+    granted = tokens_of(issuer).verify(issuer.token(AUDIENCE, scope))
+    assert granted.scopes == ({"read"} if isinstance(scope, list) else set())
+
+
+def test_a_token_may_end_later_than_any_number_of_a_clock(issuer: AuthorizationServer) -> None:
+    assert tokens_of(issuer).verify(issuer.token(AUDIENCE, exp=10**400)).ends == LAST_INSTANT.timestamp()
+
+
+@pytest.mark.parametrize("metadata", [[], None, {"jwks_uri": 5}, {"jwks_uri": "http://[::1"}], ids=repr)
+def test_a_valid_token_is_not_called_invalid_after_its_keys_could_not_be_fetched(
+    monkeypatch: pytest.MonkeyPatch, metadata: Any
+) -> None:
+    with authorization_server(USER) as issuer:
+        wrong = {"issuer": issuer.url} | metadata if isinstance(metadata, dict) else metadata
+        monkeypatch.setattr(issuer, "metadata", lambda: wrong)
+        tokens, token = tokens_of(issuer), issuer.token(AUDIENCE)
+        for _ in range(2):
+            with pytest.raises(UnavailableError, match="could not be fetched"):
+                tokens.verify(token)
+
+
+def test_a_token_of_a_known_key_waits_for_no_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, ends = threading.Event(), threading.Event()
+
+    def hanging() -> dict[str, Any]:
+        hangs.set()
+        ends.wait()
+        return {}
+
+    with authorization_server(USER) as issuer:
+        tokens, token = tokens_of(issuer), issuer.token(AUDIENCE)
+        tokens.verify(token)
+        monkeypatch.setattr("api.http.tokens.PAUSE_SECONDS", 0.0)
+        monkeypatch.setattr(issuer, "jwks", hanging)
+        issuer.rotate()
+        waiting = threading.Thread(target=refused, args=(tokens, issuer.token(AUDIENCE)))
+        waiting.start()
+        hangs.wait()
+        tokens.verify(token)
+        assert waiting.is_alive()
+        ends.set()
+        waiting.join()
+
+
+def test_fetching_keys_ends_however_slowly_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.http.tokens.FETCH_SECONDS", None)  # as if each read was quick enough
+    monkeypatch.setattr("api.http.tokens.ALL_SECONDS", 0.1)
+    ends = threading.Event()
+    with authorization_server(USER) as issuer:
+        monkeypatch.setattr(issuer, "jwks", lambda: {"keys": [ends.wait()]})
+        with pytest.raises(UnavailableError, match="TimeoutError"):
+            tokens_of(issuer).verify(issuer.token(AUDIENCE))
+        ends.set()
+
+
+def refused(tokens: Tokens, token: str) -> None:
+    with pytest.raises(RefusedError):
+        tokens.verify(token)
 
 
 def refused_settings(**settings: Any) -> str:
