@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from ebb import headers
 from ebb.contract.operation import Accepted
+from ebb.contract.retention import HISTORY
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import URL
@@ -25,6 +26,8 @@ from workers.queues import LSN
 
 KEYED = UUID("5f0c2f3e-6a0b-5d59-8a5e-2d8f1ad0c0de")
 LONGEST_WAIT = 300.0
+ASKED = "forgotten: asked"
+"""The state of a fact that was forgotten on request."""
 
 Timeout = Annotated[
     float | None,
@@ -98,7 +101,8 @@ class Session(Client):
         another, which Celery keeps if it was received twice.
 
         Raises:
-            RefusedError: the task is for another namespace, which the caller may not open.
+            RefusedError: the task is for another namespace, which the caller may not open; or the answer is the history
+                of a fact that was forgotten on request, which needs the scope `write`.
         """
         if arguments.get("namespace", self.namespace) != self.namespace:
             raise RefusedError(
@@ -122,6 +126,8 @@ class Session(Client):
             if isinstance(error, BusyError | OlderWorkersError):
                 raise
             raise UnavailableError(without_addresses(str(error))) from None
+        if task == HISTORY.name and answer["state"] == ASKED:
+            self.caller.check("write")
         if self._key:
             known = answer | ({LSN: self.written.lsn} if self.written.lsn else {})
             answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))

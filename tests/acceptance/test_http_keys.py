@@ -439,6 +439,27 @@ def test_reading_with_a_read_only_key_does_not_count_as_use(
     assert state(live, owner.namespace) == before
 
 
+def test_what_was_forgotten_on_request_is_shown_only_to_keys_that_may_restore_it(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
+    reader = make_key(live, owner.namespace, "read")
+    gone = served.post("/memory/facts", json={"text": "The zebra bites."}, headers=owner.key).json()["id"]
+    served.delete(f"/memory/facts/{gone}", headers=owner.key).raise_for_status()
+    read = {"method": "resources/read", "params": {"uri": f"ebb://fact/{gone}"}}
+    tool = {"method": "tools/call", "params": {"name": "history", "arguments": {"id": gone}}}
+
+    def doors(key: dict[str, str]) -> Iterator[str]:
+        for path in (f"/memory/facts/{gone}/history", f"/dashboard/facts/{gone}", "/memory/forgotten?limit=1000"):
+            yield served.get(path, headers=key).text
+        for message in (read, tool):
+            body = {"jsonrpc": "2.0", "id": 1, **message}
+            yield served.post("/mcp", json=body, headers=key | {"accept": "application/json"}).text
+
+    assert all("zebra bites" in shown for shown in doors(owner.key))
+    assert not any("zebra bites" in shown for shown in doors(reader))
+    assert served.get(f"/memory/facts/{gone}/history", headers=reader).status_code == 403
+
+
 @pytest.mark.parametrize("form", ["list", "text"])
 def test_a_question_to_several_namespaces_needs_a_key_that_opens_each(
     live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str], form: str
