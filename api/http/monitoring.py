@@ -40,6 +40,9 @@ NOISE = ("/health/", "/metrics")
 """Routes that are polled every few seconds and therefore not logged."""
 
 
+CACHING = b"cache-control"
+
+
 class Watch:
     """Middleware that logs each request."""
 
@@ -57,8 +60,13 @@ class Watch:
             nonlocal status
             status = message.get("status", status)
             written = scope.get("state", {}).get("written")  # up to where a replica must have read to have it all
-            if message["type"] == "http.response.start" and written is not None and written.lsn is not None:
-                message["headers"] = [*message["headers"], (headers.HEADER.lower().encode(), written.lsn.encode())]
+            if message["type"] == "http.response.start":
+                added = []
+                if written is not None and written.lsn is not None:
+                    added.append((headers.HEADER.lower().encode(), written.lsn.encode()))
+                if "caller" in scope.get("state", {}) and CACHING not in dict(message["headers"]):
+                    added.append((CACHING, b"no-store"))  # proxies do not know that `x-api-key` is of one caller
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         with _span(scope) as span:

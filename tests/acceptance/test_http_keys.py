@@ -427,6 +427,12 @@ def test_a_redis_that_lost_the_keys_gives_no_access_and_gets_them_back(
     assert served.get("/memory/stats", headers=owner.key).status_code == 200
 
 
+def test_no_cache_keeps_what_a_key_was_answered(served: httpx2.Client, owner: Owner) -> None:
+    for path in ("/memory/facts", f"/memory/facts/{owner.ids['fact']}", "/memory/facts/unknown", "/dashboard/facts"):
+        assert served.get(path, headers=owner.key).headers.get_list("cache-control") == ["no-store"]
+    assert "cache-control" not in served.get("/openapi.json").headers
+
+
 def test_reading_with_a_read_only_key_does_not_count_as_use(
     live: LiveSystem, served: httpx2.Client, owner: Owner
 ) -> None:
