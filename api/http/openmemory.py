@@ -23,7 +23,7 @@ from api.http.route import Route
 from api.http.routes import touches
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, NotFoundError
-from workers.validation import fact_id
+from workers.validation import BRANCH, fact_id
 
 MARK = "~"
 """Separates a fact's id from a namespace other than the caller's, and replaces `/` in it, so that it fits in a path.
@@ -43,7 +43,8 @@ class Memories:
         """Return a session for a user's namespace, or by default the caller's.
 
         Raises:
-            RefusedError: the caller's key does not open the namespace, or lacks the scope.
+            RefusedError: the caller's key does not open the namespace or lacks the scope, or the user is named as a
+                branch is.
         """
         who = self.caller
         who.check(scope)
@@ -54,6 +55,11 @@ class Memories:
                     HTTPStatus.FORBIDDEN,
                     f"user_id: your key opens the memory of {who.namespace!r} only; leave user_id out, or use a key "
                     f"to {namespace!r} (`ebb keys create --namespace`) or one with the scope `system`.",
+                )
+            if BRANCH.fullmatch(namespace):
+                raise RefusedError(
+                    HTTPStatus.FORBIDDEN,
+                    f"user_id: {namespace!r} is the name of a branch; leave user_id out, and use a key to it.",
                 )
             who = replace(who, namespace=namespace)
         return Session(self.door, who, timeout=None)

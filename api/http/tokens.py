@@ -1,6 +1,5 @@
 """Access tokens of external authorization servers: JWTs (RFC 9068), verified by their issuer's published keys."""
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, SettingsError, UnavailableError
 from workers.settings import Settings
 from workers.threads import within
-from workers.validation import namespace_name
+from workers.validation import BRANCH, namespace_name
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures by key pairs only: the issuer publishes the keys."""
@@ -31,9 +30,6 @@ ALL_SECONDS = 6.0
 
 PAUSE_SECONDS = 10.0
 """Time between two requests for keys, however many tokens name unknown ones."""
-
-BRANCH = re.compile(r".+-older-\d+d")
-"""Names of branches. Users who choose their names could take that of a coming copy of another namespace."""
 
 FRESH_SECONDS = 3_600.0
 """Age from which keys are fetched again, since an issuer may have withdrawn one."""

@@ -345,6 +345,17 @@ def test_no_route_gives_a_key_access_to_another_users_memory(live: LiveSystem, a
     assert live.state()["facts"] == before
 
 
+def test_no_user_takes_the_name_of_a_branch(live: LiveSystem, api: httpx2.Client, user: str) -> None:
+    """Near the end: once a key exists, every request needs one."""
+    every = make_key(live, f"{user}-service", "read", "write", "system")
+    taken = f"{user}-older-365d"
+    refused = api.post("/memory/add", json={"content": "Mira sails", "user_id": taken}, headers=every)
+    assert (refused.status_code, "is the name of a branch" in refused.json()["detail"]) == (403, True)
+    assert api.get(f"/users/{taken}/memories", headers=every).status_code == 403
+    own = make_key(live, taken, "read", "write")
+    posted(api, "/memory/add", {"content": "Mira sails"}, headers=own)
+
+
 def test_a_key_for_all_namespaces_opens_the_memory_of_each_user(
     live: LiveSystem, api: httpx2.Client, user: str
 ) -> None:

@@ -1,5 +1,6 @@
 """Validation of single values by the contract's rules: namespaces, ids, instants and names."""
 
+import re
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -17,6 +18,9 @@ NAMESPACE: TypeAdapter[str] = TypeAdapter(Namespace, config=DEFERRED)
 FACT_ID: TypeAdapter[UUID] = TypeAdapter(FactId, config=DEFERRED)
 INSTANT: TypeAdapter[datetime] = TypeAdapter(Instant, config=DEFERRED)
 NAME: TypeAdapter[str | None] = TypeAdapter(Name | None, config=DEFERRED)
+
+BRANCH = re.compile(r".+-older-\d+d")
+"""Names of branches. Users who choose their names could take that of a coming copy of another namespace."""
 
 
 def namespace_name(given: Any) -> str:
