@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 from ebb.contract.reports import FACT
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 
 from api.contrib.foreign import namespace_of, user_of
 from api.http import openmemory_shapes as shapes
@@ -104,6 +104,8 @@ Mine = Annotated[Memories, Depends(memories)]
 Limit = Annotated[int | None, Query(ge=0, le=MOST)]
 Offset = Annotated[int | None, Query(ge=0)]
 Named = Annotated[str | None, Query()]
+Of = Annotated[str, Path(min_length=1)]
+"""The user in a path, whose name is not left out as elsewhere: `/users//memories` must not mean the caller's own."""
 
 
 def paging(
@@ -189,13 +191,13 @@ def all_(mine: Mine, page: Paging, sector: Named = None, user_id: Named = None) 
 
 
 @routes.get("/users/{user_id:path}/memories")
-def of_user(mine: Mine, user_id: str, page: Paging) -> dict[str, Any]:
+def of_user(mine: Mine, user_id: Of, page: Paging) -> dict[str, Any]:
     """Return a user's memories, the newest first."""
     return {"user_id": user_id, "items": _listed(mine, user_id, *page, None)}
 
 
 @routes.get("/users/{user_id:path}/summary")
-def summary(mine: Mine, user_id: str) -> dict[str, Any]:
+def summary(mine: Mine, user_id: Of) -> dict[str, Any]:
     """Return what is remembered of a user, in a sentence; it is made at each request."""
     facts = _every(mine.of(user_id, "read"))
     seen_at = [shapes.milliseconds(fact["last_seen_at"]) for fact in facts]
@@ -208,13 +210,13 @@ def summary(mine: Mine, user_id: str) -> dict[str, Any]:
 
 
 @routes.post("/users/{user_id:path}/summary/regenerate")
-def regenerate_summary(mine: Mine, user_id: str) -> dict[str, Any]:
+def regenerate_summary(mine: Mine, user_id: Of) -> dict[str, Any]:
     """Return a user's summary, which is never old."""
     return {"ok": True} | summary(mine, user_id)
 
 
 @routes.delete("/users/{user_id:path}/memories")
-def forget_user(mine: Mine, user_id: str) -> dict[str, Any]:
+def forget_user(mine: Mine, user_id: Of) -> dict[str, Any]:
     """Forget all memories of a user; they can be restored until they are purged."""
     memory, deleted = mine.of(user_id, "write"), 0
     last: str | None = None

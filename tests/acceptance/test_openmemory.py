@@ -224,6 +224,14 @@ def test_all_memories_of_a_user_can_be_deleted_and_of_no_other(api: httpx2.Clien
     assert [one["id"] for one in api.get(f"/users/{other}/memories").json()["items"]] == [kept]
 
 
+def test_a_path_without_a_user_is_not_of_the_callers_own_memory(api: httpx2.Client) -> None:
+    own = posted(api, "/memory/add", {"content": "Mira rows at the weekend"})["id"]
+    for route in ("DELETE memories", "GET memories", "GET summary", "POST summary/regenerate"):
+        method, path = route.split()
+        assert api.request(method, f"/users//{path}").status_code == 422, route
+    assert api.get(f"/memory/{own}").status_code == 200
+
+
 def test_users_see_nothing_of_each_other(api: httpx2.Client, user: str) -> None:
     id_ = added(api, "Mira sails to Zanzibar", user)
     other, bare = f"{user}-other", id_.partition("~")[0]
