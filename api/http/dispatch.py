@@ -8,8 +8,9 @@ from typing import Annotated, Any, Self
 from uuid import UUID, uuid5
 
 from ebb import headers
+from ebb.contract.decay import CONSOLIDATE
 from ebb.contract.operation import Accepted
-from ebb.contract.retention import HISTORY
+from ebb.contract.retention import FORGET, HISTORY
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import URL
@@ -28,6 +29,9 @@ KEYED = UUID("5f0c2f3e-6a0b-5d59-8a5e-2d8f1ad0c0de")
 LONGEST_WAIT = 300.0
 ASKED = "forgotten: asked"
 """The state of a fact that was forgotten on request."""
+
+PREVIEWS = (FORGET.name, CONSOLIDATE.name)
+"""Tasks of writers whose answers quote facts."""
 
 Timeout = Annotated[
     float | None,
@@ -97,12 +101,20 @@ class Session(Client):
     ) -> dict[str, Any]:
         """Send a task and return its result, or raise `WriteAccepted` if the caller does not wait.
 
-        The first task has the request's id. Further ones have their own: with the same id, one could get the result of
-        another, which Celery keeps if it was received twice.
-
         Raises:
             RefusedError: the task is for another namespace, which the caller may not open; or the answer is the history
                 of a fact that was forgotten on request, which needs the scope `write`.
+        """
+        answer = self._answered(task, arguments, seconds, task_id)
+        if task == HISTORY.name and answer["state"] == ASKED:
+            self.caller.check("write")
+        return _without_texts(answer) if task in PREVIEWS and "read" not in self.caller.scopes else answer
+
+    def _answered(self, task: str, arguments: dict[str, Any], seconds: float, task_id: str | None) -> dict[str, Any]:
+        """Send a task and return its result, or that of the first request with this idempotency key.
+
+        The first task has the request's id. Further ones have their own: with the same id, one could get the result of
+        another, which Celery keeps if it was received twice.
         """
         if arguments.get("namespace", self.namespace) != self.namespace:
             raise RefusedError(
@@ -126,8 +138,6 @@ class Session(Client):
             if isinstance(error, BusyError | OlderWorkersError):
                 raise
             raise UnavailableError(without_addresses(str(error))) from None
-        if task == HISTORY.name and answer["state"] == ASKED:
-            self.caller.check("write")
         if self._key:
             known = answer | ({LSN: self.written.lsn} if self.written.lsn else {})
             answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))
@@ -169,6 +179,15 @@ class Session(Client):
         if request != digest:
             raise InvalidInputError("Idempotency-Key: was used for another request; use a new one for each request.")
         return what | ({"now": now} if "now" in arguments else {})
+
+
+def _without_texts(value: Any) -> Any:
+    """Return an answer whose texts of facts are empty."""
+    if isinstance(value, list):
+        return [_without_texts(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: "" if name == "text" and one else _without_texts(one) for name, one in value.items()}
 
 
 def reading(scope: Scope) -> Any:

@@ -466,6 +466,21 @@ def test_what_was_forgotten_on_request_is_shown_only_to_keys_that_may_restore_it
     assert served.get(f"/memory/facts/{gone}/history", headers=reader).status_code == 403
 
 
+def test_a_key_that_may_not_read_is_shown_no_text_of_what_it_would_forget_or_merge(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
+    writer, own = make_key(live, owner.namespace, "write", "admin"), owner.key
+    for text in ("The zebra drinks from the long brook.", "The zebra drinks from the long brook!"):
+        served.post("/memory/facts", json={"text": text}, headers=own).raise_for_status()
+    forget = {"query": "zebra", "dry_run": True}
+    for path, body in {"/memory/forget": forget, "/memory/consolidate": {}}.items():
+        for more in ({}, {"Idempotency-Key": f"{uuid4()}"}):
+            shown, hidden = (served.post(path, json=body, headers=key | more).json() for key in (own, writer))
+            assert MARK in str(shown)
+            assert MARK not in str(hidden)
+            assert str(shown).count("'id'") == str(hidden).count("'id'")
+
+
 @pytest.mark.parametrize("form", ["list", "text"])
 def test_a_question_to_several_namespaces_needs_a_key_that_opens_each(
     live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str], form: str
