@@ -82,11 +82,15 @@ def test_no_two_users_have_one_namespace() -> None:
         ("_a", "b"),
         ("a", "Zoë"),
         ("a", "+49"),
+        ("a", "b-older-365d"),
+        ("a", "b+2Dolder-365d"),
+        ("a", "b c-older-365d"),
     ]
 
     assert namespace_of("trips", "mira@example.org") == "trips/mira@example.org"
     assert namespace_of("a", "b/c") == "adk//a/b+2Fc"
     assert len({namespace_of(*pair) for pair in pairs}) == len(pairs)
+    assert not any(namespace_of(*pair).endswith("-older-365d") for pair in pairs)  # as of a branch
 
 
 def test_a_user_may_have_any_name(memory: Memory, namespace: str) -> None:

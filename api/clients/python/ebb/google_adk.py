@@ -26,18 +26,20 @@ with extra("google-adk"):
     from google.genai import types
 
 NOT_IN_NAMES = re.compile(rb"[^A-Za-z0-9._:@-]")
+OF_BRANCHES = re.compile(r"-(?=older-\d+d\Z)")
+"""The sign before the age of a branch, whose name a user could take to get the copy of another's memory."""
 
 
 def namespace_of(app: str, user: str) -> str:
     """Return the namespace of a user of an app, which no other user and no other app has.
 
-    It is `app/user`; if that is no name, or one of them has a slash, it is `adk//app/user` with the signs that a name
-    cannot have written as `+2F`.
+    It is `app/user`; if that is no name or that of a branch, or one of them has a slash, it is `adk//app/user` with the
+    signs that a name cannot have written as `+2F`.
     """
     plain = f"{app}/{user}"
-    if plain.count("/") == 1 and NAMESPACE.fullmatch(plain):
+    if plain.count("/") == 1 and NAMESPACE.fullmatch(plain) and not OF_BRANCHES.search(user):
         return plain
-    return f"adk//{_written(app)}/{_written(user)}"
+    return f"adk//{_written(app)}/{OF_BRANCHES.sub('+2D', _written(user))}"
 
 
 def _written(name: str) -> str:
