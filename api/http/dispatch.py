@@ -10,7 +10,9 @@ from uuid import UUID, uuid5
 from ebb import headers
 from ebb.contract.decay import CONSOLIDATE
 from ebb.contract.operation import Accepted
+from ebb.contract.recall import CONTEXT, RECALL, RECALL_MANY
 from ebb.contract.retention import FORGET, HISTORY
+from ebb.contract.values import REQUESTED
 from fastapi import Depends, Header, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.datastructures import URL
@@ -27,8 +29,11 @@ from workers.queues import LSN
 
 KEYED = UUID("5f0c2f3e-6a0b-5d59-8a5e-2d8f1ad0c0de")
 LONGEST_WAIT = 300.0
-ASKED = "forgotten: asked"
-"""The state of a fact that was forgotten on request."""
+ASKED = tuple(f"forgotten: {reason}" for reason in REQUESTED)
+"""The states of a fact that was forgotten on request, which are also why it is not recalled."""
+
+EXPLAINED = (HISTORY.name, RECALL.name, RECALL_MANY.name, CONTEXT.name)
+"""Tasks of readers whose answers tell of forgotten facts."""
 
 PREVIEWS = (FORGET.name, CONSOLIDATE.name)
 """Tasks of writers whose answers quote facts."""
@@ -102,13 +107,28 @@ class Session(Client):
         """Send a task and return its result, or raise `WriteAccepted` if the caller does not wait.
 
         Raises:
-            RefusedError: the task is for another namespace, which the caller may not open; or the answer is the history
-                of a fact that was forgotten on request, which needs the scope `write`.
+            RefusedError: the task is for another namespace, which the caller may not open; or the answer is about a
+                fact that was forgotten on request, which needs the scope `write`.
         """
         answer = self._answered(task, arguments, seconds, task_id)
-        if task == HISTORY.name and answer["state"] == ASKED:
-            self.caller.check("write")
+        if task in EXPLAINED and "write" not in self.caller.scopes:
+            return self._without_requested(answer)
         return _without_texts(answer) if task in PREVIEWS and "read" not in self.caller.scopes else answer
+
+    def _without_requested(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer without facts that were forgotten on request, for a caller who may not restore them.
+
+        Raises:
+            RefusedError: it is about such a fact alone.
+        """
+        if answer.get("state") in ASKED or (answer.get("why") or {}).get("rule") in ASKED:
+            self.caller.check("write")
+        shown = answer.copy()
+        if "answers" in answer:
+            shown["answers"] = [self._without_requested(one) for one in answer["answers"]]
+        if answer.get("left_out"):
+            shown["left_out"] = [one for one in answer["left_out"] if one["rule"] not in ASKED]
+        return shown
 
     def _answered(self, task: str, arguments: dict[str, Any], seconds: float, task_id: str | None) -> dict[str, Any]:
         """Send a task and return its result, or that of the first request with this idempotency key.

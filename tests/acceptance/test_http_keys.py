@@ -465,6 +465,18 @@ def test_what_was_forgotten_on_request_is_shown_only_to_keys_that_may_restore_it
     assert not any("zebra bites" in shown for shown in doors(reader))
     assert served.get(f"/memory/facts/{gone}/history", headers=reader).status_code == 403
 
+    asked = {"query": "Does the zebra bite?", "explain": True}
+    explained = {
+        "/memory/recall": asked,
+        "/memory/context": asked,
+        "/memory/recall/batch": {"queries": [asked]},
+    }
+    for path, body in explained.items():
+        assert gone in served.post(path, json=body, headers=owner.key).text
+        assert gone not in served.post(path, json=body, headers=reader).raise_for_status().text
+    assert served.post("/memory/recall", json=asked | {"why": gone}, headers=owner.key).status_code == 200
+    assert served.post("/memory/recall", json=asked | {"why": gone}, headers=reader).status_code == 403
+
 
 def test_a_key_that_may_not_read_is_shown_no_text_of_what_it_would_forget_or_merge(
     live: LiveSystem, served: httpx2.Client, owner: Owner
