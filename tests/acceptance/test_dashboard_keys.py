@@ -107,6 +107,17 @@ def test_the_first_key_of_a_system_signs_its_maker_in(browser: Browser, live: Li
         assert "system" in tab.locator("tbody tr").first.inner_text()
 
 
+def test_reloading_after_the_first_key_says_that_it_was_made(live: LiveSystem, url: str) -> None:
+    live.rows("delete from api_keys")
+    live.send("memory.publish_keys", {}).get()
+    with httpx2.Client(base_url=url, timeout=None) as client:
+        form = form_of(client) | {"scopes": ["read", "admin"]}
+        assert "ebb_" in client.post("/dashboard/keys", data=form).text
+        again = client.post("/dashboard/keys", data=form)
+        assert (again.status_code, "shown once" in again.text) == (422, True)
+        assert client.post("/dashboard/keys", data=form | {"id": str(uuid4())}).status_code == 403
+
+
 def test_keys_are_listed_without_their_secret_for_administrators(url: str, live: LiveSystem, namespace: str) -> None:
     reader, admin = (make_key(live, namespace, "read", *more) for more in ((), ("admin",)))
     made = live.ebb_json("keys", "create", "--namespace", namespace, "--label", "Laptop", "--expires", "2090-01-01")

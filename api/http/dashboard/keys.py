@@ -16,12 +16,12 @@ from uuid_utils.compat import uuid7
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.review import OWN_FORM, back
-from api.http.dashboard.visitors import Administering, start_session
+from api.http.dashboard.visitors import FORM, Administering, check_token, start_session
 from api.http.dispatch import Session
 from api.http.door import Door, door_of, reaching_redis
 from api.http.problems import RefusedError
 from workers.coordination import bulk, key_ring, outbox, shares
-from workers.coordination.key_ring import LONGEST_LABEL, SCOPES
+from workers.coordination.key_ring import LONGEST_LABEL, SCOPES, Grant
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.settings import PREFIX, Settings
@@ -44,6 +44,7 @@ LANES = {
 BULK = "large batches, in slices, one namespace after the other"
 
 TOKEN, BY_KEY = "access token", "use an API key with the scope admin, or `ebb keys create`"
+MADE_BEFORE = "This form made a key before, which was shown once. Open the page again for another."
 EARLIER = "choose an earlier end, or ask for a key that lasts longer"
 
 Expires = Annotated[Literal["", "7", "30", "90", "365"], Form()]
@@ -55,7 +56,7 @@ def keys(request: Request, memory: Administering) -> HTMLResponse:
     return _page(request, memory)
 
 
-@routes.post("/dashboard/keys", dependencies=OWN_FORM)
+@routes.post("/dashboard/keys", dependencies=FORM)
 def create(
     request: Request,
     memory: Administering,
@@ -63,11 +64,15 @@ def create(
     scopes: Annotated[tuple[str, ...], Form()] = (),
     label: Annotated[str, Form(max_length=LONGEST_LABEL)] = "",
     expires: Expires = "",
+    token: Annotated[str, Form()] = "",
 ) -> Response:
     """Create a key with scopes that the visitor has, and show it; the form's id keeps a reload from making another.
 
     The first key of all ends the access without one, so it becomes the key of the visitor's session.
     """
+    if str(id) in _keys(door_of(request).of(memory.namespace), memory.namespace):
+        raise InvalidInputError(MADE_BEFORE)  # before the token, which differs in the session of the first key
+    check_token(request, token)
     _check_scopes(memory, scopes)
     _check_end(memory, expires)
     first, key = not door_of(request).look_up(None).any_key, key_ring.new_key()
@@ -75,7 +80,7 @@ def create(
     owner = {"namespace": memory.namespace, "label": label.strip() or None, "ends": _end(expires)}
     done = memory.call("memory.add_key", given | owner, SECONDS)
     if not done["added"]:
-        raise InvalidInputError("This form made a key before, which was shown once. Open the page again for another.")
+        raise InvalidInputError(MADE_BEFORE)
     cookie = start_session(request, key) if first and "read" in scopes else None
     response = _page(
         request, memory, made={"id": str(id), "key": key, "unpublished": done.get("unpublished")}, first=first
@@ -111,9 +116,13 @@ def _check_scopes(memory: Session, scopes: tuple[str, ...]) -> None:
             memory.caller.check(scope)
 
 
-def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
+def _keys(door: Door, namespace: str) -> dict[str, Grant]:
     with reaching_redis():
-        keys = {key.id: key for key in key_ring.of_namespace(door.redis, namespace)}
+        return {key.id: key for key in key_ring.of_namespace(door.redis, namespace)}
+
+
+def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
+    keys = _keys(door, namespace)
     if id_ not in keys:
         raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}.")
     return keys[id_].scopes
