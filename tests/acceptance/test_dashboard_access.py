@@ -85,6 +85,7 @@ def test_the_session_cookie_is_inaccessible_to_scripts_and_other_sites(
     client.cookies.clear()
 
 
+@pytest.mark.usefixtures("ours")  # with a key, as without any no visitor needs one
 @pytest.mark.parametrize(
     ("page", "next_"), [("/dashboard/facts?tag=a", "/dashboard/facts?tag=a"), ("//elsewhere", "/")]
 )
