@@ -234,6 +234,18 @@ def test_all_facts_of_a_namespace_that_statistics_lack_are_read_once(newcomer: M
     assert rows_read(newcomer, statement, values) <= 5 * FEW
 
 
+@pytest.mark.parametrize("pinned", [True, False])
+def test_the_pins_of_a_namespace_that_statistics_lack_are_read_once_for_all_its_facts(
+    newcomer: Memory, pinned: bool
+) -> None:
+    values = some(newcomer, FEW) | Scope(day(1), filters=Filters(pinned=pinned)).parameters
+    one_each = "select distinct on (namespace) fact from activity where namespace <> %s"
+    newcomer.rows(f"update activity set pinned_until = 'infinity' where fact in ({one_each})", values["namespace"])
+    newcomer.rows("analyze activity (pinned_until)")
+    newcomer.rows("update activity set pinned_until = 'infinity' where fact = any(%s)", values["ids"][: FEW // 3])
+    assert rows_read(newcomer, signatures.NEAREST_AMONG, values) <= 5 * FEW
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -31,7 +31,8 @@ SAID_THERE = """facts.id = any(array(
             where occurrences.namespace = %(namespace)s and occurrences.session = any(%(sessions)s::jsonb[])
         ))"""
 
-# The filters of a scope. Applied before each statement's limit, so that rare facts are not missed.
+# The filters of a scope. Applied before each statement's limit, so that rare facts are not missed. The pinned facts are
+# read once; by an `exists` for each fact, the planner may read all of them for each one.
 FILTERED = f"""(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(category)s::text is null or facts.category = %(category)s)
         and (%(kind)s::text is null or facts.kind = %(kind)s)
@@ -43,10 +44,9 @@ FILTERED = f"""(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
         and (%(sessions)s::jsonb[] is null or facts.session = any(%(sessions)s::jsonb[]) or {SAID_THERE})
         and (%(source)s::text is null or facts.source = %(source)s)
         and (%(documents)s or facts.kind <> 'chunk')
-        and (%(pinned)s::boolean is null or %(pinned)s = exists (
-            select from activity
-            where activity.namespace = facts.namespace and activity.fact = facts.id and pinned_until > %(now)s
-        ))
+        and (%(pinned)s::boolean is null or %(pinned)s = (facts.id in (
+            select fact from activity where activity.namespace = %(namespace)s and pinned_until > %(now)s
+        )))
         and (%(tier)s::int is null or %(tier)s = (
             select tier from activity where activity.namespace = facts.namespace and activity.fact = facts.id
         ))"""
