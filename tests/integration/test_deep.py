@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from ebb.contract.recall import Lookup
 from ebb.contract.reports import ShowTimeline
@@ -223,6 +224,30 @@ def test_links_between_two_deep_facts_come_back_with_the_second(memory: Memory) 
     assert memory.value("select count(*) from links") == 0
     memory.restore(two, at=41)
     assert memory.value("select count(*) from links") == 1
+
+
+def test_all_that_a_fact_is_linked_with_is_rewritten_at_once_when_it_leaves_deep_memory(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, *others = [memory.add(f"Mira has {i} cats.", decay_class="session") for i in range(6)]
+    for other in others:
+        memory.link(one, other)
+    memory.decay(2)
+    asked, execute = list[Any](), psycopg.Connection.execute
+
+    def noted(db: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(query)
+        return execute(db, query, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", noted)
+    with connect(memory.context.database_url) as db:
+        tenant = namespaces.id_of(db, "default")
+        deep.demote(db, [tenant], [one])
+        deep.demote(db, [tenant] * len(others), others)
+        deep.promote(db, tenant, [one])
+        assert asked.count(deep.REWRITE) == 1
+        deep.promote(db, tenant, others)
+        assert db.execute("select count(*) from links where source = %s", [one]).fetchone() == (len(others),)
 
 
 @pytest.mark.parametrize("act", ["demoted", "purged"])

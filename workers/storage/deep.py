@@ -186,8 +186,9 @@ IDS = "select id from deep where namespace = %(namespace)s order by id"
 LOCKED = f"{BODIES} for update"
 
 REWRITE = """
-    update deep set body = %(body)s
-    where namespace = %(namespace)s and id = %(id)s and uuid_hash(id) = uuid_hash(%(id)s)
+    update deep set body = new.body
+    from unnest(%(ids)s::uuid[], %(bodies)s::bytea[]) as new (id, body)
+    where namespace = %(namespace)s and uuid_hash(deep.id) = uuid_hash(new.id) and deep.id = new.id
 """
 
 COUNT_OLD = """
@@ -429,19 +430,22 @@ def _hand_over(db: Connection, namespace: int, rows: Sequence[packing.Unpacked])
 
     The other facts are locked, as one that is just being moved into deep memory, or erased, would violate foreign keys.
     """
-    pairs = [(table, row) for table in BETWEEN_FACTS for row in _beside(rows, table)]
-    ids = {row[end] for table, row in pairs for end in BETWEEN_FACTS[table]}
-    if not ids:
+    handed: dict[str, list[tuple[str, packing.Columns]]] = {}
+    for table, ends in BETWEEN_FACTS.items():
+        for row in _beside(rows, table):
+            for end in ends:
+                handed.setdefault(row[end], []).append((table, row))
+    if not handed:
         return
-    activity.ask_lock(db, namespace, [UUID(one) for one in sorted(ids)])()
-    others = fetch_all(db, Deep, LOCKED, {"namespace": namespace, "ids": list(ids)})
+    activity.ask_lock(db, namespace, [UUID(one) for one in sorted(handed)])()
+    others = fetch_all(db, Deep, LOCKED, {"namespace": namespace, "ids": list(handed)})
+    bodies = []
     for one in others:
         fact, state, beside = packing.unpack(one.body)
-        for table, row in pairs:
-            if str(one.id) in {row[end] for end in BETWEEN_FACTS[table]}:
-                beside[table] = [*beside.get(table, []), row]
-        body = packing.pack(fact, state, beside)
-        db.execute(REWRITE, {"namespace": namespace, "id": one.id, "body": body})
+        for table, row in handed[str(one.id)]:
+            beside.setdefault(table, []).append(row)
+        bodies.append(packing.pack(fact, state, beside))
+    db.execute(REWRITE, {"namespace": namespace, "ids": [one.id for one in others], "bodies": bodies})
 
 
 def _beside(rows: Sequence[packing.Unpacked], table: str) -> list[packing.Columns]:
