@@ -1,8 +1,10 @@
 """A forecast predicts exactly what passes on those days do."""
 
+import math
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -303,3 +305,12 @@ def test_a_held_fact_whose_explicit_lifetime_was_over_before_stays_held_in_the_f
 
     totals = sum(real, Counter[str]())
     assert (totals["faded"], totals["held"]) == (6, 24)
+
+
+def test_a_forecast_does_not_look_again_on_each_day_at_what_is_gone() -> None:
+    ids = [UUID(int=number) for number in range(9)]
+    crowd = forecast.OverCapacity(dict.fromkeys(ids, -math.inf), may=4)
+    assert crowd.next({ids[0]}, 8, 2, 0, day(1)) == ids[1:3]
+    assert list(crowd.pinned_until) == ids[3:]
+    assert crowd.next(set(), 6, None, 0, day(2)) == ids[3:5]
+    assert crowd.keeps(ids).tolist() == [False] * 5 + [True] * 4

@@ -1,7 +1,7 @@
 """Forecast: compute from the decay curves what the passes of the coming days will do."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -241,8 +241,8 @@ def _limit(
         live -= ended
         counted = fate.counted
         crowd.shrink(day)
-        over_by_then = {id_ for one in (*going, *held) for id_ in one.rows.ids}
-        crowded = crowd.next(over_by_then, live - waiting, left, counted, day.at)
+        over = {id_ for one in (*going, *fate.staying, *fate.held_before) for id_ in one.rows.ids}
+        crowded = crowd.next(over, live - waiting, left, counted, day.at)
         day.count(CROWDED, crowded)
         if crowded:
             rows = activity.read(db, tenant.id, crowded)
@@ -287,8 +287,8 @@ def _released(held: Sequence[Ended], passed_at: datetime | None, at: datetime) -
     since = -np.inf if passed_at is None else passed_at.timestamp()
     released = [_requested(one, passed_at, at) & (one.rows.anchors.expires_at >= since) for one in held]
     return (
-        [one.only(goes) for one, goes in zip(held, released, strict=True)],
-        [one.only(~goes) for one, goes in zip(held, released, strict=True)],
+        [one.only(goes) for one, goes in zip(held, released, strict=True) if goes.any()],
+        [one.only(~goes) if goes.any() else one for one, goes in zip(held, released, strict=True) if not goes.all()],
     )
 
 
@@ -298,7 +298,7 @@ def _requested(one: Ended, passed_at: datetime | None, at: datetime) -> Bools:
 
 @dataclass(slots=True)
 class OverCapacity:
-    """The facts that may be over a namespace's capacity, least valuable first, and those of them that are gone.
+    """The facts that may be over a namespace's capacity, least valuable first, without those that are `gone`.
 
     Each has the end of its pin (epoch seconds). `freed` has the bytes by which they shrank before.
     """
@@ -327,17 +327,22 @@ class OverCapacity:
                 day.count(change, [one.ids[i] for i in np.flatnonzero(which & here)])
 
     def next(self, over: set[UUID], live: int, left: int | None, counted: int, at: datetime) -> list[UUID]:
-        """Return the facts that go at `at` with `live` facts, if the forget limit leaves `left` less those counted."""
+        """Return the facts that go at `at` with `live` facts, if the forget limit leaves `left` less those counted.
+
+        Those and the facts that are `over` by other reasons are gone then.
+        """
         more = max(live - self.may, 0) if self.pinned_until else 0
-        going = more if left is None else min(more, max(left - counted, 0))
-        may_go = (
-            id_
-            for id_, pinned_until in self.pinned_until.items()
-            if pinned_until <= at.timestamp() and id_ not in self.gone and id_ not in over
-        )
+        going, instant = more if left is None else min(more, max(left - counted, 0)), at.timestamp()
+        self._remove(over)
+        may_go = (id_ for id_, pinned_until in self.pinned_until.items() if pinned_until <= instant)
         chosen = list(islice(may_go, going))
-        self.gone |= {*chosen, *over}
+        self._remove(chosen)
         return chosen
+
+    def _remove(self, ids: Iterable[UUID]) -> None:
+        for id_ in ids:
+            self.pinned_until.pop(id_, None)
+            self.gone.add(id_)
 
 
 def _over_capacity(
