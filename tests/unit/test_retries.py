@@ -39,6 +39,31 @@ def lost(self):
 lost.apply()
 """
 
+TAKE_TOO_LONG = """
+import psycopg
+from celery.exceptions import SoftTimeLimitExceeded
+from workers.celery import app
+from workers.tasks.recall import RecallTask
+
+@app.task(bind=True, base=RecallTask)
+def slow(self):
+    print(self.request.retries)
+    try:
+        raise SoftTimeLimitExceeded
+    finally:
+        raise psycopg.OperationalError("the connection is closed")
+
+print(type(slow.apply().result).__name__)
+"""
+
+
+def test_a_question_that_took_longer_than_its_time_limit_is_not_tried_again() -> None:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    tried = subprocess.run(
+        [sys.executable, "-c", TAKE_TOO_LONG], env=environment, capture_output=True, text=True, check=False
+    )
+    assert tried.stdout.split() == ["0", "SoftTimeLimitExceeded"], tried.stderr
+
 
 def test_a_task_whose_connection_to_redis_breaks_off_is_tried_again() -> None:
     environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -11,6 +11,7 @@ from uuid import UUID, uuid4, uuid5
 
 import psycopg
 from celery import Task
+from celery.exceptions import SoftTimeLimitExceeded
 from ebb.contract import recall as contract
 from ebb.contract.faults import show
 from ebb.contract.operation import SHARED, Params, Timed
@@ -48,6 +49,13 @@ REFUSED = (OvertakenError, psycopg.IntegrityError, psycopg.DataError, ValueError
 """Errors of a touch that a retry would not change, or that two touches of one batch cause."""
 
 
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that it was raised from or while handling."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 class RecallTask(LaneTask):
     """A task that sends the touch of its results after its answer."""
 
@@ -58,6 +66,16 @@ class RecallTask(LaneTask):
 
     # Limits the answer's representation for Flower, which costs a notable part of a recall.
     resultrepr_maxsize = 200
+
+    def retry(self, *args: Any, exc: BaseException | None = None, **options: Any) -> Any:
+        """Retry, unless the time limit passed: psycopg reports a statement that it broke off as a lost connection.
+
+        Raises:
+            SoftTimeLimitExceeded: the time limit passed.
+        """
+        if any(isinstance(one, SoftTimeLimitExceeded) for one in causes(exc)):
+            raise SoftTimeLimitExceeded from None
+        return super().retry(*args, exc=exc, **options)
 
     def touch_afterwards(
         self, namespace: str, shown: Sequence[Result], at: datetime, question: str, *, deep: bool = False,
