@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 
 import redis.exceptions
 from celery import Celery
-from celery.exceptions import NotRegistered, TaskRevokedError
+from celery.exceptions import NotRegistered, SoftTimeLimitExceeded, TaskRevokedError
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
@@ -56,6 +56,7 @@ LOST = (
     "Redis was emptied, or lost its data, while this waited for an answer: it may be done or not. Send it again; what "
     "is stored already is not stored twice."
 )
+TOO_LONG = "It took longer than such a task may, and was ended. Ask for less at once, such as fewer questions or results."
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 Answer: TypeAlias = dict[str, Any]
@@ -208,6 +209,8 @@ class Sender:
                 raise older from None
             if isinstance(error, EbbError):
                 raise
+            if isinstance(error, SoftTimeLimitExceeded):
+                raise LateError(TOO_LONG, task=result.id) from None
             said = self._shown(error).rstrip(".")
             raise TaskFailedError(f"The worker failed: {said}. Its log says more; try again.") from error
         return self.noted(answer)

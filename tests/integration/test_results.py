@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.exceptions import SoftTimeLimitExceeded
 from celery.states import FAILURE, RETRY, SUCCESS
 from redis import Redis
 
@@ -15,6 +16,7 @@ from api.client import Client
 from api.transport import LostError
 from workers.coordination import transport
 from workers.coordination.redis import open_redis
+from workers.errors import LateError
 from workers.queues import configuration, length_of
 
 
@@ -127,6 +129,13 @@ def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -
     found = transport.take_result(app.backend, "one", 60)
     assert found is not None
     assert found["result"] == "done"
+
+
+def test_a_task_that_met_its_time_limit_is_late_and_says_what_to_do(app: Celery, redis_url: str) -> None:
+    app.backend.store_result("one", SoftTimeLimitExceeded(), FAILURE)
+    with Client(redis_url) as client, pytest.raises(LateError, match="Ask for less at once") as late:
+        client.call("memory.recall_many", {"namespace": "default", "queries": []}, 60.0, task_id="one")
+    assert late.value.task == "one"
 
 
 def test_a_caller_that_may_wait_for_long_is_told_that_redis_was_emptied(
