@@ -56,7 +56,7 @@ LOST = (
     "Redis was emptied, or lost its data, while this waited for an answer: it may be done or not. Send it again; what "
     "is stored already is not stored twice."
 )
-TOO_LONG = "It took longer than such a task may, and was ended. Ask for less at once, such as fewer questions or results."
+TOO_LONG = "It took longer than such a task may, and was ended. Ask for less at once: fewer questions or results."
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 Answer: TypeAlias = dict[str, Any]
