@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
-from api.contrib.records import DAMAGED, records
+from api.contrib.records import records, undamaged
 from workers.core.conversation import first_given, split, utterances
 from workers.errors import InvalidInputError
 
@@ -174,12 +174,10 @@ def _records(source: BinaryIO) -> Iterator[Any]:
     if not source.seekable():
         yield from records(source)
         return
-    try:
+    with undamaged("The archive cannot be read: {}. Export it again."):
         is_packed = tarfile.is_tarfile(source)
         source.seek(0)
         yield from _of_archive(source) if is_packed else records(source)
-    except (tarfile.TarError, *DAMAGED) as error:
-        raise InvalidInputError(f"The archive cannot be read: {error}. Export it again.") from None
 
 
 def _of_archive(source: BinaryIO) -> Iterator[Any]:

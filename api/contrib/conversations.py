@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from api.contrib.records import DAMAGED, records
+from api.contrib.records import records, undamaged
 from workers.core.conversation import first_filled
 from workers.errors import InvalidInputError
 
@@ -56,13 +56,10 @@ def _records(source: BinaryIO) -> Iterator[Any]:
             source.seek(0)
         yield from records(source)
         return
-    try:
-        with zipfile.ZipFile(source) as packed:
-            for name in _names(packed):
-                with packed.open(name) as file:
-                    yield from records(cast("BinaryIO", file))
-    except DAMAGED as error:
-        raise InvalidInputError(f"The ZIP cannot be read: {error}. Download the export again.") from None
+    with undamaged("The ZIP cannot be read: {}. Download the export again."), zipfile.ZipFile(source) as packed:
+        for name in _names(packed):
+            with packed.open(name) as file:
+                yield from records(cast("BinaryIO", file))
 
 
 def _names(packed: zipfile.ZipFile) -> list[str]:

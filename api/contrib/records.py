@@ -9,9 +9,11 @@ import io
 import json
 import lzma
 import re
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any, BinaryIO, TextIO, cast
 
 from workers.errors import InvalidInputError
@@ -23,12 +25,30 @@ LONGEST = 8 * 1_048_576
 """Characters of the longest memory."""
 
 PIECE = 262_144
-DAMAGED = (EOFError, OSError, RuntimeError, ValueError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+DAMAGED = (
+    EOFError, OSError, RuntimeError, ValueError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 """Errors of reading a file whose packing or encoding is damaged, encrypted (RuntimeError) or unknown."""
 
 BLANK = " \t\n\r"
 NUMBER = re.compile(r"[-+.0-9eE]+")
 DECODER = json.JSONDecoder()
+
+
+@contextmanager
+def undamaged(message: str) -> Iterator[None]:
+    """Read a file within the block; `message` has a place for what is wrong with it.
+
+    Raises:
+        InvalidInputError: it is damaged, encrypted or of an unknown kind.
+        OSError: it cannot be read.
+    """
+    try:
+        yield
+    except DAMAGED as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise InvalidInputError(message.format(error)) from None
 
 
 def records(source: BinaryIO) -> Iterator[Any]:
@@ -37,14 +57,12 @@ def records(source: BinaryIO) -> Iterator[Any]:
     Raises:
         InvalidInputError: it is neither JSON nor JSONL, or a truncated document.
     """
-    try:
+    with undamaged("The export is no UTF-8 text, gzipped or not: {}."):
         text = io.TextIOWrapper(_unpacked(source), encoding="utf-8-sig")
         try:
             yield from _records(text)
         finally:
             text.detach()  # otherwise it would close the caller's file
-    except DAMAGED as error:
-        raise InvalidInputError(f"The export is no UTF-8 text, gzipped or not: {error}.") from None
 
 
 def _unpacked(source: BinaryIO) -> IO[bytes]:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
 
 import anyio
 import httpx2
@@ -231,7 +232,7 @@ def test_no_key_that_is_made_with_a_token_outlasts_it(
                 assert (answer.status_code, "your own access token ends" in answer.text) == (status, status == 403)
         client.headers.update(bearer(1))
         assert "no key may end after that" in client.get("/dashboard/keys").text
-        refused = client.post("/dashboard/keys", data=form | {"expires": "7"})
+        refused = client.post("/dashboard/keys", data=form | {"id": str(uuid4()), "expires": "7"})
         assert (refused.status_code, "ebb keys create" in refused.text) == (403, True)
 
 

@@ -179,7 +179,10 @@ def test_a_terminal_of_unknown_or_small_width_shows_all_columns(live: LiveSystem
         assert words in getattr(done, stream)
 
 
-def test_a_row_for_another_program_is_one_line_without_blanks_at_its_end(live: LiveSystem, namespace: str) -> None:
+def test_a_row_for_another_program_is_one_line_without_blanks_at_its_end(
+    live: LiveSystem, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     text = "The keel is oak, " * 5 + "as ever."
     live.ebb("store", text, "--namespace", namespace)
     live.ebb("store", "The mast is pine.", "--namespace", namespace)

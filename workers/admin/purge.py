@@ -199,7 +199,7 @@ def _scrub(context: Context, now: datetime) -> list[str]:
 
 
 def _clean_redis(context: Context, *, fully: bool = False) -> tuple[bool, list[str]]:
-    """Drop what the Redis of every group quotes, `fully` with results; return whether all rewrite, and who is away.
+    """Drop what the Redis of every group quotes, `fully` with all results; return whether all rewrite, and who is away.
 
     A namespace's group follows from its name, so any group may quote facts of any shard.
 
@@ -210,9 +210,8 @@ def _clean_redis(context: Context, *, fully: bool = False) -> tuple[bool, list[s
     for number, url in enumerate(context.settings.broker_urls):
         try:
             with own_keys(url) as redis:
-                idempotency.drop_quotes(redis)
-                if fully:
-                    drop_results(url)
+                quoting = idempotency.drop_quotes(redis)
+                drop_results(url, None if fully else quoting)
                 compacted = compact(redis, wait=fully) and compacted
         except RedisError:
             if url == context.settings.redis_url:

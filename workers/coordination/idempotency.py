@@ -74,12 +74,16 @@ def note_quoting(redis: Redis, key: str, encoded: str) -> None:
         redis.expire(QUOTING, RECEIPT_SECONDS)
 
 
-def drop_quotes(redis: Redis) -> None:
-    """Drop the answers that quote facts, after some were erased; a repeated request runs again."""
+def drop_quotes(redis: Redis) -> list[str]:
+    """Drop the answers that quote facts, after some were erased; return the tasks that may have results like them.
+
+    A repeated request runs again.
+    """
     quoting = redis.smembers(QUOTING)
     if quoting:
         redis.delete(*quoting)
         redis.srem(QUOTING, *quoting)
+    return [key.decode().rpartition(":")[2] for key in quoting if isinstance(key, bytes)]
 
 
 def kept_answer(redis: Redis, task_id: str) -> dict[str, Any] | None:

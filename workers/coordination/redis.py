@@ -1,7 +1,7 @@
 """Connections to Redis: messages, results and Ebb's own keys in separate databases, and the state of the server."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -169,10 +169,14 @@ def clock(redis: Redis) -> datetime:
     return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=micros)
 
 
-def drop_results(redis_url: str) -> None:
-    """Drop task results that were not fetched; a caller that is about to read one may get none."""
+RESULT = "celery-task-meta-{}"
+
+
+def drop_results(redis_url: str, tasks: Iterable[str] | None = None) -> None:
+    """Drop results of these tasks, or of all; a caller that is about to read one may get none."""
     with open_redis(redis_url, RESULTS_AFTER) as results:
-        for key in results.scan_iter("celery-task-meta-*", count=1_000):
+        found = results.scan_iter(RESULT.format("*"), count=1_000) if tasks is None else map(RESULT.format, tasks)
+        for key in found:
             results.delete(key)
 
 
