@@ -133,8 +133,7 @@ class Session(Client):
     def _answered(self, task: str, arguments: dict[str, Any], seconds: float, task_id: str | None) -> dict[str, Any]:
         """Send a task and return its result, or that of the first request with this idempotency key.
 
-        The first task has the request's id. Further ones have their own: with the same id, one could get the result of
-        another, which Celery keeps if it was received twice.
+        The first task has the request's id. Further ones have their own, or one could get the result of another.
         """
         if arguments.get("namespace", self.namespace) != self.namespace:
             raise RefusedError(

@@ -75,9 +75,9 @@ def note_quoting(redis: Redis, key: str, encoded: str) -> None:
 
 
 def drop_quotes(redis: Redis) -> list[str]:
-    """Drop the answers that quote facts, after some were erased; return the tasks that may have results like them.
+    """Drop the answers that quote facts, after some were erased; return the ids of the tasks that gave them.
 
-    A repeated request runs again.
+    Among the ids are names of namespaces whose last contexts were dropped. A repeated request runs again.
     """
     quoting = redis.smembers(QUOTING)
     if quoting:

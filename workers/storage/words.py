@@ -48,8 +48,8 @@ REBUILD = """
 SETS_EXPRESSIONS = 170_000
 """The first version of PostgreSQL that can set the expression of a column."""
 
-# The same for earlier ones, which leaves the space of the old rows to a vacuum.
-UPDATE = """
+# What earlier versions do instead; the old rows take space until a vacuum.
+RECOMPUTE = """
     do $$
     begin
         alter table facts disable trigger user;
@@ -83,7 +83,7 @@ def holds_facts(db: Connection) -> bool:
 
 def rebuild(db: Connection) -> None:
     """Rebuild the text index of all facts."""
-    db.execute(REBUILD if db.info.server_version >= SETS_EXPRESSIONS else UPDATE)
+    db.execute(REBUILD if db.info.server_version >= SETS_EXPRESSIONS else RECOMPUTE)
 
 
 # One scan counts a namespace's facts (each contains the namespace's lexeme), its words and their document frequencies;
