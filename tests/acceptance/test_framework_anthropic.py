@@ -66,7 +66,6 @@ def test_a_file_is_changed_moved_and_forgotten(tool: EbbMemoryTool, memory: Memo
         ("view", {"path": "/etc/passwd"}),
         ("view", {"path": "/memories/../etc"}),
         ("create", {"path": NOTES, "file_text": "again"}),
-        ("create", {"path": "/memories/", "file_text": "again"}),
         ("str_replace", {"path": NOTES, "old_str": "Matcha", "new_str": "x"}),
         ("str_replace", {"path": NOTES, "old_str": "e", "new_str": "x"}),
         ("insert", {"path": NOTES, "insert_line": 9, "insert_text": "x"}),
@@ -78,3 +77,8 @@ def test_a_file_is_changed_moved_and_forgotten(tool: EbbMemoryTool, memory: Memo
 def test_impossible_commands_are_errors_of_the_tool(tool: EbbMemoryTool, command: str, given: dict[str, Any]) -> None:
     with pytest.raises(ToolError):
         call(tool, command, **given)
+
+
+def test_no_file_takes_the_place_of_the_folder_of_all(memory: Memory) -> None:
+    with pytest.raises(ToolError, match="already exists"):
+        call(EbbMemoryTool(memory), "create", path="/memories/", file_text="tea")
