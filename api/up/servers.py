@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +39,8 @@ POSTGRES_SETTINGS = {
     "log_timezone": "UTC",
     "log_error_verbosity": "terse",  # details contain whole rows, which erasure would not remove from logs
 }
-LEAST_CACHE_MIB, MOST_CACHE_MIB = 128, 4096
+MIB = 1024**2
+LEAST_CACHE_MIB, FIRST_CACHE_MIB, MOST_CACHE_MIB = 128, 2048, 4096
 REDIS_CONFIGURATION = """\
 bind 127.0.0.1
 port {port}
@@ -79,7 +81,7 @@ class Postgres:
     def command(self) -> list[str]:
         """Return the command; the process it starts is PostgreSQL itself."""
         sockets = f'"{self.sockets}"'
-        settings = POSTGRES_SETTINGS | {"shared_buffers": shared_buffers(), "unix_socket_directories": sockets}
+        settings = POSTGRES_SETTINGS | {"shared_buffers": shared_buffers(self.data), "unix_socket_directories": sockets}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(postgres_programs() / "postgres"), "-D", str(self.data), *options]
         return launched("INT", command, system_user())
@@ -107,13 +109,19 @@ class Redis:
         return launched("TERM", [str(redis_programs.choose(self.data).path), str(self.configuration)])
 
 
-def shared_buffers() -> str:
+def shared_buffers(data: Path) -> str:
     """Return a quarter of the machine's memory, within bounds, as PostgreSQL's manual suggests.
 
-    It is allocated as it fills. A recall reads a thousand scattered pages, and each miss costs a system call.
+    A recall reads a thousand scattered pages, and each miss costs a system call. The cache is allocated as it fills,
+    but for its bookkeeping, 15 MiB a GiB: so it is at most twice the size of what is stored at the start, or 2 GiB.
     """
-    memory_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2
-    return f"{min(max(memory_mib // 4, LEAST_CACHE_MIB), MOST_CACHE_MIB)}MB"
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    stored = 0
+    for file in (data / "base").rglob("*"):
+        with suppress(FileNotFoundError):  # PostgreSQL removed it
+            stored += file.stat().st_size
+    most = min(max(2 * stored // MIB, FIRST_CACHE_MIB), MOST_CACHE_MIB)
+    return f"{min(max(memory // 4 // MIB, LEAST_CACHE_MIB), most)}MB"
 
 
 def postgres_programs() -> Path:

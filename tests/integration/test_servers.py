@@ -84,6 +84,24 @@ def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(
     assert home.explain_full("FATAL: lock file exists", tmp_path) is None
 
 
+@pytest.mark.parametrize(
+    ("stored", "cache"), [(0, "2048MB"), (1024**3, "2048MB"), (3 * 512 * 1024**2, "3072MB"), (2**33, "4096MB")]
+)
+def test_the_cache_of_postgresql_grows_with_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int, cache: str
+) -> None:
+    monkeypatch.setattr(servers.os, "sysconf", {"SC_PHYS_PAGES": 2**23, "SC_PAGE_SIZE": 4096}.__getitem__)
+    (tmp_path / "base" / "5").mkdir(parents=True)
+    with (tmp_path / "base" / "5" / "16384").open("wb") as file:
+        file.truncate(stored)
+    assert servers.shared_buffers(tmp_path) == cache
+
+
+def test_a_small_machine_has_a_small_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers.os, "sysconf", {"SC_PHYS_PAGES": 2**19, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert servers.shared_buffers(tmp_path) == "512MB"
+
+
 def test_the_data_of_postgresql_may_be_a_link_to_a_folder_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "disk" / "data").mkdir(parents=True)
     server = servers.Postgres(data=tmp_path / "postgres", sockets=tmp_path / "s")
