@@ -82,6 +82,15 @@ def test_a_fact_pinned_without_end_never_ends(memory: Memory) -> None:
     assert not [one for one in found["changes"] if one["what"] in ("expired", "faded", "culled")]
 
 
+@pytest.mark.parametrize("until", [None, 50])
+def test_a_pinned_fact_keeps_its_confidence_on_the_curve_as_in_an_export(memory: Memory, until: float | None) -> None:
+    id_ = memory.add("The brook is low.", confidence=0.8)
+    memory.pin(id_, at=1, until=until)
+    found = drawn(memory, id_, 20)
+    at = found["at"].index(found["now"])
+    assert found["confidence"][at] == exported(memory, id_, 20)["effective_confidence"] == 0.8
+
+
 def test_a_forgotten_fact_has_a_curve_and_one_of_another_namespace_has_none(memory: Memory) -> None:
     id_ = memory.add("The brook is low.")
     memory.forget(id_, at=1)

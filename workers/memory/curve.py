@@ -165,7 +165,8 @@ def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
     expires_at = np.broadcast_to(np.where(kept.permanent, np.inf, facts.expires_at), at.shape)
     softened = confidence.softened(believed, since, expires_at, at)
     half_life = np.where(facts.branch[0] == 0, rules.half_life, np.inf)
-    return confidence.effective_confidence(softened, (at - np.minimum(since, at)) / DAY, half_life)
+    pinned_since = np.maximum(since, np.minimum(facts.pinned_until, at))  # a pin without end moves no anchor
+    return confidence.effective_confidence(softened, (at - np.minimum(pinned_since, at)) / DAY, half_life)
 
 
 def _since_confirmed(facts: Anchors, at: Floats, believed: Floats) -> list[float | None]:
