@@ -21,6 +21,7 @@ pytestmark = pytest.mark.long
 
 COUNTED = ("compressed", "fingerprinted", *REASONS)
 CLASSES = (None, "permanent", "durable", "normal", "short", "session")
+VECTOR_BYTES = "select coalesce(sum(2 * vector_dims(embedding)), 0) from vectors"
 EMPTY = "truncate namespaces, decay_runs, tallies, tally_changes, endings cascade"
 bounded = examples(6)
 storable = st.fixed_dictionaries(
@@ -232,6 +233,18 @@ def test_what_is_held_takes_no_place_and_ends_on_no_later_day(memory: Memory) ->
 
     totals = sum(real, Counter[str]())
     assert (totals["crowded"], totals["culled"], totals["held"]) == (30, 14, 25)
+
+
+def test_the_bytes_that_held_facts_lose_are_foreseen(memory: Memory) -> None:
+    none = memory.having(forget_limit=0)
+    none.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(10)))
+
+    ahead = forecast.forecast(none.context, "default", 1, day(99))
+    totals = forecast.totals(none.context, "default", ahead)
+    before = none.value(VECTOR_BYTES)
+
+    assert none.decay(100).counters.held == totals.held == 10
+    assert totals.bytes_freed == before - none.value(VECTOR_BYTES) > 0
 
 
 def test_held_facts_live_on_by_other_settings(memory: Memory) -> None:

@@ -37,7 +37,7 @@ CHANGES = (*COOLING, "compressed", "fingerprinted", "stale", *ENDS)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Facts that end on one day, with reason, bytes, and the changes of those that are held.
+    """Facts that end on one day, with reason and bytes; `changes`, and `smaller` by these, count where they are held.
 
     The owner has to confirm the end of those that ended within a gap.
     """
@@ -46,12 +46,19 @@ class Ended:
     reason: Ints
     in_gap: Bools
     bytes: Floats
+    smaller: Floats
     changes: list[tuple[str, Bools]]
 
     def only(self, keep: Bools) -> "Ended":
         """Return the facts where `keep` is true."""
         changes = [(name, which[keep]) for name, which in self.changes]
-        return Ended(self.rows.only(keep), self.reason[keep], self.in_gap[keep], self.bytes[keep], changes)
+        columns = (self.reason[keep], self.in_gap[keep], self.bytes[keep], self.smaller[keep])
+        return Ended(self.rows.only(keep), *columns, changes)
+
+    @property
+    def shrunk(self) -> "Ended":
+        """Return the facts as a pass that holds them leaves them."""
+        return replace(self, bytes=self.bytes - self.smaller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +198,7 @@ def _forecast_batch(
             day.crowdable.append(Shrunk(ids, smaller[later], [(name, which[later]) for name, which in changes]))
         if ended.any():
             in_gap = gap.includes(faded.ends_at) if gap else np.zeros(len(ended), dtype=np.bool_)
-            those = Ended(rows.only(due_today), faded.end_reason, in_gap, of_vectors + sizes.row, changes)
+            those = Ended(rows.only(due_today), faded.end_reason, in_gap, of_vectors + sizes.row, smaller, changes)
             day.ended.append(those.only(ended))
         day.released += int((rows.held[places] & ~ended).sum()) if day is ahead[0] else 0
         rows.held[places] &= ended
@@ -231,7 +238,7 @@ def _limit(
         left = None if unlimited else remaining(own, live, spent, day.at.timestamp())
         fate = _decide(day, passed_at, left)
         released, held = _released(held, passed_at, day.at)
-        going, held = [*fate.going, *released], [*held, *fate.staying, *fate.held_before]
+        going, held = [*fate.going, *released], [*held, *(one.shrunk for one in (*fate.staying, *fate.held_before))]
         _count(day, going, fate)
         for one in going:
             day.count_ended(one.rows, one.bytes, now)
@@ -382,3 +389,4 @@ def _count(day: Day, going: Sequence[Ended], fate: Fate) -> None:
     for one in (*fate.staying, *fate.held_before):
         for change, which in one.changes:
             day.counts[change] += int(which.sum())
+        day.freed += float(one.smaller.sum())
