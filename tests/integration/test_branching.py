@@ -17,6 +17,7 @@ from memory import Memory, day
 from workers import graph
 from workers.admin import branches as branching
 from workers.admin import search_indexes, stats
+from workers.coordination import signals
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit, facts
@@ -270,6 +271,19 @@ def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:
     assert counted | {"tally_changes": 0} == before | {"tally_changes": 0}
     assert branching.listed(memory.context, None) == []
     assert memory.examine(7) == {}
+
+
+def test_a_branch_of_the_same_name_as_a_dropped_one_has_no_regrets_of_it_and_their_sum_stays(memory: Memory) -> None:
+    filled(memory)
+    made(memory)
+    before = sum(signals.counted(memory.context.redis, signals.REGRETS).values())
+    signals.count(memory.context.redis, signals.REGRETS, BRANCH)
+
+    dropped(memory, "default")
+    made(memory)
+
+    assert memory.stats(7, BRANCH).regretted == 0
+    assert sum(signals.counted(memory.context.redis, signals.REGRETS).values()) == before + 1
 
 
 Operation = Callable[[Memory, str, list[UUID]], object]

@@ -113,12 +113,13 @@ def drop_facts(context: Context, branch: Branch) -> int:
 
 
 def drop(context: Context, branch: Branch) -> None:
-    """Delete a branch whose facts are deleted: its rows, vector index and keys. Idempotent."""
+    """Delete a branch whose facts are deleted: its rows, regrets, vector index and keys. Idempotent."""
     with transaction(context.database_url) as db:
         tallies.wait_for_settling(db)
         branches.drop(db, branch)
         shards.forget(db, branch.name)
     keys.publish_everywhere(context)
+    signals.count_elsewhere(context.redis, signals.REGRETS, branch.name)
     with connect(context.direct_database_url, autocommit=True) as db:
         name = signatures.index_name(branch.id)
         if name in signatures.indexes(db) and signatures.claim_building(db):

@@ -367,6 +367,15 @@ def count(redis: Redis, what: str, label: str) -> None:
     redis.hincrby(what, label)
 
 
+def count_elsewhere(redis: Redis, what: str, label: str) -> None:
+    """Move the count of a label to the empty one, so that the sum of a metric never falls."""
+    number = int(redis.hget(what, label) or 0)
+    with redis.pipeline() as pipeline:
+        pipeline.hincrby(what, "", number)
+        pipeline.hdel(what, label)
+        pipeline.execute()
+
+
 def counted(redis: Redis, what: str) -> dict[str, int]:
     """Return the counts of regrets or failures by label."""
     found: dict[bytes, bytes] = redis.hgetall(what)  # type: ignore[assignment]  # redis types answers for async too
