@@ -302,7 +302,7 @@ def _facts(measured: dict[str, Any]) -> Iterator[Metric]:
     for label in ("tiers", "fidelity"):
         name = label.removesuffix("s")
         yield _gauge(f"ebb_facts_by_{name}", f"Live facts by {name}", measured[label], name)
-    yield _gauge("ebb_forgotten_facts", "Tombstones by reason", measured["forgotten"], "reason")
+    yield _gauge("ebb_forgotten_facts", "Forgotten facts by reason", measured["forgotten"], "reason")
     # workers of an earlier version measure neither
     yield _gauge("ebb_held_facts", "Facts that the forget limit keeps", measured.get("held", 0))
     yield _gauge("ebb_database_bytes", "Bytes of the database", measured.get("bytes", 0))

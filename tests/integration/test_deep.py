@@ -14,6 +14,7 @@ from memory import LOCK_WAITS, Memory, day, wait_for
 
 from api.cli.output import json_line
 from workers.admin import branches, export, purge
+from workers.admin import stats as counting
 from workers.coordination import signals
 from workers.memory import embed, history, recall, restore
 from workers.memory.add import Stored
@@ -319,6 +320,7 @@ def test_metadata_comes_out_of_deep_memory_and_archives_as_they_were(memory: Mem
 def test_what_is_deep_is_counted_and_known_by_its_id(memory: Memory, sunk: UUID) -> None:
     stats = memory.stats(4)
     assert (stats.facts, stats.forgotten, stats.forgotten_by_reason, stats.deep) == (0, 1, {"faded": 1}, 1)
+    assert counting.measure(memory.context, day(20))["forgotten"] == {"faded": 1}
     assert memory.examine(4) == {}
     (again,) = memory.store({"id": str(sunk), "text": TEXT}, at=5)
     assert isinstance(again, Stored)

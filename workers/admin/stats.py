@@ -245,7 +245,7 @@ def _totals(rows: Sequence[tuple[int | None, int | None, str | None, bool, int]]
     for tier, code, reason, is_held, facts in rows:
         held += facts if is_held else 0
         if reason is not None:
-            forgotten[reason] += facts
+            forgotten[reason.removeprefix(tallies.DEEP)] += facts
         elif tier is not None and code is not None:
             tiers[Tier(tier).name.lower()] += facts
             kept[fidelity.name(code)] += facts
