@@ -234,7 +234,7 @@ def reindex(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     if as_json:
         output.print_json({"facts": facts, "language": language})
     else:
-        output.console().print(f"the words of {facts} facts are stemmed as {language}")
+        output.console().print(f"the words of {output.counted(facts, 'fact')} are stemmed as {language}")
         output.console().print(f"Workers go on; they start again only with EBB_LANGUAGE={language}.")
 
 
@@ -252,7 +252,7 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     if as_json:
         output.print_json({"schema_version": had, "migrations": done})
     else:
-        ran = f"{len(done)} migrations ran" if done else "no migration was left to run"
+        ran = f"{output.counted(len(done), 'migration')} ran" if done else "no migration was left to run"
         output.progress(f"The schema has {schema.described(had)}; {ran}")
 
 
@@ -306,8 +306,8 @@ def move(
     elif done.old == done.new:
         output.console().print(f"{done.namespace} is on shard {done.new} already", markup=False)
     else:
-        said = f"{done.namespace}: {done.rows} rows moved from shard {done.old} to {done.new}; writes waited"
-        output.console().print(f"{said} {done.held_ms:.0f} ms", markup=False)
+        said = f"{done.namespace}: {output.counted(done.rows, 'row')} moved from shard {done.old} to {done.new}"
+        output.console().print(f"{said}; writes waited {done.held_ms:.0f} ms", markup=False)
 
 
 def _context(home: Path | None) -> "Context":

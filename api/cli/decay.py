@@ -74,8 +74,9 @@ def backfill_decay(done: dict[str, Any], asked: dict[str, Any], _namespace: str)
     unchanged = ", nothing changed" if asked["dry_run"] else ""
     output.console().print(f"{output.counted(done['examined'], 'fact')} examined{unchanged}")
     if done["overdue"]:
-        ended = "are over by that; the next pass forgets them"
-        kept = "would be over by that and stay: see --prune"
+        is_one = done["overdue"] == 1
+        ended = f"{'is' if is_one else 'are'} over by that; the next pass forgets {'it' if is_one else 'them'}"
+        kept = f"would be over by that and stay{'s' if is_one else ''}: see --prune"
         output.console().print(f"{done['overdue']} {ended if asked['prune'] else kept}")
 
 

@@ -352,9 +352,10 @@ def _clock(settings: "Settings", __: "Client") -> str:
         shown = server.now(db)
         waiting += limits.gaps_waiting(db)
     if waiting:
+        where = f"{output.counted(len(waiting), 'namespace')} ({', '.join(waiting[:3])})"
         raise UnavailableError(
-            f"no pass came for long, or it jumped: what ended meanwhile is kept in {len(waiting)} namespaces "
-            f"({', '.join(waiting[:3])}). It shows {shown:%Y-%m-%d %H:%M} UTC. If that is right, let it go with "
+            f"no pass came for long, or it jumped: what ended meanwhile is kept in {where}. It shows "
+            f"{shown:%Y-%m-%d %H:%M} UTC. If that is right, let it go with "
             "`ebb decay --force`; if not, set the clock of the database's machine right."
         )
     ahead = time.time() - shown.timestamp()

@@ -154,6 +154,7 @@ def test_a_gap_between_passes_is_reported_by_stats_doctor_and_log_until_it_is_co
     assert (stats["facts"], stats["held"], set(stats["gap"])) == (1, 1, {"from", "until"})
     (clock,) = (one for one in checks(real) if one["name"] == "clock")
     assert (clock["ok"], "ebb decay --force" in clock["says"]) == (False, True)
+    assert "kept in 1 namespaces" not in clock["says"]
     assert client.decay(force=True)["forgotten"] == 1
     assert client.stats()["gap"] is None
     client.decay(force=True, everywhere=True)

@@ -150,6 +150,7 @@ def test_a_backfill_at_the_command_line(live: LiveSystem, client: Client) -> Non
     assert client.stats()["decay_classes"] == {"none": 1, "permanent": 1, "short": 1, "stable": 1}
     said = live.ebb("backfill-decay", "--prune", *namespace).stdout
     assert re.search(r"^none +stable +1 *$", said, re.MULTILINE)
+    assert "1 is over by that; the next pass forgets it" in said
     assert client.stats()["expired_pending"] == 1
     assert live.ebb_json("prune", "--hard", "-n", client.namespace)["deleted"] == 1
 

@@ -25,3 +25,15 @@ def test_before_the_first_pass_the_command_to_see_one_names_the_namespace() -> N
     request.state.caller = SimpleNamespace(namespace="mira", scopes={"read"}, key=None)
     none = {"runs": [], "counted": {}, "whole": False, "everywhere": False, "next": None, "later": False}
     assert b"ebb branch --older 365d --namespace mira<" in page(request, "runs.html", **none).body
+
+
+@pytest.mark.parametrize(
+    ("held", "said"), [(1, "1 fact has ended but stays visible"), (2, "2 facts have ended but stay")]
+)
+def test_one_held_fact_is_not_many(held: int, said: str) -> None:
+    request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
+    request.state.caller = SimpleNamespace(namespace="mira", scopes={"read"}, key=None)
+    counts = ("facts", "due", "forgotten", "pinned", "contradictions", "pending_embeddings")
+    content = {"stats": dict.fromkeys(counts, 3) | {"held": held}, "courses": [{"title": "Facts", "now": {}}] * 5}
+    none = {"days": 1, "spans": {}, "newest": [], "system": None, "kept_up": []}
+    assert said.encode() in page(request, "overview.html", **content, **none).body
