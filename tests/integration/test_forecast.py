@@ -298,6 +298,16 @@ def test_what_ends_soon_by_other_settings_is_listed_before_a_pass_applies_them(m
     assert endings.ending(memory.context, "default", 7, day(100.01), by_value=False) == chosen[1:]
 
 
+def test_what_ends_by_other_settings_is_listed_though_it_is_due_for_another_change(memory: Memory) -> None:
+    id_ = memory.add("Guest 1.", confidence=0.15)
+    assert memory.stats(30).due == 1
+
+    given = ("confidenceDecay.cullFloor=0.2",)
+    found = endings.ending(memory.context, "default", 1, day(30), by_value=False, given=given)
+
+    assert [(one.id, one.ends_at, one.ends_for) for one in found] == [(id_, day(30), "culled")]
+
+
 def test_a_held_fact_whose_explicit_lifetime_is_just_over_ends_by_other_settings_too(memory: Memory) -> None:
     memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
     memory.store({"text": "Tea is at four.", "confidence": 0.11, "importance": 1, "decay_class": "durable"})

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from workers.context import Context
 from workers.coordination import signals
-from workers.core.fading import GUARD, ends
+from workers.core.fading import ends
 from workers.core.hygiene import SECTIONS, Document, changed
 from workers.core.value import value
 from workers.errors import InvalidInputError
@@ -25,7 +25,7 @@ from workers.memory.lifetime import Ending, endings_at
 from workers.memory.namespace_settings import NamespaceRules, affects_decay, hygiene, rules_in_words, rules_of
 from workers.memory.turn_limit import with_turn_limit
 from workers.settings import Settings
-from workers.storage import due, facts, namespaces
+from workers.storage import activity, due, facts, namespaces
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.namespaces import Namespace
@@ -146,7 +146,9 @@ def ending(
         for rows in visited(db, tenant, settings, now, until):
             at, reasons = ends(rows.anchors, settings.rules.rules)
             over, at = at <= now.timestamp(), np.maximum(at, now.timestamp())
-            ends_now = over & (rows.due_at > now.timestamp() + GUARD)
+            ended = [id_ for id_, is_over in zip(rows.ids, over.tolist(), strict=True) if is_over]
+            lasting = activity.lasting(db, tenant.id, ended, now)
+            ends_now = over & np.array([id_ in lasting for id_ in rows.ids], dtype=np.bool_)
             others = np.array([id_ not in without for id_ in rows.ids])
             places = np.flatnonzero((~over | ends_now) & (at <= until.timestamp()) & ~rows.held & others)
             order = -rows.value_rank if by_value else at

@@ -153,6 +153,8 @@ ENDED_AMONG = """
     order by fact
 """
 
+LASTING = "select fact from activity where namespace = %(namespace)s and fact = any(%(ids)s) and ends_at > %(now)s"
+
 ENDED = """
     select fact from activity
     where namespace = %(namespace)s and fact = any(%(ids)s)
@@ -322,6 +324,13 @@ def confirm(db: Connection, namespace: int, ids: Sequence[UUID], times: Sequence
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
     """Exclude forgotten and superseded facts from later passes."""
     db.execute(RETIRE, {"namespaces": list(namespaces), "ids": list(ids)})
+
+
+def lasting(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
+    """Return which facts had not ended by `now` by the settings by which they were last written."""
+    if not ids:
+        return set()
+    return {id_ for (id_,) in db.execute(LASTING, {"namespace": namespace, "ids": list(ids), "now": now})}
 
 
 def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
