@@ -258,6 +258,16 @@ def test_held_facts_live_on_by_other_settings(memory: Memory) -> None:
     assert memory.stats(33).held == 0
 
 
+def test_held_facts_stay_held_and_shrink_though_the_janitor_is_called_by_hand(memory: Memory) -> None:
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11, "salience": 1.0} for number in range(60)))
+    assert memory.decay(30).counters.held == 48
+
+    real = compare_days(memory, 3, 100, "schedule=manual", hygiene__schedule="manual")
+
+    assert [one["fingerprinted"] for one in real] == [48, 0, 0]
+    assert memory.stats(103).held == 48
+
+
 def test_facts_that_are_held_no_more_end_again_by_other_settings(memory: Memory) -> None:
     memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
     assert memory.decay(30).counters.held == 48

@@ -104,6 +104,11 @@ class Faded:
         """Return the state of the facts selected by a mask or by indexes."""
         return Faded(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
+    def replaced(self, which: Bools, other: "Faded") -> "Faded":
+        """Return the state in which the facts selected by a mask are as in `other`."""
+        both = ((field.name, getattr(other, field.name), getattr(self, field.name)) for field in fields(self))
+        return Faded(**{name: np.where(which, one, own) for name, one, own in both})
+
 
 def select(facts: Anchors, which: Bools | Ints) -> Anchors:
     """Return the anchors of the facts selected by a mask or by indexes."""

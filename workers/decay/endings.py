@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from workers.context import Context
 from workers.coordination import signals
-from workers.core.fading import ends
+from workers.core.fading import FadingRules, ends
 from workers.core.hygiene import SECTIONS, Document, changed
 from workers.core.value import value
 from workers.errors import InvalidInputError
@@ -36,15 +36,15 @@ from workers.threads import within
 class Outlook:
     """The settings of the coming passes: those of the operator (`context`), the namespace's own, and their rules.
 
-    The first pass visits `every` fact if the due times were computed by other settings. With `by_hand`, the janitor
-    decides which held facts are over.
+    The first pass visits `every` fact if the due times were computed by other settings. By the rules of the `janitor`,
+    passes decide which held facts are over.
     """
 
     context: Context
     own: Document
     rules: NamespaceRules
     every: bool
-    by_hand: bool
+    janitor: FadingRules
 
 
 def outlook(context: Context, db: Connection, tenant: Namespace, given: Sequence[str] = ()) -> Outlook:
@@ -58,7 +58,7 @@ def outlook(context: Context, db: Connection, tenant: Namespace, given: Sequence
     every = tenant.unsettled or affects_decay(tenant.settings, own) or rules_in_words(context) != applied
     numbers = hygiene(context, own)
     rules = NamespaceRules(rules_of(context, numbers), np.array(tenant.turns), np.array(numbers.persistent_turns))
-    return Outlook(context, own, rules, every, numbers.by_hand)
+    return Outlook(context, own, rules, every, rules_of(context, numbers, janitor=True))
 
 
 def visited(db: Connection, tenant: Namespace, ahead: Outlook, now: datetime, until: datetime) -> Iterator[Activity]:
@@ -69,8 +69,7 @@ def visited(db: Connection, tenant: Namespace, ahead: Outlook, now: datetime, un
     for rows in due.due_by(db, tenant.id, until, every=ahead.every):
         if ahead.every:
             expired = rows.explicit & (rows.anchors.expires_at <= now.timestamp()) & np.isposinf(rows.due_at)
-            waiting = rows.held & (ahead.by_hand | expired)
-            yield with_turn_limit(rows.only(~waiting), ahead.rules, now)
+            yield with_turn_limit(rows.only(~(rows.held & expired)), ahead.rules, now)
         else:
             yield rows
 

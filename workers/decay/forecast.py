@@ -187,6 +187,9 @@ def _forecast_batch(
             select(rows.anchors, places), fidelity=fidelity[places], halvings=halvings[places], stale=stale[places]
         )
         faded = fade(before, instant, settings.rules.rules)
+        if rows.held[places].any():
+            found = fade(before, instant, settings.janitor)
+            faded = faded.replaced(have_ended(found, instant) & rows.held[places], found)
         ended, changes = have_ended(faded, instant), _changes(before, faded, tier[places])
         of_vectors = sizes.of_vectors(before.fidelity)
         smaller, later = of_vectors - sizes.of_vectors(faded.fidelity), ~ended & crowdable[places]

@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import add
@@ -260,9 +260,7 @@ def _tidied(
     """Return the state where facts, or only held ones, that have ended by the janitor's rules are ended too."""
     rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
     found = fade(rows.anchors, now.timestamp(), rules)
-    ended = have_ended(found, now.timestamp()) & (rows.held | (not held_alone))
-    both = ((each.name, getattr(found, each.name), getattr(faded, each.name)) for each in fields(Faded))
-    return Faded(**{name: np.where(ended, one, other) for name, one, other in both})
+    return faded.replaced(have_ended(found, now.timestamp()) & (rows.held | (not held_alone)), found)
 
 
 def _write(

@@ -45,9 +45,9 @@ def notices_updates(context: Context, own: Document) -> bool:
     return noticed and context.settings.ranking == "default"
 
 
-def rules_of(context: Context, own: Hygiene) -> FadingRules:
-    """Return the decay rules of one namespace."""
-    return replace(context.rules, **fading(for_passes(own)))
+def rules_of(context: Context, own: Hygiene, *, janitor: bool = False) -> FadingRules:
+    """Return the decay rules of one namespace; `janitor` gives the rules of the janitor."""
+    return replace(context.rules, **fading(own if janitor else for_passes(own)))
 
 
 def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: bool = False) -> NamespaceRules:
