@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from fastapi import Request
 
-from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, page, span
+from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, page, share, span
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,14 @@ from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, page, s
 )  # fmt: skip
 def test_a_span_is_said_in_the_largest_unit_that_fits_twice(seconds: float, said: str) -> None:
     assert span(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "\N{EN DASH}"), (0.0, "0 %"), (1e-9, "< 1 %"), (0.0099, "< 1 %"), (0.01, "1 %"), (1.0, "100 %")],
+)
+def test_a_share_is_said_to_be_nothing_only_where_it_is(value: float | None, said: str) -> None:
+    assert share(value) == said
 
 
 def test_before_the_first_pass_the_command_to_see_one_names_the_namespace() -> None:

@@ -30,6 +30,7 @@ MONTH, YEAR = 30.44 * DAY, 365.25 * DAY
 SPANS = ((YEAR, "year"), (MONTH, "month"), (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
 A_MOMENT = 45.0
 TWICE = 2
+LEAST_SHARE = 0.01
 DASH = "\N{EN DASH}"
 CODE = re.compile("`([^`]+)`")
 
@@ -42,8 +43,10 @@ def number(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share in [0, 1] as a percentage."""
-    return DASH if value is None else f"{value * 100:.0f} %"
+    """Return a share in [0, 1] as a percentage, of which 0 means nothing at all."""
+    if value is None:
+        return DASH
+    return "< 1 %" if 0 < value < LEAST_SHARE else f"{value * 100:.0f} %"
 
 
 def milliseconds(value: float | None) -> str:
