@@ -128,6 +128,19 @@ def test_texts_that_differ_in_a_figure_or_a_negation_are_never_merged(memory: Me
     assert near_duplicates(memory) == []
 
 
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("Mein Bruder trinkt morgens im Garten gern Kaffee", "Mein Bruder trinkt morgens im Garten nicht gern Kaffee"),
+        ("王伟每天早上在北京的公园里跑步五公里然后去上班", "李娜每天早上在北京的公园里跑步五公里然后去上班"),
+        ("מיכל שותה קפה עם חלב כל בוקר בגינה", "מיכל לא שותה קפה עם חלב כל בוקר בגינה"),
+    ],
+)
+def test_texts_in_other_languages_that_differ_in_a_word_are_never_merged(memory: Memory, one: str, two: str) -> None:
+    memory.store(one, two)
+    assert near_duplicates(memory) == []
+
+
 def test_namespaces_are_never_merged_with_each_other(memory: Memory) -> None:
     ours, theirs = memory.add(MOVED, namespace="ours"), memory.add(HAS_MOVED, namespace="theirs")
     assert near_duplicates(memory, namespace="ours") == near_duplicates(memory, namespace="theirs") == []

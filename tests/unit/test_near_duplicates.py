@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from workers.core import near_duplicates, signature
 from workers.core.fidelity import normalise, pool
+from workers.storage.packing import frequent_words
+
+COMMON = frequent_words()
 
 SAME = [
     ("Mira moved to Leipzig.", "Mira has moved to Leipzig."),
@@ -16,6 +19,11 @@ SAME = [
     ("It holds 250 guests.", "It holds 250 guests, they say."),
     ("The boat and the canal belong to Mira.", "Boat and canal belong to Mira"),
     ("Yes: the kitchen is upstairs.", "yes the Kitchen is upstairs"),
+    ("Mira's got a red boat", "Mira has got a red boat"),
+    ("She likes the boats.", "She liked the boat."),
+    ("我的姐姐住在北京 她喜欢喝茶", "我的姐姐住在北京。她喜欢喝茶"),
+    ("Die Straße ist laut.", "die Straße ist laut"),
+    ("C\u00e9line aime le th\u00e9", "Ce\u0301line aime le the\u0301"),
 ]
 DIFFERENT = [
     ("It holds 250 guests.", "It holds 350 guests."),
@@ -29,19 +37,28 @@ DIFFERENT = [
     ("Room 12", "Room 12 12"),
     ("Ana manages Ben.", "Ben manages Ana."),
     ("Ben moved to Porto and teaches in Braga.", "Ben teaches in Porto and moved to Braga."),
+    ("Sie trinkt gern Kaffee", "Sie trinkt nicht gern Kaffee"),
+    ("Le train part à sept heures", "Le train part à huit heures"),
+    ("Mia sorella mangia noci", "Mia sorella non mangia noci"),
+    ("Кофе он пьёт", "Кофе он не пьёт"),
+    ("王伟住在北京", "李娜住在北京"),
+    ("나는 커피를 좋아한다", "나는 커피를 안 좋아한다"),
+    ("أحمد يسكن في القاهرة", "كريم يسكن في القاهرة"),
+    ("सीता दिल्ली में रहती है", "सुता दिल्ली में रहती है"),
+    ("Ba lives in Hanoi", "Bà lives in Hanoi"),
 ]
 
 
 @pytest.mark.parametrize(("one", "two"), SAME)
 def test_small_changes_of_wording_do_not_distinguish_facts(one: str, two: str) -> None:
-    assert not near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two))
-    assert not near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one))
+    assert not near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two), COMMON)
+    assert not near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one), COMMON)
 
 
 @pytest.mark.parametrize(("one", "two"), DIFFERENT)
 def test_a_figure_a_name_a_negation_or_the_order_of_words_does(one: str, two: str) -> None:
-    assert near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two))
-    assert near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one))
+    assert near_duplicates.differ(near_duplicates.wording(one), near_duplicates.wording(two), COMMON)
+    assert near_duplicates.differ(near_duplicates.wording(two), near_duplicates.wording(one), COMMON)
 
 
 def unit_vectors(count: int, dims: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

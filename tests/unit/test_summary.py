@@ -1,5 +1,7 @@
 """Summaries: three layers by retention, each made from the original text."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,11 @@ def test_keywords_are_stems_by_frequency_and_then_by_first_appearance() -> None:
     text = "Deploys broke the tests. Testing the deploy again: tests pass, deployed."
 
     assert top_keywords(text, 3) == ["deploy", "test", "broke"]
+
+
+@pytest.mark.parametrize("text", ["हिन्दी में किताब", "שָׁלוֹם עוֹלָם", "Cafe\u0301 o\u0300"])
+def test_keywords_have_their_vowel_signs_and_accents(text: str) -> None:
+    assert top_keywords(text, 3) == unicodedata.normalize("NFC", text.lower()).split()
 
 
 def test_only_a_text_longer_than_200_characters_is_truncated() -> None:

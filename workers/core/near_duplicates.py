@@ -1,12 +1,14 @@
 """Near-duplicates: facts that state the same in nearly the same words, and which one of them is kept.
 
 Vectors hardly reflect a figure, a name, a "not", or the order of subject and object, so texts that differ in one of
-those are never near-duplicates, however similar.
+those are never near-duplicates, however similar. A word that is no common English one may be any of these, in its
+language: texts in other languages are near-duplicates only if they have the same words.
 """
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,7 +17,8 @@ import numpy as np
 from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Vectors
 from workers.core.fidelity import pool
-from workers.core.summary import ENGLISH_STOP_WORDS
+from workers.core.summary import ENGLISH_STOP_WORDS, stems
+from workers.core.text import words
 
 ALIKE = 0.92
 """Least cosine of near-duplicates."""
@@ -37,7 +40,12 @@ NUMERALS = {
     "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million", "second", "third", "fourth", "fifth",
     "half", "twice",
 }  # fmt: skip
-DECISIVE = NEGATIONS | NUMERALS
+OF_OTHER_LANGUAGES = {"non", "once", "fire", "due"}
+"""Negations and numerals of Italian, Spanish and Danish that are common English words too."""
+
+DECISIVE = NEGATIONS | NUMERALS | OF_OTHER_LANGUAGES
+SAY_LITTLE = ENGLISH_STOP_WORDS | {"s", "d", "m", "ll", "re", "ve"}
+"""Stop words, and what is after the apostrophe of other words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +60,29 @@ class Wording:
 
 def wording(text: str) -> Wording:
     """Return the wording of a text: words in lower case, uncommon words in order, figures and names."""
-    words = WORD.findall(SHORT_NOT.sub(" not", text.lower()))
-    order = tuple(word for word in words if word not in ENGLISH_STOP_WORDS)
-    return Wording(frozenset(words), order, tuple(sorted(FIGURE.findall(text))), _names(text))
+    text = unicodedata.normalize("NFC", text)
+    said = words(SHORT_NOT.sub(" not", text.lower()))
+    order = tuple(word for word in said if word not in ENGLISH_STOP_WORDS)
+    return Wording(frozenset(said), order, tuple(sorted(FIGURE.findall(text))), _names(text))
 
 
-def differ(one: Wording, two: Wording) -> bool:
-    """Return whether two texts differ in a figure, a negation, a name, or the order of shared words."""
+def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
+    """Return whether two texts differ in a figure, a negation, a name, the order of shared words, or an unknown word.
+
+    `common` are the English words that may differ, beside stop words: other forms of them may differ too.
+    """
     return (
         one.figures != two.figures
-        or bool((one.words ^ two.words) & DECISIVE)
+        or _decide(one.words ^ two.words, common)
         or not (one.names <= two.words and two.names <= one.words)
         or [word for word in one.order if word in two.words] != [word for word in two.order if word in one.words]
     )
+
+
+def _decide(differing: frozenset[str], common: Collection[str]) -> bool:
+    """Return whether any of the words, which one of two texts has, may be a figure, a negation or a name."""
+    unknown = [word for word in differing if word not in common and word not in SAY_LITTLE]
+    return not DECISIVE.isdisjoint(differing) or any(stem not in common for stem in stems(unknown))
 
 
 def _names(text: str) -> frozenset[str]:

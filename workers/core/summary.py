@@ -6,8 +6,11 @@ never change. Sources: the summary layers and fingerprints of OpenMemory's tiere
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 import snowballstemmer
+
+from workers.core.text import words
 
 WORDS = """
     a about above across after afterwards again against all almost alone along already also although always am
@@ -38,7 +41,6 @@ SENTENCES_LENGTH = 80
 TRUNCATE_ABOVE = 0.8
 SENTENCES_ABOVE = 0.4
 
-WORD = re.compile(r"\w+")
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - full-width marks end sentences too
 
 
@@ -67,16 +69,20 @@ def truncate(text: str) -> str:
 def top_sentences(text: str, count: int) -> str:
     """Return the `count` sentences with the most frequent words of the text, in their original order."""
     sentences = SENTENCE_END.split(text.strip())
-    frequencies = Counter(_stems(text))
-    ranked = sorted(range(len(sentences)), key=lambda i: -sum(frequencies[s] for s in set(_stems(sentences[i]))))
+    frequencies = Counter(_stems_of(text))
+    ranked = sorted(range(len(sentences)), key=lambda i: -sum(frequencies[s] for s in set(_stems_of(sentences[i]))))
     return " ".join(sentences[i] for i in sorted(ranked[:count]))
 
 
 def top_keywords(text: str, count: int) -> list[str]:
     """Return the `count` most frequent word stems, ties in the order of their first appearance."""
-    return [stem for stem, _ in Counter(_stems(text)).most_common(count)]
+    return [stem for stem, _ in Counter(_stems_of(text)).most_common(count)]
 
 
-def _stems(text: str) -> list[str]:
-    words = [word for word in WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
-    return snowballstemmer.stemmer("english").stemWords(words)
+def stems(said: Sequence[str]) -> list[str]:
+    """Return the English stems of words in lower case."""
+    return snowballstemmer.stemmer("english").stemWords(said)
+
+
+def _stems_of(text: str) -> list[str]:
+    return stems([word for word in words(text.lower()) if word not in ENGLISH_STOP_WORDS])

@@ -17,6 +17,10 @@ STEM, MARK, MARKS = 32, 8, 4
 NO_MARK = b"\0" * MARK
 OPENING, CLOSING = "\"'`([{<\u00ab\u201e\u201c\u2018\u2039*_", "\"'`)]}>\u00bb\u201c\u201d\u2019\u203a*_.,;:!?\u2026"
 JOINING = "-\u2010\u2011\u2013'\u2019"
+WORD = re.compile(r"\w+")
+MARKS_OF_LETTERS = ("Mn", "Mc", "Me", "Cf")
+"""Categories of accents, vowel signs and joiners, which belong to the letter before them."""
+
 JOINTS = re.compile(rf"[{JOINING}]|(?<=[^\W\d_])/(?=[^\W\d_])")
 """What joins ordinary words into one: hyphens, apostrophes, and the slash in `and/or`."""
 
@@ -41,6 +45,15 @@ def blank_injected(text: str) -> str:
 def normalise(text: str) -> str:
     """Return the text in lower case and composed form (NFC), trimmed, with single blanks."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in composed form (NFC), with their accents and vowel signs."""
+    if text.isascii():
+        return WORD.findall(text)
+    text = unicodedata.normalize("NFC", text)
+    marks = {ord(one): "_" for one in set(text) if unicodedata.category(one) in MARKS_OF_LETTERS}
+    return [text[slice(*word.span())] for word in WORD.finditer(text.translate(marks))]
 
 
 def digest(text: str) -> bytes:

@@ -36,6 +36,7 @@ from workers.storage import (
     links,
     merged_texts,
     occurrences,
+    packing,
     runs,
     signatures,
     statements,
@@ -288,7 +289,8 @@ def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair
     texts = facts.texts(db, tenant, list({*chain.from_iterable(related)}))
     said = {id_: alike.wording(text) for id_, text in texts.items()}
     there = [pair for pair in related if said.keys() >= set(pair)]  # others were forgotten just now
-    same = [(one, two) for one, two in there if not alike.differ(said[one], said[two])]
+    common = packing.frequent_words()
+    same = [(one, two) for one, two in there if not alike.differ(said[one], said[two], common)]
     found = _similarities(db, tenant, same)
     return {pair: cosine for pair, cosine in found.items() if cosine >= alike.ALIKE}
 

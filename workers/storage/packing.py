@@ -163,10 +163,15 @@ def places(words: Iterable[str]) -> list[int]:
 
 
 @cache
+def frequent_words() -> dict[str, None]:
+    """Return the most frequent words of English, in this order."""
+    return dict.fromkeys(resources.files(__package__).joinpath("frequent_words.txt").read_text("ascii").split())
+
+
+@cache
 def _dictionary() -> bytes:
     """Return the compression dictionary, most frequent words last; stored data depend on it, so it never changes."""
-    words = resources.files(__package__).joinpath("frequent_words.txt").read_text("ascii").split()
-    return (" ".join(reversed(words)) + SKELETON).encode()
+    return (" ".join(reversed(frequent_words())) + SKELETON).encode()
 
 
 def _unusual(row: Columns, usual: Columns, created: datetime) -> Columns:
