@@ -1,6 +1,9 @@
 """Passages: windows of a long text that cover it, with word counts by position."""
 
+import unicodedata
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +76,19 @@ def test_lexemes_of_scripts_without_blanks_are_found_in_the_text() -> None:
 @given(st.text(st.sampled_from("中文かハ・がิ็x9 -<>&;='\0\u3099") | st.characters()))
 def test_words_of_a_long_text_begin_where_they_are_found_one_by_one(text: str) -> None:
     assert word_starts(text).tolist() == [found.start(1) for found in WORD.finditer(text) if found[1]]
+
+
+@pytest.mark.parametrize(
+    "text", ["서울에서 부산까지 갔다. " * 30, "日本語のガイドブック。" * 30, "Hôm nay trời mưa ở Hà Nội. " * 30]
+)
+def test_composed_and_decomposed_texts_have_the_same_passages(text: str) -> None:
+    decomposed = unicodedata.normalize("NFD", text)
+    one, two = passage_at(text, 77), passage_at(decomposed, 77)
+
+    assert one
+    assert two
+    assert unicodedata.normalize("NFC", two.text) == one.text
+    assert decomposed[two.start : two.end] == two.text
 
 
 def test_marks_and_tags_are_no_words() -> None:

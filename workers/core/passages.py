@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -26,6 +26,9 @@ SILENT = re.compile("[\u0e47-\u0e4c\u0e4e\u0eba\u0ec8-\u0ecc\u1037\u1039\u103a\u
 """Marks of these scripts that the text index does not take for letters."""
 
 MARKS = ("Mn", "Mc", "Me", "Cf")
+COMPOSED = frozenset(map(chr, range(0x1160, 0x1200))) | {"\uff9e", "\uff9f"}
+"""Letters that NFKC joins to the one before them: later parts of Korean syllables, and voicing of half-width kana."""
+
 MARK, SILENT_MARK, LETTER = "\0", "\u30fb", "\u3042"
 """Stand for a character without width, which belongs to the word before it; in scripts without blanks, for a mark that
 is no word, and for one that is."""
@@ -106,14 +109,14 @@ def passage_at(text: str, place: int, cut: Cut = CUT) -> Passage | None:
 
     In scripts without blanks each character is a word.
     """
-    plain, owners = _plain(text)
+    plain, begins, ends = _plain(text)
     words = list(islice(_words(plain), max(place + cut.words, cut.longest) + 1))
     if len(words) <= cut.longest:
         return None
     first = min(max(place, 0), len(words) - cut.words)
     last = first + cut.words - 1
-    start = owners[words[first].start()]
-    end = len(text) if last == len(words) - 1 else owners[words[last].end() - 1] + 1
+    start = begins[words[first].start()]
+    end = len(text) if last == len(words) - 1 else ends[words[last].end() - 1]
     return Passage(start, end, text[start:end])
 
 
@@ -161,13 +164,16 @@ def _words(plain: str) -> Iterator[re.Match[str]]:
     return filter(itemgetter(1), WORD.finditer(plain))
 
 
-def _plain(text: str) -> tuple[str, Sequence[int]]:
-    """Return a text as the index reads it, marks replaced, and for each character its place in the original."""
+def _plain(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
+    """Return a text as the index reads it, marks replaced, and where each character begins and ends in the original."""
     if text.isascii():
-        return text, range(len(text))
-    parts = [unicodedata.normalize("NFKC", one) for one in text]
-    owners = [place for place, part in enumerate(parts) for _ in part]
-    return _without_marks("".join(parts)), owners
+        return text, range(len(text)), range(1, len(text) + 1)
+    joined = {one for one in set(text) if one in COMPOSED or unicodedata.category(one) in MARKS}
+    begins = [place for place, one in enumerate(text) if not place or one not in joined]
+    spans = list(pairwise([*begins, len(text)]))
+    parts = [unicodedata.normalize("NFKC", text[start:end]) for start, end in spans]
+    owners = [span for span, part in zip(spans, parts, strict=True) for _ in part]
+    return _without_marks("".join(parts)), [start for start, _ in owners], [end for _, end in owners]
 
 
 def _without_marks(text: str) -> str:
