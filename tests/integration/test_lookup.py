@@ -102,6 +102,11 @@ def test_a_tag_is_matched_as_a_whole(memory: Memory) -> None:
     assert found(memory, "user", tag="u%") == []
 
 
+def test_composed_and_decomposed_tags_are_the_same(memory: Memory) -> None:
+    memory.store({"text": "tagged", "entity": "user", "tags": ["cafe\u0301"]})
+    assert found(memory, "user", tag="caf\u00e9") == found(memory, "user", tag="Cafe\u0301") == ["tagged"]
+
+
 @given(st.lists(st.tuples(st.floats(0.2, 1), st.integers(0, 400)), min_size=1, max_size=8))
 @many
 def test_the_order_is_by_confidence_and_then_by_date(memory: Memory, facts: list[tuple[float, int]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -269,10 +270,15 @@ def _split(value: Any) -> Any:
 
 
 def _tag(tag: str) -> str:
-    cleaned = " ".join(tag.lower().split())
+    cleaned = _plain(tag)
     if not cleaned or "," in cleaned:
         raise ValueError("a tag must not be blank and has no comma")
     return cleaned
+
+
+def _plain(tag: str) -> str:
+    """Return a tag in lower case and composed form (NFC), with single blanks."""
+    return " ".join(unicodedata.normalize("NFC", tag.lower()).split())
 
 
 def _once(tags: list[str]) -> list[str]:
@@ -322,5 +328,5 @@ KeptInstant = Annotated[
 
 def cleaned_tags(given: Iterable[str]) -> list[str]:
     """Return valid tags: without commas, duplicates, and those that are too long or too many."""
-    cleaned = (" ".join(tag.replace(",", " ").lower().split())[:LONGEST_TAG].strip() for tag in given)
+    cleaned = (_plain(tag.replace(",", " "))[:LONGEST_TAG].strip() for tag in given)
     return [tag for tag in dict.fromkeys(cleaned) if tag][:MOST_TAGS]
