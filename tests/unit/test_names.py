@@ -36,6 +36,7 @@ def test_a_name_in_the_text_is_among_the_phrases(text: str, name: str) -> None:
 def test_no_phrase_begins_or_ends_within_a_word() -> None:
     assert word_phrases("Anabel") == ["Anabel"]
     assert "Ana" not in word_phrases("Anabel met Diana and Ana_7.")
+    assert word_phrases("रामायण किसने") == ["रामायण", "किसने", "रामायण किसने"]
 
 
 @given(st.text("abé_ ", max_size=20), names, st.text("abé_ ", max_size=20))
@@ -87,6 +88,19 @@ def test_no_text_takes_long(text: str) -> None:
 )
 def test_names_that_are_given_are_found_as_whole_words(text: str, expected: list[str]) -> None:
     assert mentioned_names(text, ["ana  lima", "C++", "c"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("रामायण किसने लिखी?", []),
+        ("राम कहाँ है?", ["राम"]),
+        ("Where is Jose\u0301?", ["Jos\u00e9"]),
+        ("\u200fعلي\u200f في البيت", ["علي"]),
+    ],
+)
+def test_accents_and_vowel_signs_belong_to_the_word_before_them(text: str, expected: list[str]) -> None:
+    assert mentioned_names(text, ["राम", "Jose", "Jos\u00e9", "علي"]) == expected
 
 
 def test_capitalised_words_that_are_searched_for_may_be_names() -> None:

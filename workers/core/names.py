@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice, product
 
 from workers.core.summary import ENGLISH_STOP_WORDS
+from workers.core.text import combining
 
 LONGEST = 8
 """Words of the longest name that is recognised."""
@@ -48,8 +49,9 @@ def word_phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
 
 def mentioned_names(text: str, names: Iterable[str]) -> list[str]:
     """Return the names that occur in a text as whole words, ignoring case and blanks."""
-    said = " ".join(text.lower().split())
-    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, name.lower())]
+    said = _composed(text)
+    inside = "".join([r"\w", *map(re.escape, combining(said))])
+    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, _composed(name), inside)]
 
 
 def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
@@ -74,25 +76,32 @@ def folded(word: str) -> str:
     return unicodedata.normalize("NFC", parts.translate(LETTERS))
 
 
-def _stands(said: str, name: str) -> bool:
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(text.lower().split()))
+
+
+def _stands(said: str, name: str, inside: str) -> bool:
+    """Return whether a name is in a text, between other characters than those `inside` words, given as a class."""
     # Searching a plain string is much faster than a regular expression, and most names are not in the text.
-    return name in said and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
+    return name in said and re.search(rf"(?<![{inside}]){re.escape(name)}(?![{inside}])", said) is not None
 
 
 def _stretches(text: str) -> Iterator[str]:
     chunks = [match.span() for match, _ in zip(CHUNK.finditer(text), range(MOST_WORDS), strict=False)]
-    befores = [_breaks(text, range(begin - 1, end - 1)) for begin, end in chunks]
-    ends = [_breaks(text, range(begin + 1, end + 1)) for begin, end in chunks]
+    marks = combining(text)
+    befores = [_breaks(text, range(begin - 1, end - 1), marks) for begin, end in chunks]
+    ends = [_breaks(text, range(begin + 1, end + 1), marks) for begin, end in chunks]
     for words in range(1, LONGEST + 1):
         for first, last in enumerate(range(words - 1, len(chunks))):
             stretches = (text[before + 1 : end] for before, end in product(befores[first], ends[last]))
             yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
 
 
-def _breaks(text: str, places: range) -> list[int]:
-    """Return the first places without a word character, so that a name may begin after or end before them."""
+def _breaks(text: str, places: range, marks: Collection[str]) -> list[int]:
+    """Return the first places without a character of a word, so that a name may begin after or end before them."""
     around = {place: text[place] if 0 <= place < len(text) else " " for place in places}
-    return [place for place, letter in around.items() if not (letter.isalnum() or letter == "_")][:MOST_ENDS]
+    breaks = [place for place, one in around.items() if not (one.isalnum() or one == "_" or one in marks)]
+    return breaks[:MOST_ENDS]
 
 
 PATTERNS = {

@@ -18,8 +18,8 @@ NO_MARK = b"\0" * MARK
 OPENING, CLOSING = "\"'`([{<\u00ab\u201e\u201c\u2018\u2039*_", "\"'`)]}>\u00bb\u201c\u201d\u2019\u203a*_.,;:!?\u2026"
 JOINING = "-\u2010\u2011\u2013'\u2019"
 WORD = re.compile(r"\w+")
-MARKS_OF_LETTERS = ("Mn", "Mc", "Me", "Cf")
-"""Categories of accents, vowel signs and joiners, which belong to the letter before them."""
+COMBINING = ("Mn", "Mc", "Me")
+"""Categories of accents and vowel signs, which belong to the letter before them."""
 
 JOINTS = re.compile(rf"[{JOINING}]|(?<=[^\W\d_])/(?=[^\W\d_])")
 """What joins ordinary words into one: hyphens, apostrophes, and the slash in `and/or`."""
@@ -52,8 +52,13 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return WORD.findall(text)
     text = unicodedata.normalize("NFC", text)
-    marks = {ord(one): "_" for one in set(text) if unicodedata.category(one) in MARKS_OF_LETTERS}
-    return [text[slice(*word.span())] for word in WORD.finditer(text.translate(marks))]
+    marked = text.translate({ord(one): "_" for one in combining(text)})
+    return [text[slice(*word.span())] for word in WORD.finditer(marked)]
+
+
+def combining(text: str) -> set[str]:
+    """Return the accents and vowel signs of a text that are characters of their own."""
+    return set() if text.isascii() else {one for one in set(text) if unicodedata.category(one) in COMBINING}
 
 
 def digest(text: str) -> bytes:
