@@ -209,7 +209,9 @@ def over(facts: int) -> str:
 
 def short(text: str, most: int) -> str:
     """Return a text of at most so many characters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    from workers.core.text import beginning  # not needed for JSON
+
+    return text if len(text) <= most else f"{beginning(text, most - 1)}…"
 
 
 def warn_held(facts: int, *, dry_run: bool = False) -> None:

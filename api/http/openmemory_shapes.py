@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from api.contrib.foreign import user_of
 from workers.core.episodes import OF_DOCUMENTS
+from workers.core.text import beginning
 from workers.core.tiers import RULES, Tier
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
@@ -191,7 +192,7 @@ def summary(facts: Sequence[Mapping[str, Any]]) -> str:
         return "No memories yet."
     parts = ", ".join(f"{one['count']} {one['sector']}" for one in stats(facts))
     best = sorted(facts, key=lambda fact: -fact["salience"])[:SHOWN]
-    texts = "; ".join(fact["text"][:MOST_CHARACTERS] for fact in best)
+    texts = "; ".join(beginning(fact["text"], MOST_CHARACTERS) for fact in best)
     return f"{len(facts)} {'memory' if len(facts) == 1 else 'memories'} ({parts}). Most salient: {texts}"
 
 

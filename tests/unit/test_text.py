@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.core.text import (
+    beginning,
     blank_injected,
     case_matters,
     digest,
@@ -35,6 +36,22 @@ def test_case_and_blanks_make_no_difference(other: str) -> None:
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
     assert digest("Zoe\u0308 at the cafe\u0301") == digest("Zo\u00eb at the caf\u00e9")
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("a cafe\u0301 here", "a caf"),
+        ("abcd हिन्दी", "abcd "),
+        ("four\U0001f469\u200d\U0001f467!", "four"),
+        ("Bravo\U0001f44d\U0001f3fd", "Bravo"),
+        ("plain words", "plain "),
+        ("a" + 20 * "\u0301", "a" + 5 * "\u0301"),
+    ],
+)
+def test_a_text_is_cut_between_whole_letters(text: str, cut: str) -> None:
+    assert beginning(text, 6) == cut
+    assert beginning(text, len(text)) == text
 
 
 def test_other_words_and_other_marks_make_another_digest() -> None:

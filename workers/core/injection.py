@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from workers.core import controls
+from workers.core.text import beginning
 
 OPENING, CLOSING = "<memory-context>", "</memory-context>"
 SUMMARY_LENGTH = 80
@@ -55,4 +56,4 @@ def count_fitting(lines: int, most: int, size: Callable[[int], int]) -> int:
 
 def summary(text: str) -> str:
     """Return the short form that is stored with a long fact: its first characters."""
-    return text if len(text) <= SUMMARY_LENGTH else text[:SUMMARY_LENGTH] + "…"
+    return text if len(text) <= SUMMARY_LENGTH else beginning(text, SUMMARY_LENGTH) + "…"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import snowballstemmer
 
-from workers.core.text import words
+from workers.core.text import beginning, words
 
 WORDS = """
     a about above across after afterwards again against all almost alone along already also although always am
@@ -52,7 +52,7 @@ def summarise(text: str, retention: float, layers: int = KEYWORDS) -> str:
     if retention > TRUNCATE_ABOVE or layers == TRUNCATED:
         return truncate(text)
     if retention > SENTENCES_ABOVE or layers == SENTENCES:
-        return top_sentences(text, 3)[:SENTENCES_LENGTH]
+        return beginning(top_sentences(text, 3), SENTENCES_LENGTH)
     return " ".join(top_keywords(text, 5))
 
 
@@ -63,7 +63,7 @@ def fingerprint(text: str) -> str:
 
 def truncate(text: str) -> str:
     """Return the first 200 characters, with an ellipsis if there are more."""
-    return text if len(text) <= TRUNCATED_LENGTH else text[:TRUNCATED_LENGTH] + "..."
+    return text if len(text) <= TRUNCATED_LENGTH else beginning(text, TRUNCATED_LENGTH) + "..."
 
 
 def top_sentences(text: str, count: int) -> str:

@@ -21,6 +21,11 @@ WORD = re.compile(r"\w+")
 COMBINING = ("Mn", "Mc", "Me")
 """Categories of accents and vowel signs, which belong to the letter before them."""
 
+JOINER = "\u200d"
+"""Joins emoji to one, and letters of some scripts."""
+
+SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+
 JOINTS = re.compile(rf"[{JOINING}]|(?<=[^\W\d_])/(?=[^\W\d_])")
 """What joins ordinary words into one: hyphens, apostrophes, and the slash in `and/or`."""
 
@@ -59,6 +64,18 @@ def words(text: str) -> list[str]:
 def combining(text: str) -> set[str]:
     """Return the accents and vowel signs of a text that are characters of their own."""
     return set() if text.isascii() else {one for one in set(text) if unicodedata.category(one) in COMBINING}
+
+
+def beginning(text: str, most: int) -> str:
+    """Return at most the first `most` characters of a text, without one that is cut from its accents or modifiers."""
+    end = min(most, len(text))
+    while 0 < end < len(text) and (_modifies(text[end]) or text[end - 1] == JOINER):
+        end -= 1
+    return text[: end or most]
+
+
+def _modifies(letter: str) -> bool:
+    return letter == JOINER or letter in SKIN_TONES or unicodedata.category(letter) in COMBINING
 
 
 def digest(text: str) -> bytes:

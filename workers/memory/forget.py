@@ -15,6 +15,7 @@ from ebb.contract.values import REQUESTED
 from workers.context import Context
 from workers.coordination import contexts
 from workers.core.fading import REASONS, ends, is_over
+from workers.core.text import beginning
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.namespace_settings import rules_for
 from workers.memory.unpack import unpack
@@ -239,7 +240,7 @@ def _forget_batch(
     context: Context, asked: Forget, found: Mapping[UUID, str], now: datetime, run: UUID
 ) -> list[Outcome]:
     """Forget facts unless in a dry run; return the outcomes, with the start of each text that is not erased."""
-    texts = {id_: {"text": text[:LONGEST]} for id_, text in found.items()}
+    texts = {id_: {"text": beginning(text, LONGEST)} for id_, text in found.items()}
     if asked.dry_run:
         staying = _staying(context, asked, list(found))
         return [Outcome(id=id_, action="kept" if id_ in staying else "matching", **texts[id_]) for id_ in found]
