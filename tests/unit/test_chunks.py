@@ -18,7 +18,7 @@ PIECES = st.sampled_from([
     "# Head", "## Sub *one*", "Title\n=====", "### Deep", "\n\n",
     "\n", " ", "word", "A sentence of words. ", "- item\n",
     "| a | b |\n|---|---|\n| 1 | 2 |\n", "```python\n# no heading\nx = 1\n```\n", "> quoted\n> # not a head\n",
-    "x" * 700, "北京" * 90, "    indented code\n", "---\n", "\t", "é" * 30 + " ",
+    "x" * 700, "北京" * 90, "「北京。」" * 90, "    indented code\n", "---\n", "\t", "é" * 30 + " ",
 ])  # fmt: skip
 DOCUMENTS = st.one_of(
     st.lists(st.one_of(PIECES, st.text(max_size=40)), max_size=60).map("".join),
@@ -101,6 +101,13 @@ def test_a_paragraph_that_fits_is_not_torn() -> None:
     assert len(found) > 3
     for paragraph in paragraphs:
         assert any(paragraph.strip() in one.text for one in found)
+
+
+def test_a_chunk_ends_at_a_sentence_also_where_no_blank_is_between_sentences() -> None:
+    text = "".join(f"第{number}天我们在河边的旧磨坊里见到了「他说天气很好。」那只灰色的猫。" for number in range(300))
+    found = of(text)
+    assert len(found) > 3
+    assert all(chunk.text.endswith("猫。") or chunk.text.endswith("。」") for chunk in found)
 
 
 def test_neighbouring_chunks_share_some_words() -> None:

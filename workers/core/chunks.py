@@ -22,8 +22,11 @@ PATH_SEPARATOR = " > "
 LONGEST_PATH = 1_000
 """Characters of a heading path; of a longer one the end is kept."""
 
-WORD = re.compile(r"\n+|[^\S\n]*\S+|[^\S\n]+")
-SENTENCE_END = re.compile(r"[.!?。！？][\"')\]]*$")  # noqa: RUF001 - full-width marks end sentences too
+CLOSING = r"[\"')\]」』”’）]*"  # noqa: RUF001 - full-width marks too
+WORD = re.compile(rf"\n+|[^\S\n]*(?:[^\s。！？]*[。！？]+{CLOSING}|\S+)|[^\S\n]+")  # noqa: RUF001
+"""A word, or where sentences follow each other without blanks, a sentence."""
+
+SENTENCE_END = re.compile(rf"[.!?。！？]{CLOSING}$")  # noqa: RUF001
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 
 Size = Callable[[int, int], int]
