@@ -255,6 +255,17 @@ def test_names_with_several_blanks_are_found_as_they_are_looked_up(memory: Memor
     assert found.id == fact
 
 
+def test_tags_get_the_composed_form_in_which_they_are_looked_for(memory: Memory) -> None:
+    decomposed = "cafe\u0301"
+    fact = memory.add("Ada has breakfast at the corner.")
+    with connect(memory.context.database_url) as db:
+        tags = [decomposed, "home", "caf\u00e9"]
+        db.execute("update facts set tags = %s where id = %s", [tags, fact])
+    migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "composed_tags"))
+    assert memory.rows("select tags from facts") == [(["caf\u00e9", "home"],)]
+    assert memory.ids("breakfast", tag=decomposed) == [fact]
+
+
 def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) -> None:
     by_itself = (
         "select count(*) from facts where forgotten_reason not in ('asked', 'retracted') and superseded_at is null"
