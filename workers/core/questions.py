@@ -5,7 +5,8 @@ technique for computer detection and correction of spelling errors", 1964): a le
 neighbours exchanged. The first letter is seldom wrong (Pollock and Zamora, 1984).
 
 The text index leaves out stop words of the database's language only. In scripts that it splits into characters, pairs
-such as those of 什么时候 ("when") are rare in facts, so BM25 would weigh them most, and hardly any answer has them.
+such as those of 什么时候 ("when") are rare in facts, so BM25 would weigh them most, and hardly any answer has them. The
+same holds for 是 ("is") before them, and for 在 ("is at") at the end of a question: 钥匙在哪儿 ("where is the key").
 Words and names that contain one, such as 任何时候 ("any time"), 多伦多大学 (a university) and どうぶつ ("animal"), stay
 whole.
 """
@@ -135,7 +136,7 @@ def _sounds(name: str) -> str:
 END = r"(?!\w)"
 
 CHINESE = rf"""
-    是?(?:什么时候|什麼時候|甚麼時候|为什么|為什麼|什么(?!值得买)|什麼|甚麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|如何
+    (?:是|(?<![现現正存实實自])在(?=哪[里裡儿兒]?{END}))?(?:什么时候|什麼時候|甚麼時候|为什么|為什麼|什么(?!值得买)|什麼|甚麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|如何
     |哪(?!吒|都通|[儿兒][网網])[一里裡儿兒個个些位]?|谁|誰|多少|多久|多大(?![学學])|(?<!任)何[时時]
     |(?<![十好前这這过過])(?:几[点个岁次天年月]|幾[點個歲次天年月])|是否)[是的]?
     |[吗嗎呢]{END}
