@@ -10,6 +10,7 @@ import click
 from celery import Celery
 from celery.signals import after_task_publish, beat_init, celeryd_init, import_modules, setup_logging
 from ebb import headers
+from kombu import Queue
 from redis.exceptions import RedisError
 
 from workers import ONE_THREAD, clock, flower, logs, redaction
@@ -19,7 +20,7 @@ from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.cron import crontabs
 from workers.errors import SettingsError
-from workers.queues import configuration
+from workers.queues import QUEUES, configuration
 from workers.settings import Settings
 from workers.storage import routing
 
@@ -143,7 +144,12 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
         return self.subclass_with_self("workers.programs:Worker")
 
     def send_task(self, name: str, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
-        """Send a task with redacted argument texts for monitors, instants by Redis' clock, and the sender's shard."""
+        """Send a task with redacted argument texts for monitors, instants by Redis' clock, and the sender's shard.
+
+        A callback of another program goes to its queue, which Ebb's workers do not know.
+        """
+        if isinstance(queue := options.get("queue"), str) and queue not in QUEUES:
+            options["queue"] = Queue(queue)
         options["headers"] = headers.of_trace() | routing.headers() | (options.get("headers") or {})
         options |= clock.with_start(options, self.server_clock)
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
@@ -162,6 +168,13 @@ app = _Ebb("ebb", control="workers.coordination.transport:Control")
 app.loader.override_backends = transport.BACKENDS
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
 flower.guard(settings.flower_url)
+
+
+@app.on_after_finalize.connect
+def _leave_out_maps(**_: Any) -> None:
+    """Refuse Celery's tasks that call others without ids of their own, by which these would take each other's place."""
+    for name in ("celery.map", "celery.starmap", "celery.chunks"):
+        app.tasks.unregister(name)
 
 
 @setup_logging.connect

@@ -95,6 +95,21 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
             self.next_flush = now + EVENTS_SECONDS
             self.hub.call_later(EVENTS_SECONDS, self._flush_events)
 
+    def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
+        """Drop a message that is not JSON, or not a task's, and answer its sender."""
+        super().on_invalid_task(body, message, exc)
+        self._refuse(message, exc)
+
+    def on_decode_error(self, message: Any, exc: Exception) -> None:
+        """Drop a message that cannot be decoded, and answer its sender."""
+        super().on_decode_error(message, exc)
+        self._refuse(message, exc)
+
+    def _refuse(self, message: Any, error: Exception) -> None:
+        """Answer a sender who would wait for ever."""
+        if isinstance(task_id := message.headers.get("id"), str):
+            self.app.backend.mark_as_failure(task_id, error)
+
     def shutdown(self) -> None:
         """Shut down after the last events are published."""
         self._flush_events()

@@ -36,6 +36,7 @@ NOTICED = "ebb:noticed"
 PROBE = "ebb:probe"
 BEAT = "ebb:beat"
 AWAITED = "ebb:awaited"
+FOLLOWING = "ebb:following"
 
 RECALLED_MS = 2_000
 """Time after a recall during which users count as waiting."""
@@ -163,6 +164,31 @@ def is_awaited(redis: Redis, task_id: str) -> bool:
 def drop_awaited(redis: Redis, task_id: str) -> None:
     """Remove the record of a client that has its answer, or waits no longer."""
     redis.delete(f"{AWAITED}:{task_id}")
+
+
+def note_following(redis: Redis, task_id: str, following: Mapping[str, Any]) -> None:
+    """Record what other programs want to follow a task that another task answers."""
+    redis.set(f"{FOLLOWING}:{task_id}", json.dumps(following), ex=AWAITED_SECONDS)
+
+
+def following(redis: Redis, task_id: str) -> dict[str, Any]:
+    """Return what was recorded to follow a task."""
+    return idempotency.read_json(redis, f"{FOLLOWING}:{task_id}") or {}
+
+
+def take_following(redis: Redis, task_id: str, by: str) -> dict[str, Any]:
+    """Return what was recorded to follow a task, to the first task that takes it and its redeliveries."""
+    if not following(redis, task_id):
+        return {}
+    with suppress(RefusedError):
+        if not first_of(redis, f"following:{task_id}", by, AWAITED_SECONDS):
+            return {}
+    return following(redis, task_id)  # the first may have sent and deleted it meanwhile
+
+
+def drop_following(redis: Redis, task_id: str) -> None:
+    """Delete what was recorded to follow a task."""
+    redis.delete(f"{FOLLOWING}:{task_id}", f"{BEGUN}:following:{task_id}")
 
 
 def try_write(redis: Redis) -> None:

@@ -22,6 +22,7 @@ from workers.coordination.bulk import Batch, Slice
 from workers.coordination.redis import RefusedError, explain, insist
 from workers.errors import TaskFailedError, UnavailableError
 from workers.queues import LSN, SENT_AT
+from workers.tasks import callbacks
 from workers.tasks.decay import leave_answer_to_others
 from workers.tasks.operation import internal
 from workers.tasks.task import EbbTask, context, redis_needed, uuid_of, with_lsn
@@ -69,6 +70,8 @@ class LaneTask(EbbTask):
             with suppress(RedisError):  # the slot's lease expires
                 bulk.drop(context.redis, Batch(task_id, self.name, "", {}))
                 send_slices()
+            if callbacks.is_followed(self):
+                callbacks.drop(context.redis, task_id)
 
 
 class SliceTask(EbbTask):
@@ -79,7 +82,7 @@ class SliceTask(EbbTask):
         part: Slice | None = self.request.get("part")
         if part is not None:
             bulk.drop(context.redis, part.batch)
-            app.backend.mark_as_failure(part.batch.id, exc)
+            callbacks.mark_as_failure(context.redis, part.batch.id, exc)
         send_slices()
 
 
@@ -99,7 +102,7 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
     except RefusedError:  # with a full Redis, batches are processed without the lane
         return {"results": _at_once(task, batch, slices)}
     answer = _finished(task, batch.id) if part is None else _perform(task, part)
-    if answer is None:
+    if answer is None or callbacks.were_sent(context.redis, task):
         leave_answer_to_others(task, f"{len(slices)} slices")
     with redis_needed(task):
         bulk.drop(context.redis, batch)
@@ -121,6 +124,7 @@ def _at_once(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> list[Any]
 
 def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | None:
     """Put a batch into the lane; return its first slice if the batch's own task is to process it."""
+    callbacks.keep(context.redis, task)
     try:
         is_new = bulk.join(context.redis, batch, slices, bounded=task.request.get(outbox.HEADER) is None)
         own = send_slices(but=batch.id)
@@ -157,7 +161,7 @@ def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
     """Answer the caller of a finished batch, and drop the batch after that."""
     answer = with_lsn(answer)
     SLICED[batch.task].done(batch.id, answer)
-    app.backend.mark_as_done(batch.id, answer)
+    callbacks.mark_as_done(context.redis, batch.id, answer)
     with suppress(RedisError):  # metrics are optional
         outbox.remove(context.redis, batch.outbox or batch.namespace, batch.id)
         if batch.sent_at is not None:
@@ -192,6 +196,7 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
     waits = task.request.get(UNTIL), None, task.request.get(LSN)
     batch = Batch(task.request.id, task.name, namespace, asked.given(), None, *waits, trace=headers.of_trace())
     with suppress(RedisError):  # then it runs without a slot
+        callbacks.keep(context.redis, task)
         is_new = bulk.join(context.redis, batch, [], bounded=False)
         if send_slices(but=batch.id):
             bulk.note_first(context.redis, batch.id)
@@ -223,7 +228,8 @@ def _send_whole(id_: str) -> bool:
     else:
         waits = {UNTIL: batch.until, LSN: batch.lsn}
         headers = {LANE: True} | {name: value for name, value in waits.items() if value} | (batch.trace or {})
-        app.send_task(batch.task, kwargs=batch.arguments, task_id=batch.id, headers=headers)
+        following = callbacks.options(context.redis, batch.id)
+        app.send_task(batch.task, kwargs=batch.arguments, task_id=batch.id, headers=headers, **following)
     return True
 
 

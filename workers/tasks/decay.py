@@ -15,7 +15,7 @@ from ebb.contract import decay as contract
 from ebb.contract.operation import Params
 from ebb.contract.values import MOST_RESULTS, Count, Flag, Name
 
-from workers.celery import app, settings
+from workers.celery import settings
 from workers.coordination import signals
 from workers.decay import backfill as backfilling
 from workers.decay import endings, forget_limit
@@ -23,6 +23,7 @@ from workers.decay import passes as decay
 from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
 from workers.memory import embed
+from workers.tasks import callbacks
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, use_of, uuid_of, write_instant
 
@@ -101,7 +102,7 @@ def apply(_: Task, part: PassPart) -> None:
     decay.apply(context, (part.run, part.segment, part.part), yield_to_users)
     report = decay.finish(context, part.run)
     if report.finished and report.asked_by:
-        app.backend.mark_as_done(report.asked_by, _passed(report))
+        callbacks.mark_as_done(context.redis, report.asked_by, _passed(report))
 
 
 @task_of(contract.BACKFILL, BackfillPart)
@@ -179,12 +180,15 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
         for place in shards_of(asked)
         for part in decay.plan(context, run, at, asked_by=asked_by, slot=slot, **options)
     ]
+    was_sent = run in {part_run for _, part_run, _, _ in parts}
+    if was_sent:
+        callbacks.keep(context.redis, task)
     for place, part_run, segment, part in parts:
         with context.at(place):
             given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
             apply.apply_async(kwargs=given)
     report = decay.finish(context, run)
-    if not report.finished and run in {part_run for _, part_run, _, _ in parts}:
+    if was_sent and (not report.finished or callbacks.were_sent(context.redis, task)):
         leave_answer_to_others(task, f"{len(parts)} parts sent")
     # A run over an unknown namespace never began.
     return _passed(replace(report, work=options.get("work", "decay"), dry_run=asked.dry_run))
@@ -217,6 +221,7 @@ def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
 
 def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str) -> NoReturn:
     """Send a successor with the same parameters and `rest`, which answers in place of this task, and end this task."""
+    callbacks.keep(context.redis, task)
     task.apply_async(kwargs=asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""})
     leave_answer_to_others(task, said)
 
@@ -231,7 +236,7 @@ def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
     """Return an answer, and store it as the result of the task that waits for it."""
     if waits:
         note(waits, answer)
-        app.backend.mark_as_done(waits, answer)
+        callbacks.mark_as_done(context.redis, waits, answer)
     return answer
 
 

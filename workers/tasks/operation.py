@@ -140,8 +140,13 @@ def validated(
         InvalidInputError: an argument is unknown, missing, given twice or not allowed.
     """
     by_place = dict(zip(names, positional, strict=False))
-    if len(positional) > len(names) or by_place.keys() & named.keys():
-        raise InvalidInputError(f"{task}: takes {len(names)} arguments, each once; give them by their names.")
+    if len(positional) > len(names):
+        raise InvalidInputError(f"{task}: takes at most {len(names)} arguments; give them by their names.")
+    if twice := [name for name in by_place if name in named]:
+        raise InvalidInputError(
+            f"{twice[0]}: is given to {task} twice, by place and by name; give it once. In a chain, the answer of the "
+            "task before comes as first argument, unless the signature is immutable."
+        )
     try:
         return params.model_validate(by_place | dict(named))
     except ValidationError as error:

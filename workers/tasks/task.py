@@ -29,6 +29,7 @@ from workers.core.confidence import DAY
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.queues import LSN, SENT_AT, VISIBILITY_SECONDS
 from workers.storage import replicas
+from workers.tasks import callbacks
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +53,9 @@ EARLY = "ebb_early"
 class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
     """A request that is dropped after its caller's deadline without revoking the task's id, and hides its text.
 
-    Celery would revoke the id for hours, but a client sends a write again with the same id. Neither events nor the
-    worker's list of requests contain texts of facts. Deadlines and the instant at which it is due are by Redis' clock.
+    Celery would revoke the id for hours, but Ebb's clients send a write again with the same id. Other programs are
+    told that it expired. Neither events nor the worker's list of requests contain texts of facts. Deadlines and the
+    instant at which it is due are by Redis' clock.
     """
 
     is_abandoned = False
@@ -88,11 +90,11 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
 
     def maybe_expire(self) -> bool:
         """Return whether the caller's deadline has passed."""
-        until = self.request_dict.get(clock.UNTIL)
-        if until is None and self.expires is not None:
-            until = self.expires.isoformat()
-        self.is_abandoned = until is not None and clock.has_passed(until, app.server_clock)
-        return self.is_abandoned
+        own = self.request_dict.get(clock.UNTIL)
+        until = self.expires.isoformat() if own is None and self.expires is not None else own
+        has_expired = until is not None and clock.has_passed(until, app.server_clock)
+        self.is_abandoned = has_expired and own is not None
+        return has_expired
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> None:
         """Record a failure, where Redis has room for the record, and settle the message."""
@@ -192,7 +194,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         if isinstance(waits, str) and waits:
             with suppress(RedisError):
                 signals.drop_done(context.redis, waits)
-            app.backend.mark_as_failure(waits, exc)
+            callbacks.mark_as_failure(context.redis, waits, exc)
 
     def _record_timings(self, *, done: bool) -> None:
         laps, sent_at = timings.take(), self.request.get(SENT_AT)
