@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -12,6 +13,7 @@ from celery.apps import beat, worker
 from celery.beat import PersistentScheduler, Service
 from celery.platforms import EX_FAILURE, signals
 from celery.worker import consumer
+from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +110,8 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
     def _refuse(self, message: Any, error: Exception) -> None:
         """Answer a sender who would wait for ever."""
         if isinstance(task_id := message.headers.get("id"), str):
-            self.app.backend.mark_as_failure(task_id, error)
+            with suppress(RedisError):  # it may be full, and the message is dropped already
+                self.app.backend.mark_as_failure(task_id, error)
 
     def shutdown(self) -> None:
         """Shut down after the last events are published."""
