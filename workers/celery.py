@@ -10,7 +10,7 @@ import click
 from celery import Celery
 from celery.signals import after_task_publish, beat_init, celeryd_init, import_modules, setup_logging
 from ebb import headers
-from kombu import Queue
+from kombu.entity import Queue
 from redis.exceptions import RedisError
 
 from workers import ONE_THREAD, clock, flower, logs, redaction
@@ -149,7 +149,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
         A callback of another program goes to its queue, which Ebb's workers do not know.
         """
         if isinstance(queue := options.get("queue"), str) and queue not in QUEUES:
-            options["queue"] = Queue(queue)
+            options["queue"] = Queue(queue)  # type: ignore[no-untyped-call]
         options["headers"] = headers.of_trace() | routing.headers() | (options.get("headers") or {})
         options |= clock.with_start(options, self.server_clock)
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)

@@ -54,7 +54,7 @@ class EbbRequest(Request):  # type: ignore[misc]  # Celery comes without types
     """A request that is dropped after its caller's deadline without revoking the task's id, and hides its text.
 
     Celery would revoke the id for hours, but Ebb's clients send a write again with the same id. Other programs are
-    told that it expired. Neither events nor the worker's list of requests contain texts of facts. Deadlines and the
+    answered that it expired. Neither events nor the worker's list of requests contain texts of facts. Deadlines and the
     instant at which it is due are by Redis' clock.
     """
 
