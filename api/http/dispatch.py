@@ -115,6 +115,17 @@ class Session(Client):
             return self._without_requested(answer)
         return _without_texts(answer) if task in PREVIEWS and "read" not in self.caller.scopes else answer
 
+    def state(self, task_id: str) -> dict[str, Any] | None:
+        """Return the state of a task, as `Sender` does; its result as the caller would have been answered.
+
+        Raises:
+            RefusedError: the result is about a fact that was forgotten on request, which needs the scope `write`.
+        """
+        found = super().state(task_id)
+        if found is None or "write" in self.caller.scopes or not isinstance(found.get("result"), dict):
+            return found
+        return found | {"result": self._without_requested(found["result"])}
+
     def _without_requested(self, answer: dict[str, Any]) -> dict[str, Any]:
         """Return an answer without facts that were forgotten on request, for a caller who may not restore them.
 
@@ -127,7 +138,8 @@ class Session(Client):
         if "answers" in answer:
             shown["answers"] = [self._without_requested(one) for one in answer["answers"]]
         if answer.get("left_out"):
-            shown["left_out"] = [one for one in answer["left_out"] if one["rule"] not in ASKED]
+            left_out = answer["left_out"]  # facts, or the numbers of messages
+            shown["left_out"] = [one for one in left_out if not isinstance(one, dict) or one["rule"] not in ASKED]
         return shown
 
     def _answered(self, task: str, arguments: dict[str, Any], seconds: float, task_id: str | None) -> dict[str, Any]:

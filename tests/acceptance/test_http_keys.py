@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+import psycopg
 import pytest
 from ebb.contract.reports import FACTS
 from live_api import make_key, serving
@@ -476,6 +477,33 @@ def test_what_was_forgotten_on_request_is_shown_only_to_keys_that_may_restore_it
         assert gone not in served.post(path, json=body, headers=reader).raise_for_status().text
     assert served.post("/memory/recall", json=asked | {"why": gone}, headers=owner.key).status_code == 200
     assert served.post("/memory/recall", json=asked | {"why": gone}, headers=reader).status_code == 403
+
+
+def test_the_result_of_a_late_question_shows_no_more_than_its_answer_would(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
+    reader = make_key(live, owner.namespace, "read")
+    gone = served.post("/memory/facts", json={"text": "The zebra bites."}, headers=owner.key).json()["id"]
+    served.delete(f"/memory/facts/{gone}", headers=owner.key).raise_for_status()
+    asked = {"query": "Does the zebra bite?", "explain": True}
+    late = {"/memory/recall": asked, "/memory/recall/batch": {"queries": [asked]}, "/memory/context": asked}
+    tasks = [_late(live, served, path, reader, body) for path, body in late.items()]
+    for task in (*tasks, _late(live, served, f"/memory/facts/{gone}/history", reader)):
+        assert gone in served.get(task, headers=owner.key).raise_for_status().text
+        assert gone not in served.get(task, headers=reader).text
+
+
+def _late(live: LiveSystem, served: httpx2.Client, path: str, key: dict[str, str], body: Any = None) -> str:
+    """Return the address of the task of a request that was answered too late, once it is done."""
+    with psycopg.connect(live.database_url) as db:
+        db.execute("lock table facts")
+        method = "GET" if body is None else "POST"
+        answer = served.request(method, path, params={"timeout": 1.5}, json=body, headers=key)
+        db.rollback()
+    assert answer.status_code == 504
+    task = f"/tasks/{answer.json()['task']}"
+    eventually(lambda: '"late"' not in served.get(task, headers=key).text, "the task is done")
+    return task
 
 
 def test_a_key_that_may_not_read_is_shown_no_text_of_what_it_would_forget_or_merge(
