@@ -8,7 +8,7 @@ from ebb.contract.documents import ListDocuments, ListFolders, RegisteredFolder,
 from memory import Memory
 from pydantic import ValidationError
 
-from workers.documents import files
+from workers.documents import files, folders
 from workers.errors import InvalidInputError
 
 
@@ -135,6 +135,20 @@ def test_a_folder_that_becomes_a_link_to_outside_is_not_read(memory: Memory, fol
     own.symlink_to(folder)
     assert "is not below a folder that workers may read" in str(read(reading).error)
     assert paths(reading) == ["notes/mine.md"]
+
+
+@pytest.mark.parametrize("replaced", ["plans/hut.md", "plans", "."])
+def test_what_a_link_has_replaced_since_it_was_listed_is_not_read(tmp_path: Path, replaced: str) -> None:
+    for root in ("notes", "outside"):
+        (tmp_path / root / "plans").mkdir(parents=True)
+        (tmp_path / root / "plans" / "hut.md").write_text(root)
+    place = folders.folder(tmp_path / "notes")
+    file = folders.listing(place).files["notes/plans/hut.md"]
+    assert folders.read(place, file, "")[0] == "notes"
+    (tmp_path / "notes" / replaced).rename(tmp_path / "moved")
+    (tmp_path / "notes" / replaced).symlink_to(tmp_path / "outside" / replaced)
+    with pytest.raises(OSError, match=r"symbolic link|[Nn]ot a directory"):
+        folders.read(place, file, "")
 
 
 def test_two_folders_do_not_share_a_name(reading: Memory, folder: Path, tmp_path: Path) -> None:

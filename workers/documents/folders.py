@@ -6,6 +6,7 @@ be read keeps its index; a deleted one loses it.
 
 import hashlib
 import os
+import stat
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,9 @@ LARGEST = 4 * 1_048_576
 LONGEST_PATH = 1_024
 UPLOADED = ""
 """The folder of files that were uploaded, which no folder's index removes."""
+
+ON_THE_WAY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+"""How a folder is opened on the way to a file."""
 
 SETTLED_SECONDS = 2.0
 """A file changed more recently than this may change again with the same time stamp."""
@@ -109,17 +113,16 @@ def _path(folder: Folder, file: Path) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def read(file: Path, cut: str) -> tuple[str, str]:
-    """Return a file's text, and the digest of its content and chunking.
+def read(folder: Folder, file: Path, cut: str) -> tuple[str, str]:
+    """Return the text of a file below a folder, and the digest of its content and chunking.
 
     Raises:
         InvalidInputError: it is too large, not a regular file, or not text.
-        OSError: it cannot be read.
+        OSError: it cannot be read, or a link leads to it.
     """
-    if not file.is_file():
-        raise InvalidInputError("no regular file")
-    # It may have been replaced by a link since it was listed.
-    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source:
+    with os.fdopen(_opened(folder.root, file), "rb") as source:
+        if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+            raise InvalidInputError("no regular file")
         raw = source.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise InvalidInputError(f"larger than {LARGEST} bytes; split it")
@@ -130,6 +133,23 @@ def read(file: Path, cut: str) -> tuple[str, str]:
     if "\0" in text:
         raise InvalidInputError("has NUL characters, so it is no text; remove them")
     return text, hashlib.sha256(cut.encode() + raw).hexdigest()
+
+
+def _opened(root: Path, file: Path) -> int:
+    """Return a descriptor of a file below a folder, opened one name at a time.
+
+    It, or a folder on the way to it, may have been replaced by a link since it was listed.
+    """
+    above = os.open(root, ON_THE_WAY)
+    try:
+        *folders, name = file.relative_to(root).parts
+        for one in folders:
+            below = os.open(one, ON_THE_WAY, dir_fd=above)
+            os.close(above)
+            above = below
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
+    finally:
+        os.close(above)
 
 
 def look(file: Path) -> Stat | None:
@@ -281,7 +301,7 @@ class Indexer:
             if looks is not None and seen is not None and (seen.looks, seen.digest) == (looks, known_digest):
                 done.files["unchanged"] += 1
                 return None
-            text, digest = read(file, self._cut)
+            text, digest = read(self._folder, file, self._cut)
         except (OSError, InvalidInputError) as error:
             done.failed.append({"path": path, "error": cause(error)})
             return None
