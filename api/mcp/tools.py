@@ -289,6 +289,7 @@ TOOLS = (
         "since reason run limit cursor",
         types=FEW,
         defaults=PAGE,
+        act=forgotten,
         shown=answers.facts,
     ),
     Tool(

@@ -453,12 +453,13 @@ def test_what_was_forgotten_on_request_is_shown_only_to_keys_that_may_restore_it
     gone = served.post("/memory/facts", json={"text": "The zebra bites."}, headers=owner.key).json()["id"]
     served.delete(f"/memory/facts/{gone}", headers=owner.key).raise_for_status()
     read = {"method": "resources/read", "params": {"uri": f"ebb://fact/{gone}"}}
-    tool = {"method": "tools/call", "params": {"name": "history", "arguments": {"id": gone}}}
+    history = {"method": "tools/call", "params": {"name": "history", "arguments": {"id": gone}}}
+    forgotten = {"method": "tools/call", "params": {"name": "forgotten", "arguments": {}}}
 
     def doors(key: dict[str, str]) -> Iterator[str]:
         for path in (f"/memory/facts/{gone}/history", f"/dashboard/facts/{gone}", "/memory/forgotten?limit=1000"):
             yield served.get(path, headers=key).text
-        for message in (read, tool):
+        for message in (read, history, forgotten):
             body = {"jsonrpc": "2.0", "id": 1, **message}
             yield served.post("/mcp", json=body, headers=key | {"accept": "application/json"}).text
 
