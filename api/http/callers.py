@@ -154,12 +154,17 @@ def _host(request: Request) -> str:
 
 def _is_of_another_site(request: Request) -> bool:
     """Return whether a page of another site sent a request; following a link to here is allowed."""
-    if origin := request.headers.get("origin"):
+    if (origin := request.headers.get("origin")) is not None:
         try:
             return not is_loopback(urlsplit(origin).hostname or "")
         except ValueError:  # no URL, such as `http://[`
             return True
-    return request.headers.get("sec-fetch-site") == "cross-site" and request.headers.get("sec-fetch-mode") != "navigate"
+    return is_led_here(request) and request.headers.get("sec-fetch-mode") != "navigate"
+
+
+def is_led_here(request: Request) -> bool:
+    """Return whether a page of another site led a browser here, such as by a link or a frame; scripts say an origin."""
+    return "origin" not in request.headers and request.headers.get("sec-fetch-site") == "cross-site"
 
 
 def _is_token(key: str) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -17,7 +18,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from pydantic import TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
-from api.http.callers import identify
+from api.http.callers import identify, is_led_here
 from api.http.dispatch import Timeout
 from api.http.door import door_of
 from api.http.limits import Turns
@@ -165,10 +166,15 @@ class _Read(Request):
 
 
 def _identify(request: Request) -> None:
-    """Refuse callers without a valid key, by the headers only."""
+    """Refuse callers without a valid key, by the headers only.
+
+    What a page of another site asks without a key, by a link or in a frame, must not count as use.
+    """
     scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
     key = bearer if bearer and scheme.lower() == "bearer" else request.headers.get("x-api-key")
-    identify(request, key, request.headers.get("x-ebb-namespace"))
+    who = identify(request, key, request.headers.get("x-ebb-namespace"))
+    if who.key is None and is_led_here(request):
+        request.state.caller = replace(who, scopes=who.scopes - {"write"})
 
 
 def _is_json(request: Request) -> bool:

@@ -452,6 +452,21 @@ def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     assert api.get("/memory/stats", headers=here).status_code == 200
 
 
+def test_what_a_page_of_another_site_links_to_does_not_count_as_use(api: httpx2.Client) -> None:
+    linked, asked = ({"entity": f"Mira {uuid4()}"} for _ in range(2))
+    stated = (about | {"text": f"{about['entity']} likes tea."} for about in (linked, asked))
+    facts = [api.post("/memory/facts", json=fact).json() for fact in stated]
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert api.get("/memory/lookup", params=linked, headers=link).json()["results"]
+    assert "'write'" in problem(api.get("/memory/lookup", params=linked | {"touch": True}, headers=link), 403)
+    assert api.get("/memory/lookup", params=asked).json()["results"]
+    of_linked, of_asked = (f"/memory/facts/{fact['id']}/history" for fact in facts)
+    eventually(lambda: "recalled" in api.get(of_asked).text, "the question after it counts")
+    assert "recalled" not in api.get(of_linked).text
+    page = {"origin": "http://localhost:3000", "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
+    assert api.post("/memory/facts", json={"text": "A page of here."}, headers=page).status_code == 201
+
+
 def test_a_client_behind_a_proxy_from_another_machine_needs_a_key(api: httpx2.Client) -> None:
     assert "key" in problem(api.get("/memory/stats", headers={"X-Forwarded-For": "203.0.113.5"}), 401)
 
