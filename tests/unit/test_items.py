@@ -79,6 +79,16 @@ def test_invalid_filters_are_refused(wanted: Any) -> None:
         ListItems.model_validate({"filter": wanted})
 
 
+def test_a_filter_is_nested_no_deeper_than_can_be_sent() -> None:
+    wanted: dict[str, Any] = {"a": 1}
+    for _ in range(98):
+        wanted = {"a": wanted}
+    asked = ListItems.model_validate({"filter": wanted})
+    assert asked.model_dump(mode="json")["filter"] == wanted
+    with pytest.raises(ValidationError, match=r"filter\n.*must be nested at most 100 levels deep"):
+        ListItems.model_validate({"filter": {"a": {"a": wanted}}})
+
+
 @pytest.mark.parametrize(
     ("wanted", "taken"),
     [
