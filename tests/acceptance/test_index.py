@@ -196,6 +196,21 @@ def test_watching_follows_every_change_and_ends_cleanly(
     assert "Traceback" not in log.read_text()
 
 
+def test_watching_goes_on_after_a_name_that_is_no_utf8(
+    live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
+) -> None:
+    log = tmp_path / "watch.log"
+    with watching(live, folder, namespace, log) as watcher:
+        eventually(lambda: sources(live, namespace), "the first look is done")
+        write(folder / os.fsdecode(b"\xff.md"), "# Odd\n\nName.\n")
+        eventually(lambda: "rename it" in log.read_text(), "the name is reported")
+        write(folder / "late.md", "# Late\n\nText.\n")
+        eventually(lambda: "memory/late.md" in sources(live, namespace), "it goes on")
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait() == 0
+    assert "Traceback" not in log.read_text()
+
+
 def test_workers_keep_a_registered_folder_indexed(idle: LiveSystem, folder: Path, namespace: str) -> None:
     idle.settings["EBB_FOLDERS"] = str(folder.parent)
     idle.start("all")

@@ -18,7 +18,7 @@ from ebb.contract.operation import BATCH_SECONDS
 
 from workers.core.chunks import chunks
 from workers.core.tokens import counter
-from workers.errors import InvalidInputError
+from workers.errors import InvalidInputError, UnavailableError
 
 IN_FLIGHT = 4
 REMOVED_AT_ONCE = 1_000
@@ -172,6 +172,7 @@ def changes(folder: Folder) -> Iterator[bool]:
 
     Raises:
         InvalidInputError: the folder is gone.
+        UnavailableError: the watcher failed, such as at a name that is no UTF-8; try again.
     """
     from watchfiles import watch  # noqa: PLC0415 - needed only for watching
 
@@ -180,11 +181,14 @@ def changes(folder: Folder) -> Iterator[bool]:
 
     watched = _identity(folder)
     ticks = watch(folder.root, watch_filter=counts, debounce=500, step=100, rust_timeout=1_000, yield_on_timeout=True)
-    for changed in ticks:
-        # The watcher reports nothing about a new folder of the same name.
-        if _identity(folder) != watched:
-            return
-        yield bool(changed)
+    try:
+        for changed in ticks:
+            # The watcher reports nothing about a new folder of the same name.
+            if _identity(folder) != watched:
+                return
+            yield bool(changed)
+    except RuntimeError as error:
+        raise UnavailableError(f"{folder.root} cannot be watched: {error}.") from None
 
 
 def _identity(folder: Folder) -> tuple[int, int]:
