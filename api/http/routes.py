@@ -166,10 +166,10 @@ def _add(
     add(routes, operation, act, route=path, problems=(*missing, *problems), tags=[tag], **how)
 
 
-def _objects(operation: Operation, name: str) -> dict[str, FieldInfo]:
-    """Return the list of a batch; over HTTP its members are objects."""
+def _objects(operation: Operation, name: str, kind: Any = dict[str, Any]) -> dict[str, FieldInfo]:
+    """Return the list of a batch; over HTTP its members are objects, unless another `kind` is given, and shallow."""
     listed = copy(operation.params.model_fields[name])
-    listed.annotation = list[Annotated[dict[str, Any], Shallow]]
+    listed.annotation = list[Annotated[kind, Shallow]]
     return {name: listed}
 
 
@@ -178,6 +178,7 @@ _add(
     description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
 )  # fmt: skip
 _add(facts.STORE_MANY, store_many, own=_objects(facts.STORE_MANY, "facts"))
+_add(facts.REMEMBER, own=_objects(facts.REMEMBER, "messages", Any))
 _add(reports.FACTS, own={"limit": field(Limit, 100, description="how many at most")})
 _add(
     retention.FORGET, forget_one, path="DELETE /memory/facts/{id}", name="forget_fact",
@@ -209,7 +210,7 @@ _add(
 _add(retention.RESTORE, lambda memory, given, _: memory.restore(**given))
 _add(documents.ITEMS, lambda memory, given, _: memory.perform(documents.ITEMS, _refreshing(memory, given)))
 _add(documents.MANY_ITEMS, _of_each(_refreshing, documents.MANY_ITEMS))
-_add(admin.IMPORT, import_records)
+_add(admin.IMPORT, import_records, own=_objects(admin.IMPORT, "records", Any))
 _add(retention.FORGET, forget)
 _add(RECALL_MANY, _of_each(_by_key, RECALL_MANY), own=_objects(RECALL_MANY, "queries"))
 BY_KEY = "whether this counts as use; if left out: with a key that may write"

@@ -360,6 +360,9 @@ def test_an_unreadable_body_is_refused_with_the_reason(
     [
         ("POST", "/memory/facts/batch", '{"facts": [{"text": "A", "metadata": {"a": NESTED}}]}'),
         ("PATCH", "/memory/settings", '{"set": {"hygiene.episodicTTL": NESTED}}'),
+        ("POST", "/memory/remember", '{"messages": [NESTED]}'),
+        ("POST", "/memory/import", '{"records": [NESTED]}'),
+        ("POST", "/memory/items/search", '{"filter": {"a": NESTED}}'),
     ],
 )
 def test_arbitrary_json_is_limited_in_depth(api: httpx2.Client, method: str, path: str, body: str) -> None:
