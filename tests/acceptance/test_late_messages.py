@@ -12,6 +12,7 @@ from api.client import Client
 from api.http.callers import Caller
 from api.http.dispatch import Session
 from api.http.door import Door
+from workers.clock import UNTIL
 from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
@@ -67,7 +68,8 @@ def test_a_write_that_is_sent_again_after_its_message_expired_is_done(live: Live
     """As the HTTP API sends it when a client repeats a request with the same idempotency key."""
     task_id, id_, an_hour_ago = str(uuid4()), str(uuid4()), datetime.now(UTC) - timedelta(hours=1)
     given = {"text": "The lantern is lit.", "namespace": namespace, "id": id_}
-    live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=an_hour_ago)
+    headers = {UNTIL: an_hour_ago.isoformat()}
+    live.control.send_task("memory.store", kwargs=given, task_id=task_id, expires=an_hour_ago, headers=headers)
     eventually(lambda: f"Discarding revoked task: memory.store[{task_id}]" in live.logs(), "the message is dropped")
     assert live.facts(namespace) == []
     assert live.send("memory.store", given, task_id).get()["action"] == "added"
