@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 from uuid import UUID
 
+from celery.exceptions import ChordError
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -90,13 +92,22 @@ def without_contents(text: str, logger: str) -> str:
 
 
 def without_rows(text: str, errors: Iterable[BaseException]) -> str:
-    """Return a text that quotes errors, without the rows and values in those of PostgreSQL that caused them."""
+    """Return a text that quotes errors, without the rows and values in those that caused them."""
     for error in _chained(errors):
-        if _is_of_database(error):
-            whole, short = str(error), _primary(error)
+        for whole, short in _quoting(error):
             if whole != short:
                 text = text.replace(whole, short + LEFT_OUT).replace(repr(whole)[1:-1], short + LEFT_OUT)
     return text
+
+
+def _quoting(error: BaseException) -> Iterator[tuple[str, str]]:
+    """Yield what an error says, and what of this quotes no fact."""
+    if _is_of_database(error):
+        yield str(error), _primary(error)
+    elif isinstance(error, ChordError):  # Celery's, which quotes the error of a task
+        yield str(error), str(error).partition("(")[0]
+        if error.__cause__ and not _is_of_database(error.__cause__):
+            yield str(error.__cause__), ""
 
 
 def _is_of_database(error: BaseException) -> "TypeGuard[psycopg.Error]":

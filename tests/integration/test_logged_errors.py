@@ -7,10 +7,12 @@ import sys
 
 import psycopg
 import pytest
+from celery.backends.base import _create_chord_error_with_cause
 from celery.worker.consumer import consumer
 from memory import Memory
 
 from workers import logs
+from workers.errors import InvalidInputError
 from workers.storage.connection import connect
 
 SECRET = "Zebra 47110815."
@@ -57,6 +59,17 @@ def test_debug_logs_quote_rows(memory: Memory, caplog: pytest.LogCaptureFixture)
     said = logged(memory, FAILING["check"], FORMATS["text"])
     assert len(said) == 4
     assert all("47110815" in one for one in said)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_logged_error_of_a_chord_quotes_no_fact(form: str) -> None:
+    cause = InvalidInputError(f"text: is not allowed; given '{SECRET}'.")
+    error = _create_chord_error_with_cause(f"Dependency 7 raised {cause!r}", cause)
+    record = logging.makeLogRecord({"msg": "Chord %r raised: %r", "args": ("8", error)})
+    record.exc_info = type(error), error, None
+    said = FORMATS[form].format(record)
+    assert "Dependency 7 raised InvalidInputError" in said
+    assert "47110815" not in said
 
 
 QUOTING = {
