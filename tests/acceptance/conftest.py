@@ -108,6 +108,18 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
 
 
 @pytest.fixture(scope="module")
+def traceback_logged(live: LiveSystem) -> Callable[[], str]:
+    """Return what tells the first traceback that the shared system logged since this module began."""
+    sizes = live.log_sizes()
+
+    def found() -> str:
+        live.settle()
+        return live.traceback_after(sizes)
+
+    return found
+
+
+@pytest.fixture(scope="module")
 def module_database(request: pytest.FixtureRequest) -> Iterator[str]:
     """Return a database for all tests of a module."""
     with database_of(request) as url:

@@ -138,6 +138,17 @@ class LiveSystem:
         ends = ((log.name, log.read_text(errors="replace")[-characters:]) for log in sorted(self.folder.glob("*.log")))
         return "\n".join(f"--- {name}\n{end}" for name, end in ends)
 
+    def log_sizes(self) -> dict[Path, int]:
+        """Return how many bytes each log has now."""
+        return {log: log.stat().st_size for log in self.folder.glob("*.log")}
+
+    def traceback_after(self, sizes: Mapping[Path, int]) -> str:
+        """Return the first traceback, and what surrounds it, that was logged since the logs had these sizes."""
+        added = (log.read_bytes()[sizes.get(log, 0) :] for log in sorted(self.folder.glob("*.log")))
+        text = b"".join(added).decode(errors="replace")
+        found = text.find("Traceback")
+        return "" if found < 0 else text[max(found - 500, 0) :][:3_000]
+
     def show_stuck_workers(self) -> None:
         """Make workers that do not answer write the stacks of their main process to their log."""
         answered: dict[str, Any] = {}
