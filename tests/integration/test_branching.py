@@ -16,8 +16,8 @@ from memory import Memory, day
 
 from workers import graph
 from workers.admin import branches as branching
-from workers.admin import search_indexes, stats
-from workers.coordination import signals
+from workers.admin import keys, search_indexes, stats
+from workers.coordination import key_ring, signals
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory import edit, facts
@@ -271,6 +271,17 @@ def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:
     assert counted | {"tally_changes": 0} == before | {"tally_changes": 0}
     assert branching.listed(memory.context, None) == []
     assert memory.examine(7) == {}
+
+
+def test_the_keys_of_a_dropped_branch_are_revoked_and_still_close_the_system(memory: Memory) -> None:
+    filled(memory)
+    made(memory)
+    redis, key = memory.context.redis, keys.create(memory.context, BRANCH, ["read"], None, day(7)).key
+    dropped(memory, "default")
+
+    found = key_ring.look_up(redis, key_ring.digest(key).hex())
+    assert (found.any_key, found.grant) == (True, None)
+    assert [one.revoked_at is not None for one in keys.of_namespace(memory.context, "default")] == [True]
 
 
 def test_a_branch_of_the_same_name_as_a_dropped_one_has_no_regrets_of_it_and_their_sum_stays(memory: Memory) -> None:
