@@ -119,7 +119,7 @@ def _print_totals(unchanged: dict[str, Any] | None, totals: dict[str, Any] | Non
     output.print_table(["", *(column.replace("_", " ") for column in columns)], rows)
 
 
-@command_of(HELD, left_out=("cursor",), own=DECIDING)
+@command_of(HELD, own=DECIDING)
 def held(call: Call) -> None:
     """Show facts that have ended but are held back by the forget limit, or let them go, or keep them."""
     decision = _decision(**call.own)
@@ -168,6 +168,7 @@ def _show_held(answer: dict[str, Any], namespace: str) -> None:
         f"{output.over(answer['total'])}. Let them go with `ebb held --let-go ID…` or keep them with "
         "`ebb held --keep ID…`, or all with `--all` in place of ids."
     )
+    output.print_more(answer)
 
 
 LABELS = {
@@ -256,7 +257,7 @@ def _say_sent(done: dict[str, Any]) -> None:
     output.console().print(f"sent to {output.counted(done['total'], 'namespace')}: {names}")
 
 
-@command(CONTRADICTIONS, listed="contradictions", left_out=("cursor",))
+@command(CONTRADICTIONS, listed="contradictions")
 def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
     """Show facts that have different values for the same key of the same entity."""
     rows = [
@@ -272,8 +273,7 @@ def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str
     if rows:
         output.print_table(["entity", "key", "value", "stored", "id"], rows)
         output.console().print("[dim]settle one: ebb resolve OLD --keep NEW, or ebb resolve ONE TWO --both[/dim]")
-        if found.get("next"):
-            output.console().print("There are more: raise --limit.")
+        output.print_more(found)
     else:
         output.console().print(f"Nothing in {namespace!r} contradicts anything else.")
 

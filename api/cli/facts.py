@@ -87,12 +87,7 @@ def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None
         return
     rows = [[one["id"], one["tier"], output.ending(one), output.short(one["text"], LONGEST)] for one in page["facts"]]
     output.print_table(["id", "tier", "ends", "text"], rows)
-    _print_more(page)
-
-
-def _print_more(page: dict[str, Any]) -> None:
-    if page["next"]:
-        output.console().print(f"There are more: --cursor {page['next']}", markup=False)
+    output.print_more(page)
 
 
 def _edited(call: Call, given: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +196,7 @@ def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> N
     ends = f", ends {found['ends_at']} ({found['ends_for']})" if found.get("ends_at") else ""
     screen.print(f"[bold]{found['state']}[/bold]{pinned}{ends}\n")
     output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in found["events"]])
-    _print_more(found)
+    output.print_more(found)
 
 
 @command(PIN, arguments=("id",))
@@ -222,7 +217,7 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
         if run and (facts > 1 or not is_asked):
             how = f"ebb restore --run {run}" + (f" --reason {ASKED}" if is_asked else "")
             output.console().print(f"{facts} of these by one run: {how}", style="dim")
-    _print_more(page)
+    output.print_more(page)
 
 
 @command_of(RESTORE, own={"ids": (Ids, None), "yes": flag("--yes", "-y", help="Restore without asking.")})
@@ -321,7 +316,7 @@ def _until(instant: str | None) -> str:
 STATS_LABELS = {"expired_pending": "Expired (pending prune)"}
 
 
-@command(TIMELINE, listed="statements", arguments=("entity", "key"), left_out=("cursor",))
+@command(TIMELINE, listed="statements", arguments=("entity", "key"))
 def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Show what a property of an entity was, from when to when, and who said so, the earliest first."""
     if not found["statements"]:
@@ -330,8 +325,7 @@ def timeline(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> No
         return
     headings = ["from", "until", "value", "said by", "on", "state", "text"]
     output.print_table(headings, [_stated(one) for one in found["statements"]])
-    if found["next"]:
-        output.console().print("There are more: raise --limit.", style="dim")
+    output.print_more(found)
 
 
 def _stated(one: dict[str, Any]) -> list[Any]:

@@ -53,6 +53,7 @@ def relations(
     ] = False,
     entity: Annotated[str | None, typer.Option(help="Only those of this entity.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_FACTS, help="How many at most.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="The `next` of the page before; else the first page.")] = None,
     decay: Annotated[bool, typer.Option("--decay", help="Bring stored weights up to date instead.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --decay: only report what would change.")] = False,
     now: Annotated[str | None, typer.Option(help="With --decay: as of that instant, ISO 8601 with zone.")] = None,
@@ -67,7 +68,7 @@ def relations(
         if decay:
             found = memory.decay_relations(dry_run=dry_run, now=now)
         else:
-            found = memory.relations(decayed=decayed, entity=entity, limit=limit)
+            found = memory.relations(decayed=decayed, entity=entity, limit=limit, cursor=cursor)
         if as_json:
             output.print_json(found)
             return
@@ -75,16 +76,15 @@ def relations(
             output.print_table(["", memory.namespace], [[label, found[name]] for name, label in PASSED.items()])
             _show_edges(found.get("edges", []))
         elif found["edges"]:
-            _show_edges(found["edges"], found["total"])
+            _show_edges(found["edges"])
+            output.print_more(found)
         else:
             output.console().print(f"No {'decayed ' if decayed else ''}relations in {memory.namespace!r}.")
         if not found["processed" if decay else "edges"]:
             say_if_unknown(memory)
 
 
-def _show_edges(edges: list[dict[str, Any]], total: int = 0) -> None:
+def _show_edges(edges: list[dict[str, Any]]) -> None:
     if edges:
         rows = [[*(edge[name] for name in COLUMNS), "pinned" if edge.get("pinned") else ""] for edge in edges]
         output.print_table([*COLUMNS[:-1], "last observed", ""], rows)
-    if total > len(edges):
-        output.console().print(f"[dim]of {total}; more with --limit[/dim]")

@@ -147,6 +147,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     _print_unpadded(console(), table)
 
 
+def print_more(page: dict[str, Any]) -> None:
+    """Print how to see the next page of a listing, if there is one."""
+    if page.get("next"):
+        console().print(f"There are more: --cursor {page['next']}", markup=False)
+
+
 def _print_unpadded(screen: "Console", table: "Table") -> None:
     """Print a table; without the blanks at the ends of lines where no terminal shows it."""
     if screen.is_terminal:

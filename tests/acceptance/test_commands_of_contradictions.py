@@ -36,10 +36,28 @@ def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, name
     assert [id_ for id_, _ in live.facts(namespace)] == sorted([old, new])
 
 
-def test_a_list_that_is_cut_says_so(live: LiveSystem, namespace: str) -> None:
-    stored(live, namespace, "Porto", "Lisbon", "Faro")
-    own = ("contradictions", "--namespace", namespace)
-    assert "There are more: raise --limit." in live.ebb(*own, "--limit", "1").stdout
+@pytest.mark.parametrize(
+    ("listing", "entries"),
+    [
+        (["contradictions"], ["Porto", "Lisbon", "Faro"]),
+        (["timeline", "Ana", "city"], ["Porto", "Lisbon", "Faro"]),
+        (["relations"], ["Braga", "Tomar"]),
+        (["held"], ["in Porto", "in Lisbon", "in Faro"]),
+    ],
+)
+def test_a_cut_list_names_the_command_for_the_rest(
+    live: LiveSystem, namespace: str, listing: list[str], entries: list[str]
+) -> None:
+    facts = stored(live, namespace, "Porto", "Lisbon", "Faro")
+    live.rows("update activity set held = true, ends_at = now(), due_at = 'infinity' where fact = any(%s)", [facts])
+    for town in ("Braga", "Tomar"):
+        live.ebb("relate", "Ana", "knows", town, "--namespace", namespace)
+    own, pages, more = (*listing, "--namespace", namespace), list[str](), list[str]()
+    while not pages or more:
+        pages.append(live.ebb(*own, "--limit", "1", *more).stdout)
+        more = pages[-1].partition("There are more: ")[2].split()
+    assert len(pages) > 1
+    assert {entry for entry in entries for page in pages if entry in page} == set(entries)
     assert "There are more" not in live.ebb(*own).stdout
 
 
