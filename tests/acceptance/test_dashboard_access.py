@@ -139,6 +139,15 @@ def test_a_session_ends_when_its_visitor_signs_out_or_redis_forgets_it(
     assert client.get("/", headers=other).status_code == 401
 
 
+def test_signing_in_again_ends_the_session_before(client: httpx2.Client, ours: tuple[str, str]) -> None:
+    before = {"cookie": signed(client, ours[1])}
+    client.post("/dashboard/sign-in", data={"key": "ebb_none"}, headers=before)
+    assert client.get("/", headers=before).status_code == 200
+    client.post("/dashboard/sign-in", data={"key": ours[1]}, headers=before)
+    client.cookies.clear()
+    assert client.get("/", headers=before).status_code == 401
+
+
 def test_a_key_gives_access_until_it_expires(live: LiveSystem, client: httpx2.Client) -> None:
     made = live.ebb_json("keys", "create", "--namespace", "expiring", "--expires", "30d", "--label", "A month")
     with_key, signed_in = {"x-api-key": made["key"]}, {"cookie": signed(client, made["key"])}

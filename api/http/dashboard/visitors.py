@@ -142,7 +142,8 @@ def sign_in(
 
 
 def start_session(request: Request, key: str) -> dict[str, Any]:
-    """Start a session with a key for this request and later ones; return its cookie for the answer."""
+    """Start a session with a key for this request and later ones, in place of the one before; return its cookie."""
+    key_ring.end_session(door_of(request).redis, request.cookies.get(SESSION, ""))
     token = request.cookies[SESSION] = key_ring.start_session(door_of(request).redis, key)
     return {"key": SESSION, "value": token, "secure": request.url.scheme == "https", **COOKIES}
 
