@@ -19,6 +19,7 @@ from memory import DAY_0, ON_CITUS, Memory, day, wait_for
 
 from api.up import servers
 from workers.admin import search_indexes
+from workers.decay.consolidate import compare
 from workers.errors import SchemaError, UnavailableError
 from workers.memory import estimate, recall
 from workers.memory.embed import check_embedder
@@ -94,6 +95,7 @@ def test_every_fact_of_the_first_release_is_there_after_the_migration(old: Memor
     assert set(exported) == set(wanted)
     for id_, fact in wanted.items():
         found = exported[id_]
+        fact["state"]["compared"] &= found["state"]["compared"]  # facts with near-duplicates are compared again
         computed = AS_SHOWN if fact["decay_class"] == "permanent" else AS_SHOWN & {"decay_summary"}
         assert {name: found[name] for name in fact.keys() - computed if name in found} == {
             name: value for name, value in fact.items() if name not in computed
@@ -264,6 +266,24 @@ def test_tags_get_the_composed_form_in_which_they_are_looked_for(memory: Memory)
     migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "composed_tags"))
     assert memory.rows("select tags from facts") == [(["caf\u00e9", "home"],)]
     assert memory.ids("breakfast", tag=decomposed) == [fact]
+
+
+def test_near_duplicates_of_an_earlier_release_are_compared_again_unless_they_were_set_apart(memory: Memory) -> None:
+    alike = [memory.add("Ada drinks her tea without milk."), memory.add("Ada drinks the tea without milk.")]
+    apart = [memory.add("Bo sleeps in the small room."), memory.add("Bo sleeps in this small room.")]
+    unlike = [memory.add("Sie trinkt gerne Kaffee."), memory.add("Sie trinkt ungerne Kaffee.")]
+    assert compare(memory.context, "default", day(1)) == 6
+    pairs = "select fact, other from likenesses"
+    assert {tuple(pair) for pair in memory.rows(pairs)} == {tuple(sorted(alike)), tuple(sorted(apart))}
+    found = "insert into likenesses select namespace, %s, %s, 0.95, created_at from facts where id = %s"
+    with connect(memory.context.database_url) as db:
+        db.execute(found, [*sorted(unlike), unlike[0]])
+        db.execute("update likenesses set apart_at = found_at where fact = any(%s)", [apart])
+    again = next(one.sql for one in migrations.known() if one.name == "near_duplicates_again")
+    migrate(memory.context.database_url, again)
+    assert {id_ for (id_,) in memory.rows("select fact from activity where not compared")} == {*alike, *unlike}
+    assert compare(memory.context, "default", day(2)) == 4
+    assert {tuple(pair) for pair in memory.rows(pairs)} == {tuple(sorted(alike)), tuple(sorted(apart))}
 
 
 def test_what_ended_by_itself_in_an_earlier_release_becomes_deep(old: Memory) -> None:
