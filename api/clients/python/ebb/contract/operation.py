@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
+from inspect import get_annotations
 from pkgutil import iter_modules
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
@@ -209,7 +210,7 @@ def examples(*given: dict[str, Any]) -> ConfigDict:
 
 def parameters(params: type[Params]) -> tuple[str, ...]:
     """Return the names of parameters in order: the operation's own, then inherited, then shared ones."""
-    by_class = [name for kind in params.__mro__ for name in vars(kind).get("__annotations__", ())]
+    by_class = [name for kind in params.__mro__ for name in get_annotations(kind)]
     own = [name for name in dict.fromkeys(by_class) if name in params.model_fields and name not in SHARED]
     return (*own, *(name for name in SHARED if name in params.model_fields))
 
