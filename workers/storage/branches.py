@@ -143,7 +143,7 @@ DROP_FACTS = """
 # A system that ever had a key is never open again, also if all its keys were those of a branch.
 KEEP_KEYS = """
     update api_keys set namespace = namespaces.id, revoked_at = coalesce(revoked_at, statement_timestamp())
-    from namespaces where namespaces.name = %(original)s and api_keys.namespace = %(branch)s
+    from namespaces where namespaces.name = %(original)s and api_keys.namespace = %(namespace)s
 """
 
 DROP_ROWS = "delete from {table} where namespace = %(branch)s"
@@ -235,7 +235,7 @@ def drop_facts(db: Connection, branch: Branch, limit: int) -> int:
 
 def drop(db: Connection, branch: Branch) -> None:
     """Delete a branch whose facts are deleted: its rows in every table, and the namespace; its keys are revoked."""
-    db.execute(KEEP_KEYS, {"original": branch.original, "branch": branch.id})
+    db.execute(KEEP_KEYS, {"original": branch.original, "namespace": branch.id})
     for table in (*OF_NAMESPACES, *DROPPED):
         db.execute(sql.SQL(DROP_ROWS).format(table=sql.Identifier(table)), {"branch": branch.id})
     db.execute(DROP, {"branch": branch.id})
