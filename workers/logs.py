@@ -68,8 +68,10 @@ def configure(settings: Settings) -> None:
 def _log_ignored(error: "sys.UnraisableHookArgs") -> None:
     """Log an error that Python drops, such as the exit of a signal handler while an object is cleared."""
     trace = (error.exc_type, error.exc_value or error.exc_type(), error.exc_traceback)
-    name = getattr(error.object, "__qualname__", type(error.object).__name__)  # not its contents
-    log.error("%s: %s", error.err_msg or "Exception ignored in", name, exc_info=trace)
+    said = (error.err_msg or "Exception ignored in").partition(" <")[0]
+    # a name, not contents; Python 3.14 has only the text, with the object in angle brackets
+    name = "" if error.object is None else f": {getattr(error.object, '__qualname__', type(error.object).__name__)}"
+    log.error("%s%s", said, name, exc_info=trace)
 
 
 def _log_end_of_thread(error: threading.ExceptHookArgs) -> None:
