@@ -21,6 +21,7 @@ help: ## say what each target does
 
 $(VENV)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Ebb needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 15) or print("Ebb is tested on Python 3.11 to 3.14. If a package cannot be installed on this newer one: rm -r $(VENV); make PYTHON=python3.14 …")'
 	$(PYTHON) -m venv $(VENV)
 
 $(SYSTEM): $(DECLARED) | $(VENV)/bin/pip
