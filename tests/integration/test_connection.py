@@ -20,7 +20,7 @@ from api.up.servers import Postgres
 from workers.admin.stats import health
 from workers.context import Context
 from workers.errors import NoConnectionError, UnavailableError
-from workers.storage import server
+from workers.storage import schema, server
 from workers.storage.connection import (
     POOL_SIZE,
     READ_WAIT_SECONDS,
@@ -260,6 +260,34 @@ def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:
 def test_every_connection_works_in_utc_with_plans_made_for_its_values(memory: Memory) -> None:
     asked = "select current_setting('timezone'), current_setting('plan_cache_mode'), current_setting('hnsw.ef_search')"
     assert memory.rows(asked) == [("UTC", "force_custom_plan", "350")]
+
+
+ODD_SETTINGS = {
+    "timezone": "Asia/Kathmandu",
+    "datestyle": "German",
+    "intervalstyle": "sql_standard",
+    "bytea_output": "escape",
+    "extra_float_digits": "0",
+    "quote_all_identifiers": "on",
+    "standard_conforming_strings": "off",
+    "default_transaction_isolation": "serializable",
+}
+
+
+def test_whatever_the_server_is_set_to_its_catalogue_and_answers_are_the_same(memory: Memory) -> None:
+    fact = memory.add("Mira moved to Leipzig.", entity="Mira", key="home", value="Leipzig")
+    memory.touch(fact, at=1.25)
+    before = memory.archive(2)
+    name = sql.Identifier(str(conninfo_to_dict(memory.context.database_url)["dbname"]))
+    with psycopg.connect(memory.context.database_url, autocommit=True) as db:
+        for setting, value in ODD_SETTINGS.items():
+            db.execute(sql.SQL("alter database {} set {} = {}").format(name, sql.Identifier(setting), value))
+    close_pools()
+    with connect(memory.context.database_url) as db:
+        assert schema.live_catalogue(db) == schema.expected_catalogue()
+        assert db.execute("select current_setting('transaction_isolation')").fetchone() == ("read committed",)
+    assert memory.archive(2) == before
+    assert memory.ids("Where does Mira live?") == [fact]
 
 
 def test_who_reads_sees_one_state_to_the_end_and_the_next_one_sees_what_came_meanwhile(memory: Memory) -> None:

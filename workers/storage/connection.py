@@ -64,6 +64,21 @@ Among a million signatures in tight clusters it finds 983 of 1,000 true neighbou
 than the rest; with 250 it is 963 and 867, with 400 it is 984 and 890, for an eighth more time.
 """
 
+AS_BY_DEFAULT = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "quote_all_identifiers": "off",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": "read committed",
+}
+"""What Ebb's statements, and the catalogue of their functions, are written for, whatever the server is set to.
+
+Through a pooler the isolation is that of the server.
+"""
+
 # A generic plan of a vector or text query can be thousands of times slower than one made for its values.
 CONFIGURATION = {
     "statement_timeout": "55s",
@@ -72,7 +87,7 @@ CONFIGURATION = {
     "plan_cache_mode": "force_custom_plan",
     "hnsw.ef_search": str(SEARCH_LIST),
     "jit": "off",
-    "timezone": "UTC",
+    **AS_BY_DEFAULT,
 }
 SERVER_ALIVE = {
     "tcp_keepalives_idle": "30s",
