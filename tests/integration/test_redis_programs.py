@@ -32,13 +32,13 @@ def server(tmp_path: Path) -> servers.Redis:
 
 
 def on_the_path(folder: Path, monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
-    """Put programs on the PATH that only print these versions."""
+    """Put only these programs on the PATH, which print their versions."""
     folder.mkdir()
     for product, version in versions.items():
         file = folder / f"{product}-server"
         file.write_text(f"#!/bin/sh\necho '{product.capitalize()} server v={version} sha=00000000:0'\n")
         file.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", str(folder))
 
 
 def parts(data: Path, header: bytes) -> None:
@@ -80,6 +80,7 @@ def test_data_of_a_redis_that_the_bundled_server_cannot_read_are_given_to_the_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts(tmp_path, b"REDIS0012...")
+    on_the_path(tmp_path / "none", monkeypatch)
     with pytest.raises(SystemStateError, match=r"written by a newer Redis \(format 12\).*PATH.*--home"):
         redis_programs.choose(tmp_path)
     on_the_path(tmp_path / "bin", monkeypatch, redis="8.2.0")

@@ -53,6 +53,15 @@ def test_a_database_that_cannot_store_every_text_is_refused(postgres: servers.Po
             assert db.execute("select 1 from pg_tables where schemaname = 'public'").fetchall() == []
 
 
+def test_a_database_with_another_small_letter_for_the_capital_i_is_refused(postgres: servers.Postgres) -> None:
+    with new_database(postgres, "template0") as url:
+        with connect(url) as db:  # as in Turkish, whose locale few machines have
+            db.execute("create schema turkish")
+            db.execute("create function turkish.lower(text) returns text return translate(pg_catalog.lower($1), 'i', 'ı')")
+        with pytest.raises(SchemaError, match=r"small letter for I, .* --locale=C.UTF-8"):
+            schema.apply(make_conninfo(url, options="-c search_path=public,turkish,pg_catalog"))
+
+
 @pytest.mark.parametrize(
     ("oldest", "least", "said"),
     [

@@ -120,6 +120,7 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
         had = migrations.number(db)
         if had == 0:
             _check_encoding(db)
+            _check_locale(db)
             _check_servers(db)
             _distribute(db)
             with _explained():
@@ -280,6 +281,14 @@ def _check_encoding(db: Connection) -> None:
         raise SchemaError(
             f"The database's encoding is {encoding}, which cannot store every text: make one with "
             "`createdb --template=template0 --encoding=UTF8 NAME`."
+        )
+
+
+def _check_locale(db: Connection) -> None:
+    if scalar(db, "select lower('I')") != "i":  # of Turkish and Azerbaijani; stems and names have the small dotted one
+        raise SchemaError(
+            "The database's locale has another small letter for I, so words and names would not be found: make one with "
+            "`createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8 NAME`."
         )
 
 
