@@ -80,7 +80,10 @@ def backfill_decay(done: dict[str, Any], asked: dict[str, Any], _namespace: str)
         output.console().print(f"{done['overdue']} {ended if asked['prune'] else kept}")
 
 
-@command(FORECAST, is_empty=lambda found: not (found.get("totals") or {}).get("facts"))
+ENDING = {"ending": "In place of the days, list the facts that end within so many, as 7 or `7d`."}
+
+
+@command(FORECAST, words=ENDING, is_empty=lambda found: not (found.get("totals") or {}).get("facts"))
 def forecast(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Show what decay will do on each of the coming days if no fact is used until then.
 
