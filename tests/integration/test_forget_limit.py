@@ -315,7 +315,7 @@ def test_reaching_the_limit_is_logged_prominently(memory: Memory, caplog: pytest
         memory.decay(FADED)
     (said,) = caplog.messages
     assert said.startswith("FORGET LIMIT MET: 24 facts are over but stay visible.")
-    assert "`ebb held`" in said
+    assert "`ebb held -n NAME`" in said
 
 
 def test_rules_that_end_many_facts_at_once_meet_the_limit_in_order(memory: Memory) -> None:

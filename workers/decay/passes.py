@@ -186,8 +186,9 @@ def _log(report: Report) -> None:
         log.info("periodic prune - %d expired, %d decayed", done.expired, done.decayed)
     if done.held:
         log.warning(
-            "FORGET LIMIT MET: %d facts are over but stay visible. List them with `ebb held`, then let them go with "
-            "`ebb held --let-go ID…` or keep them with `ebb held --keep ID…`, or all with `--all` in place of ids.",
+            "FORGET LIMIT MET: %d facts are over but stay visible. `ebb doctor` names their namespaces. List them with "
+            "`ebb held -n NAME`, then let them go with `ebb held -n NAME --let-go ID…` or keep them with "
+            "`ebb held -n NAME --keep ID…`, or all with `--all` in place of ids.",
             done.held,
         )
 
