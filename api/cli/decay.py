@@ -40,7 +40,8 @@ def decay(call: Call) -> None:
     if not done["processed"]:
         call.say_if_unknown()
     if held:
-        output.warn_held(held, dry_run=call.given["dry_run"] and bool(done["held"]))
+        where = None if call.given["everywhere"] else call.memory.namespace
+        output.warn_held(held, where, dry_run=call.given["dry_run"] and bool(done["held"]))
 
 
 def _pruned(call: Call, given: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def _pruned(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     PRUNE, _pruned, also=("now",), own=PART, words=ANY_INSTANT, work="expired facts are forgotten …",
     is_empty=lambda done: not any(done[name] for name in ("expired", "decayed", "deleted")),
 )  # fmt: skip
-def prune(done: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
+def prune(done: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Forget expired facts, and weaken those near their expiry; workers do so every hour, in every namespace."""
     dry_run = asked["dry_run"]
     label = "dry run" if dry_run else "periodic prune"
@@ -61,7 +62,7 @@ def prune(done: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
         faded = output.counted(done["deleted"], "fact")
         output.console().print(f"{faded} that had faded {'would be' if dry_run else 'are'} forgotten")
     if done["held"]:
-        output.warn_held(done["held"], dry_run=dry_run)
+        output.warn_held(done["held"], None if asked["everywhere"] else namespace, dry_run=dry_run)
 
 
 @command(BACKFILL, work="facts are classified …", listed="examined")
@@ -167,10 +168,7 @@ def _show_held(answer: dict[str, Any], namespace: str) -> None:
         return
     rows = [[one["ended_at"][:10], one["reason"], one["id"], one["text"][:80]] for one in answer["held"]]
     output.print_table(["over since", "reason", "id", "text"], rows)
-    screen.print(
-        f"{output.over(answer['total'])}. Let them go with `ebb held --let-go ID…` or keep them with "
-        "`ebb held --keep ID…`, or all with `--all` in place of ids."
-    )
+    screen.print(f"{output.over(answer['total'])}. {output.decide(namespace)}")
     output.print_more(answer)
 
 
@@ -217,17 +215,17 @@ def _show(group: dict[str, Any], *, merged: bool) -> None:
 
 
 def _conclude(done: dict[str, Any], namespace: str) -> None:
-    screen = output.console()
+    screen, where = output.console(), output.of(namespace)
     if done["merged"] or (done["applied"] and done["facts"]):
-        screen.print(f"{output.counted(done['merged'], 'fact')} merged; each is restored by: ebb restore ID")
+        screen.print(f"{output.counted(done['merged'], 'fact')} merged; each is restored by: ebb restore{where} ID")
         if done["facts"]:
             screen.print(
                 f"[bold red]Forget limit met:[/bold red] {done['facts']} more would be merged but are kept. "
-                "Look at them, then run `ebb consolidate --apply --force`, or raise EBB_FORGET_LIMIT."
+                f"Look at them, then run `ebb consolidate{where} --apply --force`, or raise EBB_FORGET_LIMIT."
             )
     elif done["facts"]:
         facts, groups = output.counted(done["facts"], "fact"), output.counted(done["total"], "group")
-        screen.print(f"{facts} in {groups} would be merged by: ebb consolidate --apply")
+        screen.print(f"{facts} in {groups} would be merged by: ebb consolidate{where} --apply")
     else:
         screen.print(f"No two facts in {namespace!r} say nearly the same.")
 
@@ -243,12 +241,12 @@ def _cleaned(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     JANITOR, _cleaned, also=("now",), own=SHOW, words={"now": "An earlier instant, such as an hour ago."},
     work="the janitor is at work …", is_empty=lambda done: "skipped" not in done and done.get("totalRuns") == 0,
 )  # fmt: skip
-def janitor(done: dict[str, Any], asked: dict[str, Any], _namespace: str) -> None:
+def janitor(done: dict[str, Any], asked: dict[str, Any], namespace: str) -> None:
     """Cull facts that are no longer believed and age out episodes, in one namespace; report since the previous run."""
     if asked["everywhere"]:
         _say_sent(done)
     elif "skipped" in done:
-        output.console().print(f"{done['skipped']}; see: ebb settings")
+        output.console().print(f"{done['skipped']}; see: ebb settings{output.of(namespace)}")
     elif not done["totalRuns"]:
         output.console().print(f"The janitor has not run in {done['namespace']!r} yet.")
     else:
@@ -275,7 +273,8 @@ def contradictions(found: dict[str, Any], _asked: dict[str, Any], namespace: str
     ]
     if rows:
         output.print_table(["entity", "key", "value", "stored", "id"], rows)
-        output.console().print("[dim]settle one: ebb resolve OLD --keep NEW, or ebb resolve ONE TWO --both[/dim]")
+        resolve = f"ebb resolve{output.of(namespace)}"
+        output.console().print(f"settle one: {resolve} OLD --keep NEW, or {resolve} ONE TWO --both", style="dim")
         output.print_more(found)
     else:
         output.console().print(f"Nothing in {namespace!r} contradicts anything else.")

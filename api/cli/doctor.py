@@ -375,7 +375,7 @@ def _held(settings: "Settings", __: "Client") -> str:
     ended, where = output.counted(sum(waiting.values()), "fact"), output.counted(len(waiting), "namespace")
     return (
         f"warning: FACTS ARE HELD: {ended} in {where} ({named}) ended but stay visible until their owners decide. "
-        "`ebb held` lists them and says how to let them go or keep them."
+        "`ebb held -n NAME` lists them and says how to let them go or keep them."
     )
 
 

@@ -44,13 +44,14 @@ Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_
         "tags": "Topics, with commas between; else by its words.",
     },
 )
-def store(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+def store(answer: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
     """Store a fact."""
     action = answer.get("action", "accepted")
     if action == "forgotten":
+        where = output.of(namespace)
         output.console().print(
             f"[yellow]not stored[/yellow]: it was forgotten on request as {answer['id']}; "
-            "`ebb restore` brings that back unless it was purged, `ebb store --again` stores it as new."
+            f"`ebb restore{where}` brings that back unless it was purged, `ebb store{where} --again` stores it as new."
         )
         return
     note = "" if answer.get("embedded", True) else " [yellow](without vector yet: found by its words)[/yellow]"
@@ -207,7 +208,7 @@ def pin(done: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
 
 
 @command(FORGOTTEN, listed="facts")
-def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
+def forgotten(page: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None:
     """List forgotten facts that can be restored, newest first, with the reason and the run that forgot them."""
     if not page["facts"]:
         output.console().print("Nothing that can be restored matches.")
@@ -215,7 +216,7 @@ def forgotten(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> 
     output.print_table(["forgotten", "reason", "id", "text"], [_row(one) for one in page["facts"]])
     for (run, is_asked), facts in Counter((one["run"], one["reason"] == ASKED) for one in page["facts"]).items():
         if run and (facts > 1 or not is_asked):
-            how = f"ebb restore --run {run}" + (f" --reason {ASKED}" if is_asked else "")
+            how = f"ebb restore{output.of(namespace)} --run {run}" + (f" --reason {ASKED}" if is_asked else "")
             output.console().print(f"{facts} of these by one run: {how}", style="dim")
     output.print_more(page)
 
@@ -344,7 +345,7 @@ def stats(found: dict[str, Any], _asked: dict[str, Any], namespace: str) -> None
     ]
     output.print_table(["", namespace], rows)
     if found["held"]:
-        output.warn_held(found["held"])
+        output.warn_held(found["held"], namespace)
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -220,15 +220,32 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{beginning(text, most - 1)}…"
 
 
-def warn_held(facts: int, *, dry_run: bool = False) -> None:
+def of(namespace: str | None) -> str:
+    """Return the option that names a namespace in a command to type next; nothing where commands use it without.
+
+    None stands for one of several.
+    """
+    from workers.settings import Settings  # not needed for most output
+
+    if namespace is None:
+        return " -n NAME"
+    return "" if namespace == Settings.from_environment().namespace else f" -n {namespace}"
+
+
+def warn_held(facts: int, namespace: str | None, *, dry_run: bool = False) -> None:
     """Print a warning that the forget limit holds back facts that have ended, or would after a dry run."""
     if dry_run:
         console().print(f"[bold red]Forget limit:[/bold red] it would hold {counted(facts, 'fact')} back.")
         return
-    console().print(
-        f"[bold red]Forget limit met:[/bold red] {over(facts)}. List them with `ebb held`, then let them go with "
-        "`ebb held --let-go ID…` or keep them with `ebb held --keep ID…`, or all with `--all` in place of ids."
-    )
+    listing = f"List them with `ebb held{of(namespace)}`."
+    console().print(f"[bold red]Forget limit met:[/bold red] {over(facts)}. {listing} {decide(namespace)}")
+
+
+def decide(namespace: str | None) -> str:
+    """Return how to decide about held facts."""
+    held = f"ebb held{of(namespace)}"
+    ways = f"Let them go with `{held} --let-go ID…` or keep them with `{held} --keep ID…`"
+    return f"{ways}, or all with `--all` in place of ids."
 
 
 ERASE = ("will be erased for good", "would be erased for good; nothing was erased")

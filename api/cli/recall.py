@@ -108,7 +108,8 @@ def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None
     if not found["results"]:
         about = f"{asked['key']!r} of {asked['entity']!r}" if "key" in asked else asked["entity"]
         output.console().print(
-            f"Nothing in {namespace!r} is about {output.escape_markup(about)}. Ask in words with `ebb recall`."
+            f"Nothing in {namespace!r} is about {output.escape_markup(about)}. Ask in words with "
+            f"`ebb recall{output.of(namespace)}`."
         )
         return
     output.print_table(COLUMNS, [_row(one) for one in found["results"]])

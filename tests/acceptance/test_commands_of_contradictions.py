@@ -28,6 +28,7 @@ def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, name
     assert listed(live, namespace) == [{old, new}]
     shown = live.ebb("contradictions", "--namespace", namespace).stdout
     assert shown.index("Porto") < shown.index("Lisbon")
+    assert f"settle one: ebb resolve -n {namespace} OLD --keep NEW" in shown
     answer = live.ebb_json("resolve", old, "--keep", new, "--namespace", namespace)
     assert answer == {"kept": new, "superseded": [old]}
     assert live.ebb_json("resolve", old, "--keep", new, "--namespace", namespace) == answer

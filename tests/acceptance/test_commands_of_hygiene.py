@@ -60,8 +60,9 @@ def test_the_text_output_of_a_consolidation(live: LiveSystem, namespace: str) ->
     first, second = (live.ebb_json("store", text, "-n", namespace)["id"] for text in (MOVED, HAS_MOVED))
     code, text = said("consolidate")
     assert (code, f"{first}  {MOVED}" in text, f"{second}  {HAS_MOVED}" in text) == (0, True, True)
-    assert text.endswith("1 fact in 1 group would be merged by: ebb consolidate --apply\n")
-    assert said("consolidate", "--apply")[1].endswith("1 fact merged; each is restored by: ebb restore ID\n")
+    assert text.endswith(f"1 fact in 1 group would be merged by: ebb consolidate -n {namespace} --apply\n")
+    merged = f"1 fact merged; each is restored by: ebb restore -n {namespace} ID\n"
+    assert said("consolidate", "--apply")[1].endswith(merged)
     assert live.ebb("consolidate", "--force").returncode == 2
 
 
@@ -136,7 +137,7 @@ def test_the_janitor_does_not_run_where_hygiene_is_off(live: LiveSystem, namespa
     answer = live.send("memory.janitor", going_on).get()
     assert live.control.AsyncResult("the-task-that-tidies").get() == answer
     said = live.ebb("janitor", "-n", namespace)
-    assert (said.returncode, said.stdout) == (0, "hygiene is switched off here; see: ebb settings\n")
+    assert (said.returncode, said.stdout) == (0, f"hygiene is switched off here; see: ebb settings -n {namespace}\n")
 
 
 def test_episodes_that_age_out_or_get_stale_are_listed_apart_from_facts(live: LiveSystem, namespace: str) -> None:

@@ -67,8 +67,10 @@ def test_the_commands_that_a_list_of_held_facts_names_decide_about_them(live: Li
     live.rows(over, [ids])
     shown = " ".join(live.ebb("held", *own).stdout.split())
     assert "3 facts are over but stay visible." in shown
-    for command in ("ebb held --let-go ID…", "ebb held --keep ID…", "--all"):
+    name = client.namespace
+    for command in (f"`ebb held -n {name} --let-go ID…`", f"`ebb held -n {name} --keep ID…`", "--all"):
         assert command in shown
+    assert f"List them with `ebb held -n {name}`." in " ".join(live.ebb("stats", *own).stdout.split())
     live.ebb("held", "--let-go", ids[0], *own)
     live.ebb("held", "--keep", ids[1], *own)
     assert "1 fact is over but stays visible." in " ".join(live.ebb("held", *own).stdout.split())

@@ -56,7 +56,7 @@ def test_facts_forgotten_by_a_pass_in_the_future_are_restored_by_time_and_by_an_
     (run,) = {one["run"] for one in found["facts"]}
     shown = live.ebb("forgotten", "--since", before, "--limit", "10", *own).stdout
     assert [one["id"] for one in found["facts"] if one["id"] not in shown] == []
-    assert f"10 of these by one run: ebb restore --run {run}" in shown
+    assert f"10 of these by one run: ebb restore -n {client.namespace} --run {run}" in shown
     assert live.ebb("restore", "--since", before, *own).returncode == 2
     assert live.ebb_json("restore", "--since", before, "--dry-run", *own) == {"matching": 30}
     assert live.ebb_json("restore", "--since", before, "--yes", *own)["restored"] == 30
@@ -132,7 +132,7 @@ def test_what_is_forgotten_by_ids_has_a_run_by_which_all_of_it_is_restored(live:
     client.forget(gone[2:])
     listed = live.ebb("forgotten", *own).stdout
     assert [line for line in listed.splitlines() if "by one run" in line] == [
-        f"2 of these by one run: ebb restore --run {run} --reason asked"
+        f"2 of these by one run: ebb restore -n {client.namespace} --run {run} --reason asked"
     ]
     assert live.ebb_json("restore", "--run", run, "--reason", "asked", "--yes", *own)["restored"] == 2
     assert {one["id"] for one in client.forgotten()["facts"]} == {gone[2]}
