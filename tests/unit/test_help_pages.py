@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import ebb
 import pytest
 from ebb import Memory
+from ebb.celery import route
 from typer.main import get_command
 
 from api.cli import command_line
@@ -136,6 +137,13 @@ def test_the_page_of_http_lists_every_route() -> None:
     listed = {row[0] for row in rows("http") if " /" in row[0]}
     document = app.openapi()["paths"]
     assert listed == {f"{method.upper()} {path}" for path, operations in document.items() for method in operations}
+
+
+def test_the_page_of_celery_names_tasks_that_programs_send_to_these_queues() -> None:
+    listed = {row[0]: re.findall(r"[a-z]+\.[a-z_]+", row[1]) for row in rows("celery")[2:]}
+    assert {name: route(name) for names in listed.values() for name in names} == {
+        name: {"queue": queue, "serializer": "json"} for queue, names in listed.items() for name in names
+    }
 
 
 def test_the_page_of_mcp_lists_every_tool() -> None:
