@@ -1,6 +1,7 @@
 """The main use case at the command line: a year of a user is imported, recalled, aged by a year, recalled again."""
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,12 @@ SAMPLE = ROOT / "api" / "sample" / "year.jsonl"
 QUESTIONS = ROOT / "tests" / "acceptance" / "sample_questions.json"
 FOUND_AMONG_FIRST_TEN = 0.9
 LOST_BY_A_YEAR = 2
+BAKES = "How early does her partner get out of bed to bake?"
+OTHER_SETTINGS = ("--set", "cold_threshold=0.35", "--set", "confidenceDecay.halfLife=60")
+COUNTED = re.compile(r"^(?:404 lines, 404 added|(?:processed|cold|fingerprinted|forgotten) +\d+)$", re.MULTILINE)
+SCORED = re.compile(r"^\d\.\d{3}  (?:cold  fingerprint|warm  full) (?=.* culled  Anselm)", re.MULTILINE)
+FORECAST = re.compile(r"^(?:now|with --set)(?: +\d+){5}$", re.MULTILINE)
+"""What the manual shows of a year, as regular expressions of the lines that it prints."""
 
 
 @dataclass(frozen=True)
@@ -120,3 +127,28 @@ def test_a_recall_restores_faded_facts(alone: LiveSystem, year: Year) -> None:
     again = alone.ebb_json("recall", faded.words, "--no-touch")["results"]
     (shown,) = [result for result in again if result["text"] == faded.answer]
     assert (shown["fidelity"], shown["tier"]) == ("full", "hot")
+
+
+@pytest.mark.parametrize("page", ["README.md", "api/docs/forgetting.md"])
+def test_the_year_of_the_manual_prints_what_the_page_shows(live: LiveSystem, namespace: str, page: str) -> None:
+    """As after the first steps of the manual: one fact was stored and recalled before the sample is imported."""
+
+    def said(*arguments: str) -> str:
+        done = live.ebb(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown, branch = (ROOT / page).read_text(encoding="utf-8"), f"{namespace}-older-365d"
+    own, bakes = ("-n", namespace), ("recall", BAKES, "--limit", "1", "-n", branch)
+    live.ebb_json("store", "Mira moved to Leipzig and rents a flat near the canal", *own)
+    live.ebb_json("recall", "Where does Mira live?", *own)
+    printed = [said("import", str(SAMPLE), *own), said("branch", "--older", "365d", *own), said("decay", "-n", branch)]
+    full = live.ebb_json("stats", "-n", branch)["fidelity"]["full"]
+    printed.append(said(*bakes))
+    eventually(lambda: live.ebb_json("stats", "-n", branch)["fidelity"]["full"] > full, "its vector is restored")
+    printed += [said(*bakes), said("branch", "--drop", "--yes", *own)]
+    printed.append(said("forecast", "--days", "365", "--shown", "0", *OTHER_SETTINGS, *own))
+
+    for figures in (COUNTED, SCORED, FORECAST):
+        expected = figures.findall(shown)
+        assert [one for one in figures.findall("".join(printed)) if one in expected] == expected, figures
