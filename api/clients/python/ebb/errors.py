@@ -20,7 +20,7 @@ class NotFoundError(InvalidInputError):
 
 
 class ConflictError(InvalidInputError):
-    """The operation is not possible any more, such as restoring a purged fact."""
+    """The operation is not possible, such as restoring one fact while another says the same."""
 
     status = 409
 
