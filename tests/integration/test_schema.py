@@ -57,7 +57,8 @@ def test_a_database_with_another_small_letter_for_the_capital_i_is_refused(postg
     with new_database(postgres, "template0") as url:
         with connect(url) as db:  # as in Turkish, whose locale few machines have
             db.execute("create schema turkish")
-            db.execute("create function turkish.lower(text) returns text return translate(pg_catalog.lower($1), 'i', 'ı')")
+            lower = "translate(pg_catalog.lower($1), 'i', U&'\\0131')"
+            db.execute(f"create function turkish.lower(text) returns text return {lower}")
         with pytest.raises(SchemaError, match=r"small letter for I, .* --locale=C.UTF-8"):
             schema.apply(make_conninfo(url, options="-c search_path=public,turkish,pg_catalog"))
 

@@ -285,9 +285,9 @@ def _check_encoding(db: Connection) -> None:
 
 
 def _check_locale(db: Connection) -> None:
-    if scalar(db, "select lower('I')") != "i":  # of Turkish and Azerbaijani; stems and names have the small dotted one
+    if scalar(db, "select lower('I')") != "i":  # as in Turkish; stems and names have the dotted one
         raise SchemaError(
-            "The database's locale has another small letter for I, so words and names would not be found: make one with "
+            "The database's locale has another small letter for I, so words and names would be missed: make one with "
             "`createdb --template=template0 --encoding=UTF8 --locale=C.UTF-8 NAME`."
         )
 
