@@ -281,9 +281,14 @@ def add(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
     """Create the next shard. Then raise EBB_SHARDS in every process, and new namespaces use it too."""
     from workers.admin import shard_moves
 
-    number = shard_moves.add(_context(home), output.progress)
+    context = _context(home)
+    number = shard_moves.add(context, output.progress)
+    groups = len(context.settings.broker_urls)
     if as_json:
         output.print_json({"shard": number})
+    elif missing := -(number + 1) % groups:
+        more = f"run this for {output.counted(missing, 'more group')}, then raise EBB_SHARDS"
+        output.console().print(f"Shard {number} is there: {more}, which is a multiple of the {groups} in EBB_BROKERS.")
     else:
         output.console().print(f"Shard {number} is there: restart every process with EBB_SHARDS={number + 1}.")
 
