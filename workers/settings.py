@@ -35,17 +35,20 @@ REMEDIES = {
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
 SHARED = (
-    "min_vector_dim", "classify_before_write", "extract", "prune_by_llm", "prune_limit", "max_text", "salience",
+    "min_vector_dim", "classify_before_write", "extract", "llm_model", "prune_by_llm", "prune_threshold", "prune_limit",
+    "max_text", "folders", "salience",
     "lifetimes", "min_relevance", "summary_threshold", "summary_layers", "decay_reinforce_on_query", "touch_cooldown",
     "regeneration_enabled", "cold_threshold", "forget_limit", "forget_limit_week", "confidence_half_life",
     "retention_days", "history_days", "deep_days", "cull_floor", "hygiene", "confidence_decay", "episodic_ttl",
     "persistent_turns", "persistent_days", "episodic_operator", "permanent_stale_days", "time_travel",
     "consolidate_apply", "hygiene_schedule", "relation_half_life", "relation_minimum", "auto_link",
     "auto_link_min_score", "graph_in_recall", "graph_depth", "ranking", "rerank_model",
-    "rerank_candidates", "notice_updates", "prefer_long_term",
-    "importance_recency", "max_requests", "max_outbox_writes", "max_outbox_bytes",
+    "rerank_candidates", "notice_updates", "prefer_long_term", "importance_recency",
+    "context_tokens", "context_format", "context_order", "entity_lookup", "entities", "tokenizer", "structured_label",
+    "vector_label", "last_contexts_hours", "ending_notice_days", "max_recall_cost", "max_requests", "max_outbox_writes",
+    "max_outbox_bytes",
 )  # fmt: skip
-"""Settings that decide what is stored, found and forgotten; if workers differ in them, the result depends on chance."""
+"""Settings that decide what is stored, found, shown and forgotten; if workers differ, the result depends on chance."""
 
 MOST_NAMED = 3
 

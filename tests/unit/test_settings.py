@@ -227,6 +227,11 @@ def test_what_workers_should_share_is_compared_and_what_is_of_each_is_not() -> N
     ]
 
 
+def test_what_a_context_shows_is_shared_and_so_is_whether_questions_are_noted() -> None:
+    own = {"EBB_CONTEXT_ORDER": "stable", "EBB_LAST_CONTEXTS_HOURS": "0", "EBB_TOKENIZER": "o200k_base"}
+    assert Settings.from_environment(own).shared.keys() == own.keys()
+
+
 def test_what_a_worker_does_not_say_is_not_compared() -> None:
     workers = {"a@h": {"the embedder": "static"}, "b@h": {"the embedder": "hashing"}, "c@h": {}}
     assert differences(workers) == ["the embedder is static at a@h, hashing at b@h"]
