@@ -70,6 +70,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
         "worker_soft_shutdown_timeout": 8.0,
         "worker_max_memory_per_child": 400_000 if settings.embedder in {None, "static", "hashing"} else 4_000_000,
         "worker_send_task_events": True,
+        "broker_channel_error_retry": True,  # a Redis that lacks replicas, or room on its disk, refuses `brpop` too
         "worker_consumer": "workers.programs:Consumer",
         "worker_hijack_root_logger": False,
         "result_backend_always_retry": True,

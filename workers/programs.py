@@ -13,12 +13,15 @@ from celery.apps import beat, worker
 from celery.beat import PersistentScheduler, Service
 from celery.platforms import EX_FAILURE, signals
 from celery.worker import consumer
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 log = logging.getLogger(__name__)
 
 AHEAD = timedelta(seconds=5)
 """Smaller corrections of the clock change nothing."""
+
+REFUSED_SECONDS = 1.0
+"""Pause before a Redis that refused a command is asked again."""
 
 SECONDS_TO_STOP = 20.0
 """Longer than a soft shutdown; tasks that children have not finished by then are delivered again."""
@@ -96,6 +99,13 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
         if self.hub and now >= self.next_flush:
             self.next_flush = now + EVENTS_SECONDS
             self.hub.call_later(EVENTS_SECONDS, self._flush_events)
+
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        """Connect again; to a Redis that answers, but refuses, after a pause."""
+        super().on_connection_error_after_connected(exc)
+        if isinstance(exc, ResponseError):
+            log.warning("no message can be taken, because Redis refuses that: %s", exc)
+            time.sleep(REFUSED_SECONDS)
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
         """Drop a message that is not JSON, or not a task's, and answer its sender."""

@@ -55,6 +55,10 @@ def fill(keys: redis.Redis) -> None:
             continue
 
 
+def ended(system: LiveSystem) -> list[str]:
+    return [name for name, worker in system.workers.items() if worker.poll() is not None]
+
+
 def test_readiness_doctor_and_answers_report_a_full_redis_and_the_system_recovers(small: LiveSystem) -> None:
     small.start("worker", "maintenance")
     with serving(small) as api, limited(small) as keys:
@@ -78,7 +82,7 @@ def test_readiness_doctor_and_answers_report_a_full_redis_and_the_system_recover
         keys.delete("ballast")
         eventually(lambda: api.get("/health/ready").status_code == 200, "it is ready again")
         assert api.post("/memory/facts", json={"text": "An otter."}).status_code == 201
-        assert [name for name, worker in small.workers.items() if worker.poll() is not None] == []
+        assert ended(small) == []
 
 
 def test_tasks_that_can_be_neither_done_nor_tried_again_do_not_hold_up_the_worker(small: LiveSystem) -> None:
@@ -94,6 +98,28 @@ def test_tasks_that_can_be_neither_done_nor_tried_again_do_not_hold_up_the_worke
     with small.client("mira") as client:
         stored = client.store("An otter.")
     assert [stored["id"]] == [id_ for id_, _ in small.facts("mira")]
+
+
+def test_workers_wait_for_a_redis_that_refuses_writes_for_lack_of_replicas(small: LiveSystem) -> None:
+    def reported() -> bool:
+        assert ended(small) == []
+        return small.logs().count("no message can be taken") > 1
+
+    small.start("worker", "maintenance")
+    with serving(small) as api, redis.Redis.from_url(small.redis_url) as keys:
+        keys.config_set("min-replicas-to-write", 1)
+        eventually(reported, "both workers report it")
+        for path, body in {"facts": {"text": "An otter."}, "recall": {"query": "Where is the otter?"}}.items():
+            refused = api.post(f"/memory/{path}", json=body)
+            assert refused.status_code == 503
+            assert "min-replicas-to-write" in refused.json()["detail"]
+        diagnosis = small.ebb("doctor")
+        assert "min-replicas-to-write" in diagnosis.stdout
+        assert "Traceback" not in diagnosis.stdout + diagnosis.stderr
+        keys.config_set("min-replicas-to-write", 0)
+        eventually(lambda: api.get("/health/ready").status_code == 200, "it is ready again")
+        assert api.post("/memory/facts", json={"text": "An otter."}).status_code == 201
+        assert ended(small) == []
 
 
 def test_a_flood_is_refused_before_redis_is_full_and_all_accepted_writes_are_stored(small: LiveSystem) -> None:

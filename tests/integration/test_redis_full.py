@@ -161,6 +161,18 @@ def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     assert "does not answer" in explain(ConnectionError("Connection refused"))
 
 
+def test_a_lack_of_replicas_is_distinguished_too(server: servers.Redis) -> None:
+    with own_keys(server.url()) as keys:
+        keys.config_set("min-replicas-to-write", 1)
+        try:
+            with pytest.raises(redis.RefusedError, match="fewer replicas follow it than its `min-replicas-to-write`"):
+                keys.set("otter", "1")
+            with pytest.raises(redis.RefusedError, match="fewer replicas"):
+                keys.eval("return redis.call('set', KEYS[1], '1')", 1, "otter")
+        finally:
+            keys.config_set("min-replicas-to-write", 0)
+
+
 @pytest.mark.parametrize("login", ["", ":another@", "mira:another@"])
 def test_a_wrong_password_is_distinguished_from_a_server_that_is_away(server: servers.Redis, login: str) -> None:
     before, _, host = server.url().rpartition("@")

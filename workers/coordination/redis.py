@@ -34,6 +34,7 @@ PATIENCE_SECONDS = 10.0
 
 AGAIN_SECONDS = 0.2
 CANNOT_SAVE = "MISCONF"
+NO_REPLICAS = "NOREPLICAS"
 TOO_FEW = "DB index is out of range"
 OF_PIPELINE = "of pipeline caused error: "
 
@@ -42,7 +43,7 @@ T = TypeVar("T")
 
 
 class RefusedError(UnavailableError, RedisError):
-    """Redis answers, but refuses: its memory or disk is full, it is a replica, or a database or a right is missing."""
+    """Redis answers, but refuses: it lacks memory, disk, replicas, a database or a right, or it is a replica."""
 
 
 class OwnKeys(Redis):
@@ -93,7 +94,7 @@ def translated_refusals() -> Iterator[None]:
 def is_refusal(error: BaseException) -> bool:
     """Return whether Redis refused a command, as it would all similar ones."""
     return isinstance(error, OutOfMemoryError | ReadOnlyError | NoPermissionError) or (
-        isinstance(error, ResponseError) and (_said(error).startswith(CANNOT_SAVE) or TOO_FEW in str(error))
+        isinstance(error, ResponseError) and any(one in _said(error) for one in (CANNOT_SAVE, NO_REPLICAS, TOO_FEW))
     )
 
 
@@ -133,6 +134,11 @@ def _explain_refusal(error: BaseException, said: str) -> str:
         return (
             "Redis has too few databases: Ebb uses that of EBB_REDIS_URL and the next two. Give a lower number at the "
             "end of the address, or raise `databases` of Redis."
+        )
+    if NO_REPLICAS in said:
+        return (
+            "Redis refuses writes, because fewer replicas follow it than its `min-replicas-to-write` asks for: start "
+            "them, or lower that. What was accepted before is kept."
         )
     return f"Redis refuses writes, because it cannot save them: make room on its disk. It says: {said}."
 
