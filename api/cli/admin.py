@@ -215,7 +215,7 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
         done = {"facts": total, "embedded": total - waiting, "waiting": waiting, "embedder": embedder}
         output.print_json(done)
         return
-    output.console().print(f"{total - waiting} of {total} facts embedded with {embedder}")
+    output.console().print(f"{total - waiting} of {output.counted(total, 'fact')} embedded with {embedder}")
     if waiting:
         output.console().print(
             "The rest is embedded by workers that run with this embedder, within two minutes also where one has just "

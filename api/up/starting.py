@@ -69,10 +69,10 @@ def start(
             _start_servers(system, [program.name for program in embedded], settings, report)
             located = settings.model_copy(update={"database_url": database_url})
             if reindex:
-                report(f"The words of {_reindex(located)} facts are stemmed as {settings.language}")
+                report(f"Facts whose words are stemmed as {settings.language} now: {_reindex(located)}")
             if reembed:
                 waiting = _drop_vectors(located)
-                report(f"{waiting} facts wait for new vectors; found by their words meanwhile")
+                report(f"Facts that wait for new vectors, found by their words meanwhile: {waiting}")
             _start_workers(system, report, reembed=reembed)
         except BaseException:
             stop(system)
