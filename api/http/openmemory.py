@@ -147,7 +147,7 @@ def add(wish: shapes.AddRequest, mine: Mine) -> dict[str, Any]:
     memory = mine.of(wish.user_id, "write")
     done = memory.store(wish.content, classify=False, again=True, **wish.fact())
     sector = shapes.named_sector(wish.metadata) or shapes.classified(wish.content)
-    known = done["action"] == "duplicate"
+    known = done["action"] == "duplicate" or bool(done.get("changed"))  # tags or metadata of a known memory
     if known:
         sector = shapes.sector(memory.fact(done["id"]))
     added = {"id": mine.name(done["id"], memory), "primary_sector": sector, "sectors": [sector]}

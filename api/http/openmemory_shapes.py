@@ -88,8 +88,8 @@ class QueryRequest(BaseModel):
         return Filters(**{"startTime": self.startTime, "endTime": self.endTime, **given})
 
     def user(self) -> str | None:
-        """Return the requested user."""
-        return self.user_id or self.wanted().user_id
+        """Return the requested user, before all that of the filters, as in OpenMemory."""
+        return self.wanted().user_id or self.user_id
 
     def narrow(self) -> bool:
         """Return whether there are filters."""

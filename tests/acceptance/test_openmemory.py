@@ -80,6 +80,21 @@ def test_a_memory_is_added_found_strengthened_and_deleted(api: httpx2.Client, us
     assert matched(api, "Where does Mira sail?", user) == []
 
 
+def test_a_known_memory_with_other_tags_or_metadata_is_deduplicated(api: httpx2.Client, user: str) -> None:
+    id_ = added(api, "An otter", user, metadata={"sector": "emotional"})
+    for given in ({"tags": ["animals"]}, {"metadata": {"cup": 1}}):
+        again = posted(api, "/memory/add", {"content": "An otter", "user_id": user, **given})
+        assert (again["id"], again.get("deduplicated"), again["primary_sector"]) == (id_, True, "emotional"), given
+
+
+def test_the_user_of_the_filters_comes_first(api: httpx2.Client, user: str) -> None:
+    other = f"{user}-other"
+    added(api, "An otter of one", user)
+    added(api, "An otter of another", other)
+    found = matched(api, "otter", user, filters={"user_id": other})
+    assert [one["content"] for one in found] == ["An otter of another"]
+
+
 def test_nulls_and_fields_of_older_clients_are_taken(api: httpx2.Client, user: str) -> None:
     nothing = dict.fromkeys(("tags", "metadata", "salience", "decay_lambda"))
     id_ = posted(api, "/memory/add", {"content": "An otter", "user_id": user, **nothing})["id"]
