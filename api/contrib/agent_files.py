@@ -182,18 +182,20 @@ def _records(source: BinaryIO) -> Iterator[Any]:
 
 def _of_archive(source: BinaryIO) -> Iterator[Any]:
     with tarfile.open(fileobj=source, mode="r:*") as packed:
-        inside = {one.name.rpartition("/")[2]: one for one in packed.getmembers() if one.isfile()}
+        inside: dict[str, list[tarfile.TarInfo]] = {}
+        for path, one in {one.name: one for one in packed.getmembers() if one.isfile()}.items():
+            inside.setdefault(path.rpartition("/")[2], []).append(one)
         if inside.keys().isdisjoint(COGX_FILES):
             raise InvalidInputError(f"The export is a TAR without {COGX_FILES[0]} or another file of a COGX archive.")
-        if MANIFEST in inside:
-            _check_version(cast("BinaryIO", packed.extractfile(inside[MANIFEST])).read())
+        for one in inside.get(MANIFEST, ()):
+            _check_version(cast("BinaryIO", packed.extractfile(one)).read())
         for name in COGX_FILES:
-            if name in inside:
-                yield from records(cast("BinaryIO", packed.extractfile(inside[name])))
+            for one in inside.get(name, ()):  # an archive may be of several folders
+                yield from records(cast("BinaryIO", packed.extractfile(one)))
 
 
 def _check_version(manifest: bytes) -> None:
-    with suppress(ValueError, AttributeError):
+    with suppress(ValueError, AttributeError, RecursionError):
         version = str(json.loads(manifest).get("cogx_version"))
         if version.partition(".")[0] not in ("0", "None"):
             raise InvalidInputError(f"The archive has version {version} of COGX; versions before 1.0 are read.")

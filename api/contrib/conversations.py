@@ -57,14 +57,16 @@ def _records(source: BinaryIO) -> Iterator[Any]:
         yield from records(source)
         return
     with undamaged("The ZIP cannot be read: {}. Download the export again."), zipfile.ZipFile(source) as packed:
-        for name in _names(packed):
-            with packed.open(name) as file:
+        for one in _exported(packed):
+            with packed.open(one) as file:
                 yield from records(cast("BinaryIO", file))
 
 
-def _names(packed: zipfile.ZipFile) -> list[str]:
-    named = ((one, one.rpartition("/")[2]) for one in packed.namelist() if not one.startswith("__MACOSX/"))
-    found = sorted(one for one, name in named if EXPORTED.fullmatch(name))
+def _exported(packed: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the files of conversations; a ZIP to which files were added may have two of one name."""
+    inside = (one for one in packed.infolist() if not one.filename.startswith("__MACOSX/"))
+    named = [one for one in inside if EXPORTED.fullmatch(one.filename.rpartition("/")[2])]
+    found = sorted(named, key=lambda one: one.filename)
     if not found:
         raise InvalidInputError("The export is a ZIP without conversations.json; unpack it and give the messages.")
     return found

@@ -24,13 +24,19 @@ LISTS = ("items", "results", "memories", "records", "data", "conversations")
 LONGEST = 8 * 1_048_576
 """Characters of the longest memory."""
 
+LONGEST_HEAD = 4 * LONGEST
+"""Characters before the first memory of a document."""
+
 PIECE = 262_144
 DAMAGED = (
     EOFError, OSError, RuntimeError, ValueError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """Errors of reading a file whose packing or encoding is damaged, encrypted (RuntimeError) or unknown."""
 
-BLANK = " \t\n\r"
+BLANKS = re.compile(r"[ \t\n\r]*")
+OPENINGS = ("[", "{", "[{")
+"""First lines of a document over many lines."""
+
 NUMBER = re.compile(r"[-+.0-9eE]+")
 DECODER = json.JSONDecoder()
 
@@ -75,7 +81,8 @@ def _unpacked(source: BinaryIO) -> IO[bytes]:
         return file
     if not file.seekable():
         raise InvalidInputError("The export is a ZIP, which cannot be read from a pipe; give the file by its name.")
-    packed = zipfile.ZipFile(file)
+    with undamaged("The export is a ZIP that cannot be read: {}; was it cut off? Export it again."):
+        packed = zipfile.ZipFile(file)
     name = next((name for name in packed.namelist() if name.rpartition("/")[2] == IN_ZIP), None)
     if name is None:
         raise InvalidInputError(f"The export is a ZIP without {IN_ZIP}; unpack it, and give what has the memories.")
@@ -147,14 +154,15 @@ def _of_document(file: TextIO, begun: str) -> Iterator[Any]:
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError) as error:  # an integer with too many digits is a plain ValueError
-        if read:
+        if read or (isinstance(error, _TooLongError) and begun.strip() in OPENINGS):
             advice = "leave it out." if isinstance(error, _TooLongError) else "was it cut off? Export it again."
-            raise InvalidInputError(f"The export is no JSON behind its memory {read}: {error}; {advice}") from None
+            place = f"behind its memory {read}" if read else "before its first memory"
+            raise InvalidInputError(f"The export is no JSON {place}: {error}; {advice}") from None
         yield from document.lines()
 
 
 class _TooLongError(ValueError):
-    """A value exceeds the length of a memory."""
+    """A value exceeds the length of a memory, or what is before the first one that of a head."""
 
 
 # ijson 3.6 would take fewer lines, but loses all memories at one NaN. Its C backend replaces lone surrogates, rejects
@@ -211,8 +219,7 @@ class _Document:
     def _mark(self) -> str:
         """Return the next non-blank character, or an empty text at the end."""
         while True:
-            while self._at < len(self.text) and self.text[self._at] in BLANK:
-                self._at += 1
+            self._at = cast("re.Match[str]", BLANKS.match(self.text, self._at)).end()
             if self._at < len(self.text) or not self._more():
                 return self.text[self._at : self._at + 1]
 
@@ -244,6 +251,8 @@ class _Document:
 
     def _more(self) -> bool:
         piece = self._file.read(PIECE)
+        if len(self.text) > LONGEST_HEAD and not self._found:
+            raise _TooLongError(f"what is there has more than {LONGEST_HEAD:,} characters")
         if piece and self._found:
             self.text, self._at = self.text[self._at :], 0
         self.text += piece

@@ -242,6 +242,12 @@ def test_converted_facts_can_be_stored() -> None:
             assert new_fact({name: one for name, one in fact.items() if name != "namespace"}, 65_536).text
 
 
+def test_a_cogx_archive_of_several_folders_is_read_whole() -> None:
+    one, two = ({"kind": "memory", "content": f"Mira likes {what}"} for what in ("tea", "milk"))
+    found = facts("cogx", packed({"a/memories.jsonl": [one], "b/memories.jsonl": [two]}))
+    assert [fact["text"] for fact in found] == ["Mira likes tea", "Mira likes milk"]
+
+
 def test_a_tar_of_something_else_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"TAR without entities\.jsonl"):
         facts("cogx", packed({"notes.txt": []}))

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import warnings
 import zipfile
 from typing import Any
 
@@ -221,6 +222,15 @@ def test_a_zip_may_have_numbered_files_in_a_folder() -> None:
     )
 
     assert [one.session for one in conversations(io.BytesIO(content))] == ["c1", "c2"]
+
+
+def test_two_files_of_one_name_in_a_zip_are_both_read() -> None:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as packed, warnings.catch_warnings(action="ignore"):
+        packed.writestr("conversations.json", json.dumps([CLAUDE]))
+        packed.writestr("conversations.json", json.dumps([CHATGPT]))
+
+    assert sorted(str(one.session) for one in conversations(target)) == ["c1", "c2"]
 
 
 @pytest.mark.parametrize(

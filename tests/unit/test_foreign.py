@@ -293,6 +293,25 @@ def test_a_memory_that_is_too_long_is_reported_with_its_place() -> None:
         list(records(io.BytesIO(content)))
 
 
+@pytest.mark.parametrize("document", [[OPENMEMORY | {"content": "a" * 2 * LONGEST}], {"agents": ["a" * 2 * LONGEST]}])
+def test_a_document_of_many_lines_whose_first_value_is_too_long_says_so(document: Any) -> None:
+    content = json.dumps(document, indent=1).encode()
+    with pytest.raises(InvalidInputError, match=r"before its first memory: the next has more than 8,388,608"):
+        list(records(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("piece", [b" " * 1_048_576, b'"name": "%b",\n' % (b"a" * 1_048_576)], ids=["blanks", "values"])
+def test_what_is_before_the_first_memory_is_bounded(piece: bytes) -> None:
+    source = io.BytesIO(gzip.compress(b"{\n" + piece * 64, 1))
+    with pytest.raises(InvalidInputError, match=r"before its first memory: what is there has more than 33,554,432"):
+        list(records(source))
+
+
+def test_a_zip_that_was_cut_off_says_so() -> None:
+    with pytest.raises(InvalidInputError, match=r"is a ZIP that cannot be read: .* was it cut off"):
+        facts("mem0", b"P" + damaged_zip(0)[1:-30])
+
+
 @pytest.mark.parametrize("content", [b"7", b"\xff\xfe", b"\x1f\x8bnot gzip"])
 def test_other_files_are_refused(content: bytes) -> None:
     with pytest.raises(InvalidInputError, match="The export is"):
