@@ -229,6 +229,19 @@ def test_a_blank_session_is_refused_and_of_an_earlier_version_taken_for_none(bla
     assert record.fact.session is None
 
 
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"link": 5}, "link: input should be an object; given 5."),
+        ({"own": {"salt": str(uuid4()), "colour": 1}}, "own: colour: is no field that is known here; see its schema."),
+    ],
+)
+def test_a_fault_of_a_record_of_an_archive_names_its_kind(record: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError) as refusal:
+        archived(record, LIMIT)
+    assert str(refusal.value) == message
+
+
 @pytest.mark.parametrize("field", ["created_at", "last_seen_at"])
 def test_what_was_done_to_a_fact_later_than_it_is_stored_counts_as_done_then(field: str) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from ebb.contract.facts import NewFact
-from ebb.contract.faults import faults
+from ebb.contract.faults import faults, show
 from ebb.contract.values import (
     FIRST_INSTANT,
     MOST_TIMES,
@@ -299,6 +299,20 @@ NO_RECORD = (
 )
 
 
+def _beside(kind: str, model: type[Strict], given: Any) -> Strict:
+    """Return a record that is no fact.
+
+    Raises:
+        InvalidInputError: it is not such a record.
+    """
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"{kind}: input should be an object; given {show(given)}.")
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise InvalidInputError(f"{kind}: {faults(error)}") from None
+
+
 def archived(given: Any, max_text: int) -> Record:
     """Return the record in a line of an archive; it is a fact if it has a `state`.
 
@@ -307,12 +321,12 @@ def archived(given: Any, max_text: int) -> Record:
     """
     if not isinstance(given, dict):
         raise InvalidInputError("A line of an archive is a JSON object.")
+    for kind, model in KINDS.items():
+        if kind in given:
+            return _beside(kind, model, given[kind])
+    if "state" not in given:
+        raise InvalidInputError(NO_RECORD)
     try:
-        for kind, model in KINDS.items():
-            if kind in given:
-                return model.model_validate(given[kind])
-        if "state" not in given:
-            raise InvalidInputError(NO_RECORD)
         past = Validity.model_validate(given)
     except ValidationError as error:
         raise InvalidInputError(faults(error, known=State.model_fields)) from None
