@@ -27,7 +27,7 @@ from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
 from workers.documents import files, items
-from workers.errors import UnavailableError
+from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
 from workers.storage.connection import connect
@@ -272,3 +272,9 @@ def test_the_lines_of_imported_chunks_follow_the_file(memory: Memory) -> None:
     upload(f"# New\n\nIt is painted.\n\n{BOAT}", 2, "other")
     lines = "select turn from facts where namespace = %s and text like '%%oak%%'"
     assert [memory.value(lines, tenant) for tenant in (1, 2)] == [1, 5]
+
+
+def test_a_text_of_too_many_parts_is_refused(memory: Memory) -> None:
+    text = "\n\n".join(f"# Head {number}\n\nText {number}." for number in range(10_001))
+    with pytest.raises(InvalidInputError, match=r"text: has 10,001 parts, more than 10,000; split it into several"):
+        files.upload(memory.context, Upload(path="memory/boat.md", text=text), day(0))

@@ -103,6 +103,14 @@ def test_an_error_is_shown_until_a_reading_succeeds(reading: Memory, folder: Pat
     assert read(reading).error is None
 
 
+def test_a_file_of_too_many_parts_is_an_error_and_others_are_read(reading: Memory, folder: Path) -> None:
+    (folder / "all.md").write_text("\n\n".join(f"# Head {number}\n\nText {number}." for number in range(10_001)))
+    register(reading, folder)
+    done = read(reading)
+    assert done.error == "notes/all.md: has 10,001 parts, more than 10,000; split it into several files"
+    assert (done.read_at is not None, paths(reading)) == (True, ["notes/boat.md", "notes/hut.md"])
+
+
 def test_a_path_that_means_another_folder_to_each_process_is_refused_with_what_to_give() -> None:
     with pytest.raises(ValidationError, match="must be an absolute path, such as /srv/notes"):
         RegisterFolder(path="notes")

@@ -39,8 +39,7 @@ from ebb.contract.facts import NewFact
 from workers.context import Context
 from workers.coordination import signals
 from workers.core import tokens
-from workers.core.chunks import chunks
-from workers.documents.folders import Folder, Indexer, Sync, cause, folder
+from workers.documents.folders import Folder, Indexer, Sync, cause, checked_chunks, folder
 from workers.errors import InvalidInputError, UnavailableError, require_all
 from workers.memory.add import Stored
 from workers.memory.store import store_many
@@ -84,8 +83,15 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
 
 
 def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
-    """Keep the chunks of a text as those of a file, in place of others of its path."""
-    parts = chunks(asked.text, tokens.counter(context.settings.tokenizer))
+    """Keep the chunks of a text as those of a file, in place of others of its path.
+
+    Raises:
+        InvalidInputError: the text has too many.
+    """
+    try:
+        parts = checked_chunks(asked.text, tokens.counter(context.settings.tokenizer))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"text: {error}.") from None
     made = [FilePart(section=one.section, text=one.text, line=one.line) for one in parts]
     digest = hashlib.sha256(asked.text.encode()).hexdigest()
     return index(context, Index(path=asked.path, chunks=made, digest=digest, namespace=asked.namespace), read_at)

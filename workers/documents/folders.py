@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ebb.contract.operation import BATCH_SECONDS
+from ebb.contract.values import MOST_FACTS
 
-from workers.core.chunks import chunks
-from workers.core.tokens import counter
+from workers.core.chunks import Chunk, chunks
+from workers.core.tokens import Count, counter
 from workers.errors import InvalidInputError, UnavailableError
 
 IN_FLIGHT = 4
@@ -133,6 +134,18 @@ def read(folder: Folder, file: Path, cut: str) -> tuple[str, str]:
     if "\0" in text:
         raise InvalidInputError("has NUL characters, so it is no text; remove them")
     return text, hashlib.sha256(cut.encode() + raw).hexdigest()
+
+
+def checked_chunks(text: str, count: Count) -> list[Chunk]:
+    """Return the chunks of a file's text.
+
+    Raises:
+        InvalidInputError: there are more of them than a file may have.
+    """
+    found = chunks(text, count)
+    if len(found) > MOST_FACTS:
+        raise InvalidInputError(f"has {len(found):,} parts, more than {MOST_FACTS:,}; split it into several files")
+    return found
 
 
 def _opened(root: Path, file: Path) -> int:
@@ -306,6 +319,7 @@ class Indexer:
                 done.files["unchanged"] += 1
                 return None
             text, digest = read(self._folder, file, self._cut)
+            parts = [] if digest == known_digest else [asdict(one) for one in checked_chunks(text, self._count)]
         except (OSError, InvalidInputError) as error:
             done.failed.append({"path": path, "error": cause(error)})
             return None
@@ -314,7 +328,6 @@ class Indexer:
             self._seen[path] = reading
             done.files["unchanged"] += 1
             return None
-        parts = [asdict(one) for one in chunks(text, self._count)]
         return reading, self._memory.send_document(path, parts, digest, str(self._folder.root))
 
     def _settle(self, reading: Reading, sent: Any, done: Sync) -> None:
