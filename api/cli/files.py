@@ -274,8 +274,8 @@ PATIENCE_SECONDS = 5.0
 
 
 def index(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR")
+    directory: Annotated[
+        str | None, typer.Argument(help="Its *.md files, at any depth, are indexed.", metavar="DIR")
     ] = None,
     name: Annotated[str | None, typer.Option("--as", help="What paths begin with; else the folder's own name.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and follow every change until Ctrl-C.")] = False,
@@ -292,6 +292,9 @@ def index(
     Only changes are sent. Text that is removed from the files is erased from memory as well. Workers keep only folders
     indexed that are below those in EBB_FOLDERS.
     """
+    if directory == "":  # as of a variable that is not set; as a path it would be the current folder
+        raise typer.BadParameter("DIR is empty; give a folder, such as . for the current one.")
+    folder = None if directory is None else Path(directory)
     chosen = sum((watch, register, unregister, listed))
     if chosen > 1 or (folder is None) != listed:
         raise typer.BadParameter("give DIR with at most one of --watch, --register and --unregister; or --list alone.")

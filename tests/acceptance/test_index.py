@@ -121,6 +121,8 @@ def test_a_path_that_is_not_a_folder_is_refused(live: LiveSystem, tmp_path: Path
     refused = live.ebb("index", str(tmp_path / "none"), "-n", namespace)
     assert refused.returncode == 1
     assert "is no folder: give one with Markdown files" in refused.stderr
+    empty = live.ebb("index", "", "-n", namespace)
+    assert (empty.returncode, "DIR is empty; give a folder, such as . for the current one" in empty.stderr) == (2, True)
 
 
 def test_a_message_that_comes_twice_changes_nothing_more(live: LiveSystem, namespace: str) -> None:
