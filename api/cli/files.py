@@ -131,13 +131,12 @@ File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGP
 def _remembered(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     file = given.pop("file")
     source = call.stack.enter_context(_open(file))
-    answers = [
-        call.memory.perform(
-            REMEMBER, {"session": one.session} | given | {"messages": one.messages[place : place + MOST_MESSAGES]}
-        )
-        for one in _conversations(file, source)
-        for place in range(0, len(one.messages), MOST_MESSAGES)
-    ]
+    answers: list[dict[str, Any]] = []
+    for number, one in enumerate(_conversations(file, source), start=1):
+        try:
+            answers.append(_stored(call, given, one))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"conversation {number} of {file}: {error}") from None
     if not any(one["turns"] for one in answers):
         raise InvalidInputError(
             f"{file} has no message to store; each needs words in `content` and a `role`: user, assistant or tool."
@@ -145,8 +144,22 @@ def _remembered(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     return {"conversations": answers}
 
 
-def _with_errors(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    return [turn for one in answer["conversations"] for turn in one["turns"] if "error" in turn]
+def _stored(call: Call, given: dict[str, Any], one: "Conversation") -> dict[str, Any]:
+    """Store a conversation, as many messages at a time as a request may have; return the answer for all of them."""
+    whole: dict[str, Any] = {"turns": [], "added": 0, "left_out": []}
+    for place in range(0, len(one.messages), MOST_MESSAGES):
+        messages = one.messages[place : place + MOST_MESSAGES]
+        done = call.memory.perform(REMEMBER, {"session": one.session} | given | {"messages": messages})
+        whole["turns"] += [turn | {"message": place + turn["message"]} for turn in done["turns"]]
+        whole["added"] += done["added"]
+        whole["left_out"] += [place + message for message in done["left_out"]]
+    return whole
+
+
+def _with_errors(answer: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """Return the turns that were not stored, each with the number of its conversation."""
+    numbered = enumerate(answer["conversations"], start=1)
+    return [(number, turn) for number, one in numbered for turn in one["turns"] if "error" in turn]
 
 
 @command(
@@ -162,8 +175,9 @@ def remember(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) ->
         f"{output.counted(turns, 'turn')}: {added} added, {turns - added - len(errors)} known, "
         f"{len(errors)} with errors; {output.counted(left_out, 'message')} with nothing to store"
     )
-    for turn in errors[:MOST_ERRORS]:
-        output.console(stderr=True).print(f"message {turn['message']}: {turn['error']}", style="red", markup=False)
+    for number, turn in errors[:MOST_ERRORS]:
+        said = f"conversation {number}, message {turn['message']}: {turn['error']}"
+        output.console(stderr=True).print(said, style="red", markup=False)
 
 
 def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":

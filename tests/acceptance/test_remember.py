@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ebb import Memory
@@ -72,6 +73,24 @@ def test_half_a_character_in_a_message_affects_no_other(live: LiveSystem, namesp
     assert done.returncode == 1
     assert done.stdout.startswith("3 turns: 2 added, 0 known, 1 with errors;")
     assert "message 0: text: must not contain lone surrogates" in done.stderr
+
+
+def test_an_error_names_the_conversation_and_the_message_in_the_file(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    many: list[dict[str, Any]] = [{"role": "user", "content": f"Knot {number}"} for number in range(1_003)]
+    many[1_001]["content"] = "Hi \ud83d"
+    many[1_002]["content"] = ""
+    said = [{"session": "c1", "messages": FIRST}, {"session": "c2", "messages": many}]
+    (file := tmp_path / "said.json").write_text(json.dumps(said))
+    done = live.ebb("remember", str(file), "-n", namespace)
+    assert "conversation 2, message 1001: text: must not contain lone surrogates" in done.stderr
+    first, second = json.loads(live.ebb("remember", str(file), "-n", namespace, "--json").stdout)["conversations"]
+    assert ([one["message"] for one in first["turns"]], second["left_out"]) == ([1], [1_002])
+    assert [one["message"] for one in second["turns"]] == list(range(1_002))
+    file.write_text(json.dumps([*said[:1], {"session": "\0", "messages": FIRST}]))
+    refused = live.ebb("remember", str(file), "-n", namespace)
+    assert f"conversation 2 of {file}: session: must not contain NUL" in " ".join(refused.stderr.split())
 
 
 def test_a_message_that_is_too_long_becomes_several_turns(memory: Memory) -> None:
