@@ -45,6 +45,9 @@ NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
 STATED = {"valid_from", "valid_until"}
 """Validity fields that a new fact may have."""
 
+BELIEVED = 0.5
+"""Confidence from which a new fact is not culled at once, above what settings usually have as `cull_floor`."""
+
 OF_LINES = UUID("3c1f5a0e-8c5b-5b0e-9d6e-6a1f27c0b9d4")
 """Namespace of the ids of lines that have none."""
 
@@ -331,10 +334,12 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
 def _new_id(line: Mapping[str, Any], namespace: str) -> UUID:
     """Return an id for a line without one.
 
-    A fact whose last use is long ago may end at once, and what has ended is not recognised by its text. Its id follows
-    from the line, so that a repeated import finds it.
+    A fact whose last use is long ago, or that is hardly believed, may end at once, and what has ended is not recognised
+    by its text. Its id follows from the line, so that a repeated import finds it.
     """
-    if line.get("last_seen_at") is None:
+    confidence = line.get("confidence")
+    is_believed = not isinstance(confidence, int | float) or confidence >= BELIEVED
+    if line.get("last_seen_at") is None and is_believed:
         return uuid7()
     said = {name: value for name, value in line.items() if name != "again"}
     return uuid5(OF_LINES, json.dumps([namespace, said], sort_keys=True))

@@ -421,6 +421,12 @@ def test_lines_that_ended_at_once_are_found_when_the_file_is_imported_again(
     assert live.rows("select count(*) from facts where text = %s", [given["text"]]) == [(1,)]
 
 
+def test_a_line_that_is_hardly_believed_is_stored_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+    file = written(tmp_path / "doubts.jsonl", [json.dumps({"text": "The ferry left at nine.", "confidence": 0.05})])
+    done = [live.ebb_json("import", file, "--namespace", namespace) for _ in range(2)]
+    assert [(one["added"], one["ended_at_once"], one["unchanged"]) for one in done] == [(1, 1, 0), (0, 0, 1)]
+
+
 def test_an_agent_file_of_letta_is_imported_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     agent = {
         "name": "Skipper",
