@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 import time
+import warnings
 from contextlib import suppress
 from datetime import timedelta
 from types import FrameType
@@ -11,6 +12,7 @@ from typing import Any
 
 from celery.apps import beat, worker
 from celery.beat import PersistentScheduler, Service
+from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import EX_FAILURE, signals
 from celery.worker import consumer
 from redis.exceptions import RedisError, ResponseError
@@ -102,7 +104,9 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:
         """Connect again; to a Redis that answers, but refuses, after a pause."""
-        super().on_connection_error_after_connected(exc)
+        with warnings.catch_warnings():  # of Celery, about a setting that Ebb leaves as it is: tasks may finish
+            warnings.simplefilter("ignore", CPendingDeprecationWarning)
+            super().on_connection_error_after_connected(exc)
         if isinstance(exc, ResponseError):
             log.warning("no message can be taken, because Redis refuses that: %s", exc)
             time.sleep(REFUSED_SECONDS)

@@ -109,6 +109,7 @@ def test_workers_wait_for_a_redis_that_refuses_writes_for_lack_of_replicas(small
     with serving(small) as api, redis.Redis.from_url(small.redis_url) as keys:
         keys.config_set("min-replicas-to-write", 1)
         eventually(reported, "both workers report it")
+        assert "CPendingDeprecationWarning" not in small.logs()
         for path, body in {"facts": {"text": "An otter."}, "recall": {"query": "Where is the otter?"}}.items():
             refused = api.post(f"/memory/{path}", json=body)
             assert refused.status_code == 503
