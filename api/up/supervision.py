@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -74,6 +75,9 @@ def _program(name: str, process: processes.Process, **environment: str) -> Progr
     return Program(name, command, environment={**process.environment, **environment})
 
 
+OPEN_FILES = 1_024
+"""File descriptors of each process, unless the system allows fewer; some systems begin with 256."""
+
 CONFIGURATION = """\
 [supervisord]
 nodaemon = true
@@ -84,6 +88,8 @@ logfile = {logs}/supervisord.log
 logfile_maxbytes = 1MB
 logfile_backups = 1
 pidfile = {folder}/supervisord.pid
+minfds = {files}
+minprocs = 1
 {user}
 
 [unix_http_server]
@@ -122,6 +128,11 @@ GROUP = """
 programs = {programs}
 priority = 100
 """
+
+
+def _open_files() -> int:
+    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if allowed == resource.RLIM_INFINITY else min(OPEN_FILES, allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +190,7 @@ def configure(home: Home, programs: Sequence[Program]) -> None:
     """Write supervisord's configuration; secrets are passed in the environment instead."""
     paths = {"folder": home.folder, "logs": home.logs, "control": home.control}
     user = "user = root" if os.geteuid() == 0 else ""  # prevents a warning about running as root
-    parts = [CONFIGURATION.format(user=user, **paths)]
+    parts = [CONFIGURATION.format(user=user, files=_open_files(), **paths)]
     parts += [
         PROGRAM.format(
             name=program.name,

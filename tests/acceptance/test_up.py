@@ -64,9 +64,9 @@ class Place:
         return clean | {"EBB_HOME": str(self.folder)} | extra
 
     def process(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line in a process of its own."""
+        """Run the command line in a process of its own, with as few file descriptors as a system may allow."""
         return subprocess.run(
-            [*COMMAND, *arguments],
+            ["sh", "-c", 'ulimit -n 256 && exec "$@"', "sh", *COMMAND, *arguments],
             env=self.environment(settings),
             capture_output=True,
             text=True,
