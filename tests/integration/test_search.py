@@ -162,6 +162,26 @@ def test_an_index_whose_building_died_is_built_again(small: Memory) -> None:
     assert hnsw(small) == [name]
 
 
+PARALLEL_FAILS = """
+    create function no_room() returns event_trigger language plpgsql as $$
+    begin
+        if current_setting('max_parallel_maintenance_workers') <> '0' then
+            raise 'could not resize shared memory segment' using errcode = 'disk_full';
+        end if;
+    end $$;
+    create event trigger no_room on ddl_command_start when tag in ('CREATE INDEX') execute function no_room();
+"""
+
+
+@pytest.mark.skipif(ON_CITUS, reason="the trigger would have to be on its nodes")
+def test_an_index_is_built_by_one_process_where_shared_memory_is_small(small: Memory) -> None:
+    small.store(*GUESTS)
+    with connect(small.context.database_url, autocommit=True) as db:
+        db.execute(PARALLEL_FAILS.encode())
+    assert len(search_indexes.index_large_namespaces(small.context)) == 1
+    assert len(hnsw(small)) == 1
+
+
 def test_facts_stored_after_the_index_was_built_are_found(small: Memory) -> None:
     small.store(*GUESTS)
     search_indexes.index_large_namespaces(small.context)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 import psycopg
 
@@ -108,10 +109,25 @@ def index_large_namespaces(context: Context) -> list[int]:
         large = signatures.large_namespaces(db, context.settings.ann_threshold)
         wanting = [tenant for tenant in large if not there.get(signatures.index_name(tenant))]
         for tenant in wanting:
-            signatures.drop_index(db, signatures.index_name(tenant))
-            signatures.build_index(db, tenant)
+            _build(db, partial(_build_vector_index, db, tenant))
             log.info("built the vector index of namespace %d", tenant)
     return wanting
+
+
+def _build_vector_index(db: Connection, tenant: int) -> None:
+    signatures.drop_index(db, signatures.index_name(tenant))
+    signatures.build_index(db, tenant)
+
+
+def _build(db: Connection, build: Callable[[], None]) -> None:
+    """Build an index, in one process if several lack shared memory, of which containers have 64 MiB by default."""
+    try:
+        build()
+    except psycopg.errors.DiskFull as error:
+        log.warning("an index is built again by one process: parallel ones lack room in /dev/shm (%s)", error)
+        server.drop_unfinished_indexes(db)
+        db.execute("set max_parallel_maintenance_workers = 0")
+        build()
 
 
 def rebuild_bloated_indexes(context: Context) -> list[str]:
@@ -131,7 +147,7 @@ def rebuild_bloated_indexes(context: Context) -> list[str]:
 def _rebuilt(db: Connection, size: IndexSize) -> bool:
     """Rebuild one index; return false if that fails, which leaves the index valid."""
     try:
-        server.rebuild_index(db, size.name)
+        _build(db, partial(server.rebuild_index, db, size.name))
     except psycopg.Error as error:
         log.warning("the index %s stays as large as it is: %s", size.name, error)
         return False
