@@ -330,6 +330,8 @@ def test_idempotency_keys_are_separate_by_namespace(api: httpx2.Client) -> None:
         ("GET", "/unknown", None, 404, "/docs"),
         ("PUT", "/memory/facts", None, 405, "/docs"),
         ("POST", "/memory/facts/batch", {"facts": [{"text": "A" * 300_000}]}, 413, "EBB_MAX_BODY"),
+        ("PUT", "/memory/documents", {"path": "notes/a.md", "chunks": [], "digest": "x" + "0" * 64}, 422, "digest"),
+        ("PUT", "/memory/documents", {"path": "notes/a.md", "chunks": [], "digest": "0" * 65}, 422, "digest"),
     ],
 )
 def test_every_error_is_a_problem_that_says_what_is_wrong(

@@ -1,7 +1,6 @@
 """Operations on documents: files as chunks, and items under a path and a key."""
 
 import json
-import re
 from datetime import datetime
 from typing import Annotated, Any, Self
 from uuid import UUID
@@ -52,7 +51,7 @@ LONGEST_UPLOAD = 1_048_576
 """Characters of a file that is sent as text; larger ones are indexed from their folder."""
 
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
-DIGEST = re.compile(r"[0-9a-f]{64}")
+DIGEST = "^[0-9a-f]{64}$"
 PARTS = 2
 
 
