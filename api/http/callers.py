@@ -7,8 +7,10 @@ from typing import Annotated, get_args
 from urllib.parse import urlsplit
 
 from anyio import to_thread
+from ebb.contract.values import NAMESPACE_SCHEMA
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import WithJsonSchema
 
 from api.http.door import door_of, is_loopback
 from api.http.problems import RefusedError
@@ -25,7 +27,7 @@ BEARER = HTTPBearer(auto_error=False, description="a key that `ebb keys create` 
 API_KEY = APIKeyHeader(name="x-api-key", auto_error=False, description="the same")
 
 NamespaceHeader = Annotated[
-    str | None,
+    Annotated[str, WithJsonSchema(NAMESPACE_SCHEMA)] | None,
     Header(
         alias="X-Ebb-Namespace",
         description="The namespace if no key is used, or if the key has the scope `system`; other keys open their own. "

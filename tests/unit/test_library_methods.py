@@ -1,15 +1,19 @@
 """Methods of the library: one per operation, typed by the contract, and supported by HTTP."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ebb.contract.operation import EXAMPLE_ID, Answer, Operation, operations
 from ebb.contract.retention import Forgot
+from ebb.contract.values import NAMESPACE_SCHEMA
 from ebb.methods import Method, Operations
 
 from api.http import make_app
 from tests.write_methods import FILE, stub
+
+WHOLE = re.compile(r"\^.*\$")
 
 
 def test_the_stub_says_what_the_contract_says() -> None:
@@ -36,6 +40,28 @@ def test_the_id_of_a_route_is_the_name_of_the_method_and_no_other_has_it() -> No
 
     assert {name: id_ for name, id_ in ids.items() if id_ != methods[name]} == {"memory.settings": "change_settings"}
     assert len(every) == len(set(every))
+
+
+def test_the_document_has_only_keywords_of_json_schema_and_patterns_for_whole_texts() -> None:
+    schemas = list(schemas_of(make_app().openapi()))
+
+    assert [one for one in schemas if one.keys() & {"ge", "gt", "le", "lt", "max_length", "min_length"}] == []
+    assert {one for schema in schemas if not WHOLE.fullmatch(one := schema.get("pattern", "^$"))} == set()
+
+
+def test_the_document_says_which_namespaces_there_are() -> None:
+    parameters = make_app().openapi()["paths"]["/memory/facts"]["get"]["parameters"]
+    (header,) = (one["schema"] for one in parameters if one["name"] == "X-Ebb-Namespace")
+
+    assert header["anyOf"] == [NAMESPACE_SCHEMA, {"type": "null"}]
+
+
+def schemas_of(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield all schemas in a part of the document."""
+    if isinstance(part, dict) and isinstance(part.get("type"), str):
+        yield part
+    for one in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from schemas_of(one)
 
 
 def routes() -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from ebb.contract.operation import (
 from ebb.contract.values import MOST_DAYS, Count, Flag, Instant, Shallow, Whole, whole_days
 
 Days = Annotated[int, Field(ge=1, le=366), Whole]
-Older = Annotated[int, BeforeValidator(whole_days), Field(ge=1, le=MOST_DAYS)]
+Older = Annotated[int, Field(ge=1, le=MOST_DAYS), BeforeValidator(whole_days)]
 
 
 class Examine(Reaching):

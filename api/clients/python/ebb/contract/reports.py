@@ -38,7 +38,7 @@ from ebb.contract.values import (
 )
 
 Days = Annotated[int, Field(ge=1, le=MOST_AHEAD), Whole]
-Ahead = Annotated[int, BeforeValidator(days_of_a_year), Field(ge=1, le=MOST_AHEAD)]
+Ahead = Annotated[int, Field(ge=1, le=MOST_AHEAD), BeforeValidator(days_of_a_year)]
 Place = Annotated[int, Field(ge=0, le=1_000_000_000), Whole]
 
 

@@ -51,7 +51,7 @@ class Use(Timed):
 class Pin(Timed):
     """Pin a fact without end or until an instant: it neither fades nor ends."""
 
-    model_config = examples({"until": "2027-06-01"}, {})
+    model_config = examples({"until": "2027-06-01T00:00:00Z"}, {})
 
     id: Id
     until: Instant | None = Field(default=None, description="only until then, ISO 8601 with zone or a date")

@@ -53,6 +53,7 @@ LOGGED = re.compile(r"\Amem_(?=[0-9A-Fa-f-]{32})")
 """Prefix of ids in the log, before 32 hexadecimal digits."""
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
+NAMESPACE_SCHEMA = {"type": "string", "pattern": f"^{NAMESPACE.pattern}$"}
 MOST_RESULTS = 1_000
 """Maximum number of results of a question."""
 
@@ -311,9 +312,7 @@ Cursor = Annotated[
     Field(max_length=LONGEST_CURSOR),
     WithJsonSchema({"type": "string", "maxLength": LONGEST_CURSOR, "pattern": "^[A-Za-z0-9_-]*$"}),
 ]
-Namespace = Annotated[
-    str, BeforeValidator(_namespace), WithJsonSchema({"type": "string", "pattern": NAMESPACE.pattern})
-]
+Namespace = Annotated[str, BeforeValidator(_namespace), WithJsonSchema(NAMESPACE_SCHEMA)]
 Namespaces = Annotated[list[Namespace], BeforeValidator(_split), AfterValidator(_once)]
 Query = Annotated[str, Field(min_length=1), BeforeValidator(storable), AfterValidator(_asked)]
 Shallow = AfterValidator(shallow)
