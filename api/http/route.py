@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from ebb.contract.faults import MOST_FAULTS, few_unknown
+from ebb.contract.faults import MOST_FAULTS, few_unknown, show
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -91,7 +91,7 @@ class Route(APIRoute):
         async def checked(request: Request) -> Response:
             late = _Deadline(request)
             turns = await late.within(identified(request))
-            body = await request.body() if parse else b""
+            body = await _body(request) if parse else b""
             return await late.within(in_turn(request, turns, body))
 
         async def until_stopped(request: Request) -> Response:
@@ -175,6 +175,20 @@ def _identify(request: Request) -> None:
     who = identify(request, key, request.headers.get("x-ebb-namespace"))
     if who.key is None and is_led_here(request):
         request.state.caller = replace(who, scopes=who.scopes - {"write"})
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        HTTPException: it is compressed.
+    """
+    if (coding := request.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
+        raise HTTPException(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"body: was not read, for its Content-Encoding is {show(coding)}; send it uncompressed.",
+        )
+    return await request.body()
 
 
 def _is_json(request: Request) -> bool:

@@ -1,5 +1,6 @@
 """The HTTP API with a real process and real workers; on loopback no key is needed."""
 
+import gzip
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -355,6 +356,14 @@ def test_an_unreadable_body_is_refused_with_the_reason(
     api: httpx2.Client, content: bytes, kind: str, status: int, words: str
 ) -> None:
     assert words in problem(api.post("/memory/facts", content=content, headers={"content-type": kind}), status)
+
+
+def test_a_compressed_body_is_refused_with_what_to_do(api: httpx2.Client) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    answer = api.post("/memory/facts", content=gzip.compress(b'{"text": "A"}'), headers=headers)
+    assert "send it uncompressed" in problem(answer, 422)
+    headers["content-encoding"] = "identity"
+    assert api.post("/memory/facts", content=b'{"text": "A"}', headers=headers).status_code == 201
 
 
 @pytest.mark.parametrize(
