@@ -138,12 +138,14 @@ class Ready(BaseModel):
     checks: dict[str, str]
 
 
+@routes.head("/health/live", include_in_schema=False)
 @routes.get("/health/live")
 async def live() -> Live:
     """Answer that this process runs. This needs no thread, because all threads may wait for workers."""
     return Live()
 
 
+@routes.head("/health/ready", include_in_schema=False)
 @routes.get("/health/ready", responses={503: {"model": Ready}})
 def ready(request: Request, response: Response) -> Ready:
     """Return the state of each part; 503 if storing or recalling is not possible."""

@@ -448,6 +448,12 @@ def test_readiness_reports_each_part_as_healthy(served: httpx2.Client) -> None:
     }
 
 
+def test_health_is_also_answered_to_checks_that_ask_for_the_head_alone(served: httpx2.Client) -> None:
+    for path in ("/health/live", "/health/ready"):
+        answer = served.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+
+
 def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     for origin in ("https://evil.example", "http://[", "null", "127.0.0.1"):
         assert "this machine" in problem(api.get("/memory/stats", headers={"origin": origin}), 403), origin
