@@ -33,7 +33,9 @@ OWN_GROUPS = {
     decay.HELD: "reports", decay.LET_GO: "reports", decay.KEEP: "reports",
     admin.BRANCH: "branches", admin.BRANCHES: "branches", admin.DROP_BRANCH: "branches", admin.SETTINGS: "settings",
 }  # fmt: skip
-MAY_MISS = (RECALL, CONTEXT, graph.LINK, reports.RESOLVE, reports.TIME_SERIES, admin.BRANCH, admin.DROP_BRANCH)
+MAY_MISS = (
+    RECALL, CONTEXT, graph.LINK, reports.RESOLVE, reports.TIME_SERIES, admin.BRANCH, admin.DROP_BRANCH, admin.MOVE,
+)  # fmt: skip
 """Operations that answer 404 although their path names no fact."""
 
 AGE = {"ge": 1, "le": MOST_DAYS}

@@ -501,6 +501,12 @@ def test_the_document_is_openapi_3_1_and_each_body_has_an_example(served: httpx2
     assert "Problem" in schemas
 
 
+def test_that_a_namespace_to_move_is_not_there_is_a_documented_answer(api: httpx2.Client) -> None:
+    problem(api.post("/memory/move", json={"shard": 0}, headers={"X-Ebb-Namespace": f"none-{uuid4()}"}), 404)
+
+    assert "404" in api.get("/openapi.json").json()["paths"]["/memory/move"]["post"]["responses"]
+
+
 def test_every_example_of_the_document_works(api: httpx2.Client) -> None:
     document = api.get("/openapi.json").json()
     schemas = document["components"]["schemas"]
