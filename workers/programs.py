@@ -5,6 +5,7 @@ import os
 import threading
 import time
 import warnings
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from types import FrameType
@@ -12,9 +13,10 @@ from typing import Any
 
 from celery.apps import beat, worker
 from celery.beat import PersistentScheduler, Service
-from celery.exceptions import CPendingDeprecationWarning
+from celery.exceptions import CPendingDeprecationWarning, InvalidTaskError
 from celery.platforms import EX_FAILURE, signals
 from celery.worker import consumer
+from kombu.exceptions import ContentDisallowed
 from redis.exceptions import RedisError, ResponseError
 
 log = logging.getLogger(__name__)
@@ -111,6 +113,23 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
             log.warning("no message can be taken, because Redis refuses that: %s", exc)
             time.sleep(REFUSED_SECONDS)
 
+    def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
+        """Return Celery's handler of messages, which refuses those that would end the worker, each time it starts."""
+        handle: Callable[[Any], Any] = super().create_task_handler(*args, **options)
+
+        def on_task_received(message: Any) -> Any:
+            try:
+                fault = fault_of(message.headers, message.payload)
+            except ContentDisallowed as error:
+                return self.on_invalid_task(None, message, error)
+            except Exception as error:  # noqa: BLE001 - what decoding and decompression raise
+                return self.on_decode_error(message, error)
+            if fault is not None:
+                return self.on_invalid_task(None, message, InvalidTaskError(fault))
+            return handle(message)
+
+        return on_task_received
+
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
         """Drop a message that is not JSON, or not a task's, and answer its sender."""
         super().on_invalid_task(body, message, exc)
@@ -123,7 +142,7 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
 
     def _refuse(self, message: Any, error: Exception) -> None:
         """Answer a sender who would wait for ever."""
-        if isinstance(task_id := message.headers.get("id"), str):
+        if isinstance(task_id := _id_of(message), str):
             with suppress(RedisError):  # it may be full, and the message is dropped already
                 self.app.backend.mark_as_failure(task_id, error)
 
@@ -131,3 +150,51 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
         """Shut down after the last events are published."""
         self._flush_events()
         super().shutdown()
+
+
+def fault_of(headers: Mapping[str, Any], payload: Any) -> str | None:
+    """Return what is wrong with the form of a message: of protocol 2, whose headers have the task, or of protocol 1."""
+    has_headers, is_mapping = "task" in headers, isinstance(payload, Mapping)
+    if not has_headers and not (is_mapping and "task" in payload):
+        return "The message names no task, neither in its headers nor in its body."
+    if is_mapping:
+        fields = payload if not has_headers else payload | headers
+        arguments, named, following = payload.get("args", []), payload.get("kwargs", {}), None
+    elif isinstance(payload, list) and len(payload) == PARTS:
+        fields, (arguments, named, following) = headers, payload
+    else:
+        return "The body of the message is no list of args, kwargs and what follows, in JSON."
+    checks = {
+        "task": isinstance(fields["task"], str),
+        "id": isinstance(fields.get("id"), str),
+        "args": isinstance(arguments, list),
+        "kwargs": isinstance(named, Mapping),
+        "what follows": following is None or isinstance(following, Mapping),
+        "retries": isinstance(fields.get("retries"), int | None),
+        "timelimit": _are_limits(fields.get("timelimit")),
+    }
+    wrong = [name for name, is_right in checks.items() if not is_right]
+    return f"The message has no valid {', '.join(wrong)}." if wrong else None
+
+
+PARTS = 3
+"""Elements of the body of a message of protocol 2."""
+
+
+def _are_limits(value: Any) -> bool:
+    match value:
+        case None | []:
+            return True
+        case [_, _]:
+            return all(isinstance(limit, int | float | None) for limit in value)
+        case _:
+            return False
+
+
+def _id_of(message: Any) -> Any:
+    """Return the id of the task of a message, which protocol 1 has in the body."""
+    if "id" in message.headers:
+        return message.headers["id"]
+    with suppress(Exception):
+        return message.payload.get("id")
+    return None

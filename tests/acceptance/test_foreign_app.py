@@ -1,16 +1,17 @@
 """A Celery program that only knows names of tasks and queues stores and recalls through Ebb."""
 
+import base64
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 import redis
 from ebb.broker import celery_configuration
-from live_system import LiveSystem, clean_environment
+from live_system import LiveSystem, clean_environment, eventually
 
 pytestmark = pytest.mark.acceptance
 
@@ -183,3 +184,65 @@ def test_the_doctor_shows_tasks_that_were_sent_to_no_queue_of_ebb(live: LiveSyst
             queues.delete("celery")
 
     assert "1 task in celery, which no worker of Ebb serves" in " ".join(shown.split())
+
+
+def push(live: LiveSystem, body: bytes, headers: dict[str, Any], envelope: dict[str, Any] | None = None) -> None:
+    """Put a message into a queue, as programs do that are not Celery."""
+    properties = {"body_encoding": "base64", "delivery_tag": str(uuid4())}
+    message = {
+        "body": base64.b64encode(body).decode(),
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": headers,
+        "properties": properties | {"delivery_info": {"exchange": "", "routing_key": "store"}},
+    }
+    with redis.Redis.from_url(live.redis_url) as queues:
+        queues.lpush("store", json.dumps(message | (envelope or {})))
+
+
+def answer_to(live: LiveSystem, task_id: str) -> dict[str, Any]:
+    """Return the stored result of a task, once it is there."""
+    backend = live.control.backend
+    eventually(lambda: backend.get_task_meta(task_id)["status"] != "PENDING", "the sender has an answer")
+    stored: dict[str, Any] = json.loads(backend.client.get(backend.get_key_for_task(task_id)))
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "why"),
+    [
+        (b"[[], {}]", {}, "no list of args, kwargs and what follows"),
+        (b'"An otter"', {}, "no list of args, kwargs and what follows"),
+        (b"", {}, "no list of args, kwargs and what follows"),
+        (b"{nope", {}, "JSONDecodeError"),
+        (b"[[], {}, {}]", {"compression": "application/x-gzip"}, "decompressing"),
+        (b"[null, [], 1]", {}, "no valid args, kwargs, what follows"),
+        (b"[[], {}, {}]", {"timelimit": [5], "retries": "0"}, "no valid retries, timelimit"),
+        (b'{"args": {}, "kwargs": []}', {}, "no valid args, kwargs"),
+    ],
+)
+def test_a_malformed_message_is_refused_and_answered_and_the_worker_goes_on(
+    live: LiveSystem, namespace: str, body: bytes, headers: dict[str, Any], why: str
+) -> None:
+    worker, task_id = live.workers["worker"].pid, str(uuid4())
+    push(live, body, {"task": "memory.store", "id": task_id} | headers)
+    refused = answer_to(live, task_id)
+    assert refused["status"] == "FAILURE"
+    assert why in str(refused["result"]["exc_message"])
+    assert live.send("memory.store", {"text": "An otter", "namespace": namespace}).get()["action"] == "added"
+    assert live.workers["worker"].pid == worker
+
+
+def test_messages_of_protocol_1_are_answered_and_refused_alike(live: LiveSystem, namespace: str) -> None:
+    for number, arguments, status in ((1, {"text": "An otter", "namespace": namespace}, "SUCCESS"), (2, 3, "FAILURE")):
+        task_id = f"{namespace}-{number}"
+        push(live, json.dumps({"id": task_id, "task": "memory.store", "kwargs": arguments}).encode(), {})
+        assert answer_to(live, task_id)["status"] == status
+
+
+@pytest.mark.parametrize("envelope", [{"properties": {}}, {"properties": None}, {"body": "An otter"}])
+def test_an_entry_that_is_no_message_is_dropped(live: LiveSystem, namespace: str, envelope: dict[str, Any]) -> None:
+    push(live, b"[[], {}, {}]", {"task": "memory.store", "id": namespace}, envelope)
+    with redis.Redis.from_url(live.redis_url) as queues:
+        queues.lpush("store", "no JSON", b"\xff", "[1]")
+    assert live.send("memory.store", {"text": "A heron", "namespace": namespace}).get()["action"] == "added"

@@ -23,6 +23,8 @@ import math
 import time
 from contextlib import suppress
 from datetime import datetime
+from json import JSONDecodeError
+from queue import Empty
 from typing import Any
 
 from celery.app import control
@@ -87,11 +89,36 @@ class _QoS(redis.QoS):
             log.warning("Redis refuses writes: messages of dead workers wait: %s", error)
 
 
+class _UnreadableError(ValueError):
+    """An entry of a queue is no message."""
+
+
+class _Message(virtual.Message):
+    """A message whose envelope is checked: kombu alone would end the worker, with the entry lost in any case."""
+
+    def __init__(self, payload: Any, channel: Any = None, **options: Any) -> None:
+        try:
+            super().__init__(payload, channel, **options)
+            _ = self.delivery_info["exchange"], self.delivery_info["routing_key"]
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise _UnreadableError(f"{type(error).__name__} in its envelope") from None
+
+
 class _OwnChannel:
     """The parts that differ from kombu's channels: among others, it keeps its client while its pool is the same."""
 
     QoS = _QoS
+    Message = _Message
     _kept: Any = None
+
+    def _brpop_read(self, **options: Any) -> Any:
+        """Deliver the message that was read; drop what is none, as any client of Redis can push that into a list."""
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # kombu has no types
+        except (_UnreadableError, JSONDecodeError, UnicodeDecodeError) as error:
+            why = error if isinstance(error, _UnreadableError) else "no JSON"
+            log.error("An entry of a queue is no message of Celery and is dropped: %s", why)  # noqa: TRY400 - it may quote
+            raise Empty from None
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         _check_open(self)
