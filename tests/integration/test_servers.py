@@ -16,6 +16,7 @@ from supervisor import loggers
 from api.client import Client
 from api.up import home, servers
 from api.up.supervisord import LossyLog
+from workers.coordination.redis import compact, condition, own_keys
 from workers.errors import SystemStateError, UnavailableError
 
 
@@ -62,6 +63,17 @@ def test_a_redis_with_too_few_databases_or_rights_is_refused_with_what_to_do(red
         with Client(limited) as client, pytest.raises(UnavailableError, match=r"may not do .*`\+@all "):
             client.accept("memory.store", {"text": "Tea at four."})
         admin.acl_deluser("reader")
+
+
+def test_a_user_without_administration_sees_the_condition_except_fsync(redis_server: servers.Redis) -> None:
+    with redis.Redis.from_url(redis_server.url()) as admin:
+        commands = ["+@all", "-@admin", "-@dangerous", "+info"]
+        admin.acl_setuser("modest", enabled=True, passwords=["+p@s:w/o%#?"], commands=commands, keys=["*"])
+        url = f"redis://modest:p%40s%3Aw%2Fo%25%23%3F@127.0.0.1:{redis_server.port}/0"
+        with own_keys(url) as keys:
+            assert condition(keys).answer().items() >= {"append_only_file": True, "fsync": None}.items()
+            assert compact(keys) is False
+        admin.acl_deluser("modest")
 
 
 PANIC = 'PANIC:  could not write to file "pg_wal/xlogtemp.4711": No space left on device\nchild process was terminated'

@@ -196,7 +196,7 @@ def compact(redis: Redis, *, wait: bool = False) -> bool:
             redis.bgrewriteaof()
         elif redis.config_get("save").get("save"):
             redis.bgsave()
-    except ResponseError as error:
+    except (ResponseError, RefusedError) as error:
         return "in progress" in str(error)
     until = time.monotonic() + REWRITE_SECONDS
     while wait and time.monotonic() < until and _is_rewriting(redis):
@@ -282,9 +282,9 @@ def condition(redis: Redis) -> Condition:
 
 
 def _fsync(redis: Redis) -> str | None:
-    """Return `appendfsync`; hosted servers may not show their configuration."""
+    """Return `appendfsync`; hosted servers, and those where Ebb's user has few rights, may not show it."""
     try:
         found = redis.config_get("appendfsync").get("appendfsync")
-    except ResponseError:
+    except (ResponseError, RefusedError):
         return None
     return None if found is None else str(found)
