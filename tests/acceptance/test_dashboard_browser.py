@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from live_api import serving
-from live_browser import LOOKS, NARROW, WIDE, check_page, check_tab_key, check_width, looking
+from live_browser import AXE, LOOKS, NARROW, WIDE, check_page, check_tab_key, check_width, looking
 from live_system import LiveSystem
 from made_up import DEEP
 from playwright.sync_api import Browser
@@ -28,6 +28,8 @@ PATHS = (
 
 LONG = ("/help/settings", "/help/forgetting")
 """Pages of help with long tables, in the colours of the others."""
+
+OF_OPERATIONS = {"runOnly": ["color-contrast", "heading-order", "landmark-no-duplicate-main"]}
 
 CUT_OFF = """() => [...document.querySelectorAll("table.stacks")]
     .filter((one) => one.scrollWidth > one.closest(".scroll").clientWidth).length"""
@@ -236,6 +238,41 @@ def test_an_operation_of_the_http_api_is_unfolded_and_tried(
             check_width(tab)
 
 
+def test_the_operations_of_the_http_api_can_be_read_in_both_colour_schemes(browser: Browser, url: str) -> None:
+    for dark in (False, True):
+        with looking(browser, url, dark=dark) as tab:
+            tab.goto("/docs")
+            operation = tab.locator(".opblock-post", has=tab.locator("[data-path='/memory/facts']")).first
+            operation.get_by_role("button").first.press("Enter")
+            operation.get_by_role("button", name="Try it out").press("Enter")
+            operation.get_by_role("tab", name="Schema").last.press("Enter")
+            operation.locator(".json-schema-2020-12__title").first.wait_for()
+            found = AXE.run(tab, options=OF_OPERATIONS)
+            assert found.violations_count == 0, found.generate_report()
+
+
+def test_text_of_twice_the_size_fits_a_phone(browser: Browser, url: str, sample: dict[str, str]) -> None:
+    with looking(browser, url, width=NARROW, headers=sample) as tab:
+        tab.goto("/dashboard/facts")
+        fact = tab.locator(".facts a").first.get_attribute("href") or ""
+        for path in (*PATHS, "/dashboard/forecast", fact):
+            tab.goto(path)
+            tab.evaluate("document.documentElement.style.fontSize = '200%'")
+            check_width(tab)
+
+
+def test_pages_follow_the_text_size_that_the_reader_chose_in_the_browser(
+    browser: Browser, url: str, sample: dict[str, str]
+) -> None:
+    with looking(browser, url, headers=sample) as tab:
+        tab.goto("/")
+        sizes = """() => [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
+            .flatMap((rule) => rule.selectorText === "html" ? [rule.style.fontSize] : rule.conditionText ?? [])"""
+        found = tab.evaluate(sizes)
+        assert "100%" in found
+        assert [one for one in found if "px" in one] == []
+
+
 def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url: str, sample: dict[str, str]) -> None:
     with looking(browser, url, headers=sample) as tab:
         tab.goto("/?days=1")
@@ -259,6 +296,12 @@ def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url:
 def client(url: str) -> Iterator[httpx2.Client]:
     with httpx2.Client(base_url=url, timeout=None) as client:
         yield client
+
+
+def test_a_heading_without_text_is_a_cell_of_its_table(client: httpx2.Client) -> None:
+    page = client.get("/help/frameworks/langchain").text
+    assert "<thead>\n<tr>\n<td></td>\n" in page
+    assert "<th></th>" not in page
 
 
 def test_a_form_from_elsewhere_is_refused(client: httpx2.Client) -> None:

@@ -67,6 +67,8 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    for part in ("th_open", "th_close"):
+        parser.add_render_rule(part, _heading)
     parser.add_render_rule("fence", _code)
     return parser
 
@@ -83,6 +85,12 @@ def _open_table(_: object, tokens: Sequence[Token], place: int, *__: object) -> 
     headings = ", ".join(token.content for token in tokens[place:end] if token.type == "inline" and token.content)
     name = escape(f"Table {number}: {headings}".removesuffix(": "))
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">\n<table>\n'
+
+
+def _heading(renderer: RendererHTML, tokens: Sequence[Token], place: int, options: Any, _: object) -> str:
+    """Return the start or end of a heading of a table; one without text is a cell, as it names no column."""
+    text = tokens[place + 1 if tokens[place].nesting > 0 else place - 1]
+    return renderer.renderToken(tokens, place, options, {}).replace("th", "th" if text.content else "td", 1)
 
 
 def _rewritten(tokens: list[Token], folder: str) -> list[tuple[str, str]]:

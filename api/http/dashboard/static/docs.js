@@ -6,5 +6,15 @@
   const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
   dark.addEventListener("change", follow);
   follow();
-  SwaggerUIBundle({ url: "/openapi.json", dom_id: "#operations", deepLinking: true, docExpansion: "list", validatorUrl: null });
+  /* Swagger UI writes a page of its own; here it is a part of one, which has its main content and its first heading. */
+  const fit = () => {
+    const operations = document.querySelector(".swagger-ui main");
+    operations?.setAttribute("role", "region");
+    operations?.setAttribute("aria-label", "Operations");
+    document.querySelector(".swagger-ui h1")?.setAttribute("aria-level", "2");
+  };
+  SwaggerUIBundle({
+    url: "/openapi.json", dom_id: "#swagger", deepLinking: true, docExpansion: "list", validatorUrl: null,
+    syntaxHighlight: { theme: "obsidian" }, onComplete: fit,
+  });
 })();
