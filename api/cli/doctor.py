@@ -133,6 +133,25 @@ def _embedder(settings: "Settings", _: "Client") -> str:
         return f"{context.embedder.name}, as in the database: {ability(context.embedder.name)}"
 
 
+def _indexes(settings: "Settings", _: "Client") -> str:
+    """Return whether large namespaces have their vector index; one that lacks is a warning, as recall works without."""
+    from workers.storage import signatures
+
+    lacking = large = 0
+    for db in _connections(settings):
+        valid = signatures.indexes(db)
+        tenants = signatures.large_namespaces(db, settings.ann_threshold)
+        large += len(tenants)
+        lacking += sum(not valid.get(signatures.index_name(one)) for one in tenants)
+    where = output.counted(large, "namespace")
+    if not lacking:
+        return f"{where} with {settings.ann_threshold:,} facts or more; no vector index is missing"
+    return (
+        f"warning: {lacking} of {where} with {settings.ann_threshold:,} facts or more have no vector index, so recalls "
+        "there are slow. It is built within ten minutes; if not, the logs of maintenance workers say why."
+    )
+
+
 RANKED = ("Where is the spare key?", ["The spare key hangs behind the kitchen clock.", "Rain is expected on Sunday."])
 """A question with two texts, of which a reranker prefers the first."""
 
@@ -382,7 +401,7 @@ def _held(settings: "Settings", __: "Client") -> str:
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
     "settings": _settings, "beat": _beat, "embedder": _embedder, "reranker": _reranker,
-    "outbox": _outbox, "clock": _clock, "held": _held,
+    "indexes": _indexes, "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""

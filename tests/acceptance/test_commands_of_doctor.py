@@ -29,6 +29,22 @@ def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem
     assert idle.ebb_json("doctor", "--all")["facts"] == {"examined": 1, "faults": [], "mended": False}
 
 
+def test_the_doctor_warns_of_large_namespaces_without_a_vector_index(idle: LiveSystem) -> None:
+    idle.settings["EBB_ANN_THRESHOLD"] = "2"
+    idle.start("all")
+    with idle.client() as client:
+        client.store_many([{"text": "The boat is moored."}, {"text": "The mast is pine."}])
+
+        def said(what: str) -> bool:
+            diagnosis = idle.ebb("doctor")
+            assert diagnosis.returncode == 0, diagnosis.stdout
+            return what in " ".join(diagnosis.stdout.split())
+
+        assert said("warning: 1 of 1 namespace with 2 facts or more have no vector index")
+        client.send("memory.ann", {})
+        eventually(lambda: said("1 namespace with 2 facts or more; no vector index is missing"), "it is built")
+
+
 def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     idle.start("worker")
     diagnosis = idle.ebb("doctor")
@@ -108,4 +124,4 @@ def test_the_doctor_does_not_show_statements_where_the_schema_is_missing(
         said = LiveSystem(url, live.redis_url, tmp_path).ebb("doctor").stdout
     assert "run `ebb migrate`" in said
     assert "LINE 1" not in said
-    assert said.count("cannot be checked without the schema") == 3
+    assert said.count("cannot be checked without the schema") == 4
