@@ -114,7 +114,7 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
             time.sleep(REFUSED_SECONDS)
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
-        """Return Celery's handler of messages, which refuses those that would end the worker, each time it starts."""
+        """Return Celery's handler of messages, without those that it could not take: they would end the worker."""
         handle: Callable[[Any], Any] = super().create_task_handler(*args, **options)
 
         def on_task_received(message: Any) -> Any:
@@ -152,33 +152,33 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]  # Celery comes without
         super().shutdown()
 
 
+PARTS = 3
+"""Elements of the body of a message of protocol 2: args, kwargs, and `embed` with what follows the task."""
+
+
 def fault_of(headers: Mapping[str, Any], payload: Any) -> str | None:
     """Return what is wrong with the form of a message: of protocol 2, whose headers have the task, or of protocol 1."""
     has_headers, is_mapping = "task" in headers, isinstance(payload, Mapping)
     if not has_headers and not (is_mapping and "task" in payload):
         return "The message names no task, neither in its headers nor in its body."
     if is_mapping:
-        fields = payload if not has_headers else payload | headers
+        fields = payload | headers if has_headers else payload
         arguments, named, following = payload.get("args", []), payload.get("kwargs", {}), None
     elif isinstance(payload, list) and len(payload) == PARTS:
         fields, (arguments, named, following) = headers, payload
     else:
-        return "The body of the message is no list of args, kwargs and what follows, in JSON."
+        return "The body of the message is no JSON list of args, kwargs and embed."
     checks = {
         "task": isinstance(fields["task"], str),
         "id": isinstance(fields.get("id"), str),
         "args": isinstance(arguments, list),
         "kwargs": isinstance(named, Mapping),
-        "what follows": following is None or isinstance(following, Mapping),
+        "embed": following is None or isinstance(following, Mapping),
         "retries": isinstance(fields.get("retries"), int | None),
         "timelimit": _are_limits(fields.get("timelimit")),
     }
     wrong = [name for name, is_right in checks.items() if not is_right]
     return f"The message has no valid {', '.join(wrong)}." if wrong else None
-
-
-PARTS = 3
-"""Elements of the body of a message of protocol 2."""
 
 
 def _are_limits(value: Any) -> bool:

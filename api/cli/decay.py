@@ -81,7 +81,7 @@ def backfill_decay(done: dict[str, Any], asked: dict[str, Any], _namespace: str)
         output.console().print(f"{done['overdue']} {ended if asked['prune'] else kept}")
 
 
-ENDING = {"ending": "In place of the days, list the facts that end within so many, as 7 or `7d`."}
+ENDING = {"ending": "Instead of the days, list the facts that end within this many days, such as 7 or `7d`."}
 
 
 @command(FORECAST, words=ENDING, is_empty=lambda found: not (found.get("totals") or {}).get("facts"))

@@ -109,7 +109,7 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
 
 @pytest.fixture(scope="module")
 def traceback_logged(live: LiveSystem) -> Callable[[], str]:
-    """Return what tells the first traceback that the shared system logged since this module began."""
+    """Return a function for the first traceback that the shared system logged since this module began."""
     sizes = live.log_sizes()
 
     def found() -> str:

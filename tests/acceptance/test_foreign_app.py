@@ -211,12 +211,12 @@ def answer_to(live: LiveSystem, task_id: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "headers", "why"),
     [
-        (b"[[], {}]", {}, "no list of args, kwargs and what follows"),
-        (b'"An otter"', {}, "no list of args, kwargs and what follows"),
-        (b"", {}, "no list of args, kwargs and what follows"),
+        (b"[[], {}]", {}, "no JSON list of args, kwargs and embed"),
+        (b'"An otter"', {}, "no JSON list of args, kwargs and embed"),
+        (b"", {}, "no JSON list of args, kwargs and embed"),
         (b"{nope", {}, "JSONDecodeError"),
         (b"[[], {}, {}]", {"compression": "application/x-gzip"}, "decompressing"),
-        (b"[null, [], 1]", {}, "no valid args, kwargs, what follows"),
+        (b"[null, [], 1]", {}, "no valid args, kwargs, embed"),
         (b"[[], {}, {}]", {"timelimit": [5], "retries": "0"}, "no valid retries, timelimit"),
         (b'{"args": {}, "kwargs": []}', {}, "no valid args, kwargs"),
     ],

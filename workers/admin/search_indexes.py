@@ -124,7 +124,7 @@ def _build(db: Connection, build: Callable[[], None]) -> None:
     try:
         build()
     except psycopg.errors.DiskFull as error:
-        log.warning("an index is built again by one process: parallel ones lack room in /dev/shm (%s)", error)
+        log.warning("an index is built again by one process, as several found no room: %s", error)
         server.drop_unfinished_indexes(db)
         db.execute("set max_parallel_maintenance_workers = 0")
         build()

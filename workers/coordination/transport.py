@@ -112,7 +112,7 @@ class _OwnChannel:
     _kept: Any = None
 
     def _brpop_read(self, **options: Any) -> Any:
-        """Deliver the message that was read; drop what is none, as any client of Redis can push that into a list."""
+        """Deliver the message that was read, or drop an entry that is none: any client of Redis can push to a list."""
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]  # kombu has no types
         except (_UnreadableError, JSONDecodeError, UnicodeDecodeError) as error:
