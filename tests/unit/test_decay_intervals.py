@@ -51,3 +51,9 @@ def test_a_pin_that_held_a_fact_is_reported(pinned: float, fades_from: float) ->
 def test_decay_intervals_are_listed_oldest_first() -> None:
     packed = b"".join(decay_intervals.over(anchors(0.5, 0, AT + n), anchors(1, 1, AT + n + 1))[0] for n in (3, 2, 1))
     assert [spell.begins - AT for spell in decay_intervals.read(packed)] == [1, 2, 3]
+
+
+def test_decay_intervals_of_one_second_are_listed_as_they_ended() -> None:
+    stored, recalled = anchors(0.0, 0, AT + 0.1), anchors(0.5, 0, AT + 0.3)
+    packed = b"".join(decay_intervals.over(one, anchors(1, 0, AT + 0.5))[0] for one in (recalled, stored))
+    assert [round(one.strength, 2) for one in decay_intervals.read(packed)] == [0.0, 0.5]

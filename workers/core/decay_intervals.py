@@ -54,12 +54,12 @@ def over(before: Anchors, after: Anchors) -> list[bytes]:
 
 
 def read(packed: bytes) -> list[DecayInterval]:
-    """Return the intervals of a fact, oldest first."""
-    found = (
+    """Return the intervals of a fact, oldest first; those of one second in the order in which they ended."""
+    found = [
         DecayInterval(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)
         for begins, fades_from, parts, coactivations in PACKED.iter_unpack(packed)
-    )
-    return sorted(found, key=lambda interval: interval.begins)
+    ]
+    return sorted(found, key=lambda interval: interval.begins, reverse=True)[::-1]
 
 
 def older(packed: bytes, seconds: float) -> bytes:
