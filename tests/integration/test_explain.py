@@ -117,6 +117,16 @@ def test_why_reports_the_rule_that_hides_a_fact_and_its_rank_otherwise(memory: M
     assert found["words"]["shared"] == ["upstair", "upstairs", "violoncello"]
 
 
+def test_why_shows_the_score_and_the_rank_that_the_list_of_what_was_left_out_shows(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    gone = [memory.add(text) for text in ("The invoice of June was paid twice.", "Invoice 7 of June", "Paid in June")]
+    memory.forget(*gone, at=1)
+    listed = {one["id"]: one for one in memory.ask("the invoice of June", at=2, explain=True).left_out or []}
+    for id_ in map(str, gone):
+        shown = why(memory, "the invoice of June", UUID(id_), at=2)
+        assert (shown["score"], shown["rank"]) == (listed[id_]["score"], listed[id_]["rank"])
+
+
 def test_why_finds_a_fact_whose_id_ends_in_zeros(memory: Memory) -> None:
     memory.store(*OTHERS)
     id_ = memory.add(CELLO, id=UUID("01a20900-0000-7000-8000-000000000000"))

@@ -165,11 +165,7 @@ def _text(shown: Description, rule: str | None) -> str:
 def _hidden(asked: ScoredRecall) -> list[LeftOut]:
     """Return the best facts that a rule hides, best first."""
     ever = asked.search_ever()
-    ids = dict.fromkeys([*ever.fused(CHECKED), *asked.scored.hidden["id"]])
-    rows = asked.read(list(ids))
-    hidden = set(asked.scored.hidden["id"].tolist())
-    unlike = np.array([id_ in hidden for id_ in rows["id"].tolist()], np.bool_)
-    rows = rows[unlike | ~scoring.visible(rows)]
+    rows = _ruled_out(asked, ever)
     totals = asked.scores_with(rows, ever).total
     seen, own = np.split(totals, [len(asked.scored.seen)])
     ruled = [
@@ -177,6 +173,14 @@ def _hidden(asked: ScoredRecall) -> list[LeftOut]:
         for one, total in zip(rows, own, strict=True)
     ]
     return sorted(ruled, key=lambda one: -(one.score or 0))[:LEFT_OUT_SHOWN]
+
+
+def _ruled_out(asked: ScoredRecall, ever: Found, *others: Key) -> Candidates:
+    """Return the best facts that a rule hides, of the results over all facts, and of `others`."""
+    hidden = set(asked.scored.hidden["id"].tolist())
+    rows = asked.read(list(dict.fromkeys([*ever.fused(CHECKED), *asked.scored.hidden["id"], *others])))
+    unlike = np.array([id_ in hidden for id_ in rows["id"].tolist()], np.bool_)
+    return rows[unlike | ~scoring.visible(rows)]
 
 
 def _below(asked: ScoredRecall) -> list[LeftOut]:
@@ -226,9 +230,10 @@ def why(asked: ScoredRecall, id_: UUID) -> dict[str, Any]:
     rows = asked.read([key])
     if not len(rows):
         raise NotFoundError(f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged.")
-    # A hidden fact is looked for in the results over all facts.
-    found = asked.found if rows[0]["left_out"] is None else asked.search_ever()
-    place, scores, rank = _placed(asked, rows, found)
+    # A hidden fact is looked for in the results over all facts, and scored with the others that `left_out` lists.
+    is_hidden = rows[0]["left_out"] is not None or key in asked.scored.hidden["id"].tolist()
+    found = asked.search_ever() if is_hidden else asked.found
+    place, scores, rank = _placed(asked, key, _ruled_out(asked, found, key) if is_hidden else rows, found)
     shown = candidates.describe(asked.db, asked.tenant.id, [key], asked.silent_since)().facts[key]
     rule = _rule(asked, rows[0])
     return {
@@ -246,14 +251,14 @@ def why(asked: ScoredRecall, id_: UUID) -> dict[str, Any]:
     }
 
 
-def _placed(asked: ScoredRecall, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
-    """Return a fact's index in the scores, the scores, which may be extended by it, and its rank (1 is best)."""
+def _placed(asked: ScoredRecall, key: Key, rows: Candidates, found: Found) -> tuple[int, Scores, int]:
+    """Return a fact's index in the scores, the scores, which may be extended by `rows`, and its rank (1 is best)."""
     there = asked.scored.seen["id"].tolist()
-    if rows["id"][0] in there:
-        place = there.index(rows["id"][0])
+    if key in there:
+        place = there.index(key)
         return place, asked.scored.scores, int(np.flatnonzero(asked.order == place)[0]) + 1
-    scores = asked.scores_with(rows, found)
-    return len(scores.total) - 1, scores, int((scores.total[:-1] > scores.total[-1]).sum()) + 1
+    scores, place = asked.scores_with(rows, found), len(there) + rows["id"].tolist().index(key)
+    return place, scores, int((scores.total[: len(there)] > scores.total[place]).sum()) + 1
 
 
 def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
