@@ -11,7 +11,7 @@ from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, PIN, REINFORCE, R
 
 from api.cli import output
 from api.cli.operations import Call, command, command_of, flag
-from workers.core.lifetime import LIFETIMES, UNCLASSED
+from workers.core.lifetime import renewed_by
 
 COLOURS = {"forgotten": "yellow", "purged": "yellow", "restored": "green", "unknown": "red"}
 LONGEST = 100
@@ -75,8 +75,7 @@ def _ending(answer: dict[str, Any]) -> str:
         return "[yellow]it has ended already[/yellow]"
     if not answer["ends_at"]:
         return "never ends"
-    lifetime = LIFETIMES.get(answer.get("decay_class") or "", UNCLASSED)
-    unless = "used" if lifetime.refreshed_by_use else "stored again"
+    unless = renewed_by(answer.get("decay_class"), answer["ends_for"])
     return f"ends {answer['ends_at']} ({answer['ends_for']}) unless {unless}"
 
 

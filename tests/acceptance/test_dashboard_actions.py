@@ -38,6 +38,12 @@ def memory(live: LiveSystem, namespace: str) -> Iterator[Client]:
         yield client
 
 
+def text_of_page(url: str, key: str, id_: str) -> str:
+    """Return the text of the page of a fact on one line."""
+    page = httpx2.get(f"{url}/dashboard/facts/{id_}", headers={"x-api-key": key}).text
+    return " ".join(re.sub("<[^>]*>", "", page).split())
+
+
 def signed_in(tab: Page, key: str, path: str = "/dashboard/facts") -> None:
     tab.goto("/dashboard/sign-in")
     tab.get_by_label("Key").fill(key)
@@ -56,9 +62,28 @@ def test_the_history_of_a_fact_names_the_other_fact_once(url: str, key: str, mem
     old = memory.store(TEXT)["id"]
     new = memory.store("The spare key lies under the mat.", supersedes=old)["id"]
     for id_, said in ((new, "superseded another fact"), (old, "superseded another fact")):
-        page = httpx2.get(f"{url}/dashboard/facts/{id_}", headers={"x-api-key": key}).text
-        assert said in " ".join(re.sub("<[^>]*>", "", page).split())
-        assert "another another" not in " ".join(re.sub("<[^>]*>", "", page).split())
+        assert said in text_of_page(url, key, id_)
+        assert "another another" not in text_of_page(url, key, id_)
+
+
+def test_a_fact_says_what_would_keep_it_and_of_a_held_one_since_when_it_is_over(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    classes = ("stable", "short", "normal")
+    used, stored, held = (memory.store(f"Rumour {one}.", decay_class=one)["id"] for one in classes)
+    episode = memory.store("We sailed to the island.", kind="episodic")["id"]
+    live.rows(
+        """
+        update activity set held = true, last_confirmed_at = now() - interval '12 days', due_at = 'infinity',
+            expires_at = now() + interval '2 days', ends_at = now() - interval '1 day'
+        where fact = %s returning 1
+        """,
+        [held],
+    )
+    assert "Unless it is used it will be forgotten in" in text_of_page(url, key, used)
+    for id_ in (stored, episode):
+        assert "Unless it is stored again it will be forgotten in" in text_of_page(url, key, id_)
+    assert "ago (faded) but stays visible because of the forget limit" in text_of_page(url, key, held)
 
 
 def test_undoing_an_edit_of_an_imported_history_changes_no_other_namespace(

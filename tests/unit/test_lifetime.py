@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from ebb.contract.values import DecayClass
 
-from workers.core.lifetime import LIFETIMES, expiry, lifetime
+from workers.core.lifetime import LIFETIMES, expiry, lifetime, renewed_by
 
 DAY = 86_400
 
@@ -49,3 +49,19 @@ def test_a_permanent_fact_and_one_without_class_never_expire(decay_class: str | 
 def test_an_unknown_class_has_no_lifetime() -> None:
     with pytest.raises(KeyError, match="forever"):
         lifetime("forever")
+
+
+@pytest.mark.parametrize(
+    ("decay_class", "ends_for", "said"),
+    [
+        ("stable", "faded", "used"),
+        (None, "culled", "used"),
+        ("short", "faded", "stored again"),
+        (None, "aged", "stored again"),
+        ("unheard of", "culled", "used"),
+    ],
+)
+def test_what_starts_the_time_of_a_fact_again_follows_from_its_class_and_from_why_it_ends(
+    decay_class: str | None, ends_for: str, said: str
+) -> None:
+    assert renewed_by(decay_class, ends_for) == said

@@ -166,3 +166,9 @@ def expiry(decay_class: str | None, confirmed_at: float) -> float:
     """Return when a fact of that class expires, in epoch seconds; infinite if it never does."""
     seconds = lifetime(decay_class).seconds
     return float("inf") if seconds is None else confirmed_at + seconds
+
+
+def renewed_by(decay_class: str | None, ends_for: str | None) -> str:
+    """Return what starts the time of a fact again that ends for this reason: being used, or only being stored again."""
+    by_use = LIFETIMES.get(decay_class or "", UNCLASSED).refreshed_by_use and ends_for != "aged"
+    return "used" if by_use else "stored again"

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 from api.http.dispatch import Session
+from workers.core.lifetime import renewed_by
 from workers.errors import NotFoundError
 
 routes = router()
@@ -103,6 +104,7 @@ def fact_page(
         earlier=max(len(events) - MOST_EVENTS, 0),
         fact=live,
         curve=curve,
+        renewed_by=renewed_by(live["decay_class"] if live else None, curve["ends_for"]),
         before=_part(curve, curve["from"], curve["now"]) if curve["hits"] else None,
         after=_part(curve, curve["since"], curve["until"]),
         classes=get_args(DecayClass),
