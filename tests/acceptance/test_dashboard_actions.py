@@ -61,7 +61,7 @@ def pressed(tab: Page, name: str | re.Pattern[str], said: str) -> None:
 def test_the_history_of_a_fact_names_the_other_fact_once(url: str, key: str, memory: Client) -> None:
     old = memory.store(TEXT)["id"]
     new = memory.store("The spare key lies under the mat.", supersedes=old)["id"]
-    for id_, said in ((new, "superseded another fact"), (old, "superseded another fact")):
+    for id_, said in ((new, "superseded another fact"), (old, "superseded by another fact")):
         assert said in text_of_page(url, key, id_)
         assert "another another" not in text_of_page(url, key, id_)
 
