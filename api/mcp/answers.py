@@ -91,7 +91,8 @@ def _fact(fact: Mapping[str, Any], without: tuple[str, ...]) -> Answer:
         given["relevance"] = round(given["relevance"], 2)
     if given.get("confidence") == 1:
         given["confidence"] = None
-    return whole({name: given[name] for name in SHOWN if name not in without and given.get(name)})
+    shown = [name for name in SHOWN if name not in without and given.get(name) not in ("", None)]
+    return whole({name: given[name] for name in shown if given[name] is not False})
 
 
 def _instant(name: str, value: Any) -> Any:
