@@ -1,6 +1,7 @@
 """Commands on facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore`, `timeline`, `stats` and others."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -193,10 +194,19 @@ def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> N
     screen = output.console()
     screen.print(found["text"], markup=False)
     pinned = f", pinned {_until(found['pinned_until'])}" if found["pinned"] else ""
-    ends = f", ends {found['ends_at']} ({found['ends_for']})" if found.get("ends_at") else ""
-    screen.print(f"[bold]{found['state']}[/bold]{pinned}{ends}\n")
+    screen.print(f"[bold]{found['state']}[/bold]{pinned}{_ends(found)}\n")
     output.print_table(["at", "what", ""], [[one["at"], one["what"], _details(one)] for one in found["events"]])
     output.print_more(found)
+
+
+def _ends(found: dict[str, Any]) -> str:
+    """Return when and why a fact ends, or since when the forget limit alone keeps it."""
+    at, reason = found.get("ends_at"), found.get("ends_for")
+    if not at:
+        return ""
+    if found["state"] == "live" and datetime.fromisoformat(at) <= datetime.now(UTC):
+        return f", ended {at} ({reason}) but stays visible because of the forget limit"
+    return f", ends {at} ({reason})"
 
 
 @command(PIN, arguments=("id",))

@@ -83,7 +83,18 @@ def test_a_fact_says_what_would_keep_it_and_of_a_held_one_since_when_it_is_over(
     assert "Unless it is used it will be forgotten in" in text_of_page(url, key, used)
     for id_ in (stored, episode):
         assert "Unless it is stored again it will be forgotten in" in text_of_page(url, key, id_)
-    assert "ago (faded) but stays visible because of the forget limit" in text_of_page(url, key, held)
+    kept = "ago (faded) but stays visible because of the forget limit"
+    assert kept in text_of_page(url, key, held)
+    said = live.ebb("history", held, "-n", memory.namespace).stdout
+    assert kept.removeprefix("ago ") in " ".join(said.split())
+    assert ", ended " in said
+
+
+def test_a_fact_that_no_read_returns_has_no_future_changes(url: str, key: str, memory: Client) -> None:
+    id_ = memory.store(TEXT)["id"]
+    assert "fingerprinted in" in text_of_page(url, key, id_)
+    memory.forget([id_])
+    assert "fingerprinted in" not in text_of_page(url, key, id_)
 
 
 def test_undoing_an_edit_of_an_imported_history_changes_no_other_namespace(

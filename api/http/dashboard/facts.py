@@ -94,6 +94,8 @@ def fact_page(
     live = _live(memory, name)
     fields = _fields(live) if live else {}
     history, curve = memory.history(name, links=False), memory.curve(name)
+    if history["state"] != "live":
+        curve["changes"] = [one for one in curve["changes"] if one["past"]]
     events = history["events"]
     return page(
         request,
