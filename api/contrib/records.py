@@ -64,29 +64,33 @@ def records(source: BinaryIO) -> Iterator[Any]:
         InvalidInputError: it is neither JSON nor JSONL, or a truncated document.
     """
     with undamaged("The export is no UTF-8 text, gzipped or not: {}."):
-        text = io.TextIOWrapper(_unpacked(source), encoding="utf-8-sig")
-        try:
-            yield from _records(text)
-        finally:
-            text.detach()  # otherwise it would close the caller's file
+        for file in _unpacked(source):
+            text = io.TextIOWrapper(file, encoding="utf-8-sig")
+            try:
+                yield from _records(text)
+            finally:
+                text.detach()  # otherwise it would close the caller's file
 
 
-def _unpacked(source: BinaryIO) -> IO[bytes]:
-    """Return the decompressed bytes of an export as a stream."""
+def _unpacked(source: BinaryIO) -> Iterator[IO[bytes]]:
+    """Yield the decompressed bytes of an export as a stream, or several, one for each document in a ZIP."""
     file = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", source))
     magic = file.peek(len(ZIP))
     if magic.startswith(GZIP):
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+        yield cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+        return
     if not magic.startswith(ZIP):
-        return file
+        yield file
+        return
     if not file.seekable():
         raise InvalidInputError("The export is a ZIP, which cannot be read from a pipe; give the file by its name.")
     with undamaged("The export is a ZIP that cannot be read: {}; was it cut off? Export it again."):
         packed = zipfile.ZipFile(file)
-    name = next((name for name in packed.namelist() if name.rpartition("/")[2] == IN_ZIP), None)
-    if name is None:
+    documents = [one for one in packed.infolist() if one.filename.rpartition("/")[2] == IN_ZIP]
+    if not documents:
         raise InvalidInputError(f"The export is a ZIP without {IN_ZIP}; unpack it, and give what has the memories.")
-    return packed.open(name)
+    for one in documents:  # by what stands in the directory: two may have the same name
+        yield packed.open(one)
 
 
 def _records(file: TextIO) -> Iterator[Any]:

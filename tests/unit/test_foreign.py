@@ -198,6 +198,15 @@ def test_a_backup_of_mem0s_openmemory_names_user_app_and_categories_and_revives_
     assert line["forgotten_at"] == "2025-01-01T00:00:00+00:00"
 
 
+def test_of_a_zip_of_several_exports_each_is_read() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for owner in ("mira", "noor"):
+            file.writestr(f"{owner}/memories.json", json.dumps([{"id": owner, "memory": f"{owner} likes figs"}]))
+        file.writestr("__MACOSX/mira/._memories.json", b"\0\5")
+    assert [one["text"] for one in facts("mem0", packed.getvalue())] == ["mira likes figs", "noor likes figs"]
+
+
 def test_a_zip_with_something_else_is_refused() -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as file:
