@@ -11,6 +11,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from celery import Celery
+from ebb.broker import celery_configuration
 from kombu.exceptions import OperationalError
 from redis import RedisError
 
@@ -281,8 +282,9 @@ def check_running(system: System, names: Sequence[str]) -> None:
 def workers_answer(redis_url: str) -> bool:
     """Return whether both workers of this machine answer a ping; they do not while Redis is away."""
     nodes = [processes.node(name) for name in supervision.WORKERS]
-    with closing(Celery(broker=redis_url, set_as_current=False)) as app:
-        app.conf.broker_transport_options = {"max_retries": 1, "interval_start": 0}  # the caller asks again
+    with closing(Celery(set_as_current=False)) as app:
+        app.conf.update(celery_configuration(redis_url))
+        app.conf.broker_transport_options |= {"max_retries": 1, "interval_start": 0}  # the caller asks again
         try:
             return len(app.control.ping(destination=nodes, timeout=1.0)) == len(nodes)
         except (RedisError, OperationalError):
