@@ -46,6 +46,14 @@ class Worker(worker.Worker):  # type: ignore[misc]  # Celery comes without types
             last.start()
         super().stop(in_sighandler=in_sighandler, exitcode=exitcode)
 
+    def stats(self) -> dict[str, Any]:
+        """Return what Flower shows of this worker, without the password of Sentinels."""
+        found: dict[str, Any] = super().stats()
+        if isinstance(broker := found["broker"], dict):  # else there is no connection
+            shown = {name: of for name, of in broker["transport_options"].items() if name != "sentinel_kwargs"}
+            found["broker"] = broker | {"transport_options": shown}
+        return found
+
 
 def _end(*_: Any) -> None:
     log.critical("the worker failed and did not stop within %g s: it ends now", SECONDS_TO_STOP)

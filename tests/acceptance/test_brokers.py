@@ -27,6 +27,9 @@ pytestmark = pytest.mark.acceptance
 
 NAME = "ebb"
 SENTINELS = 3
+OF_SENTINELS = "p@:/%#? &+w"
+"""Their own password."""
+
 SENTINEL = """
 port {port}
 bind 127.0.0.1
@@ -35,6 +38,7 @@ sentinel monitor ebb 127.0.0.1 {primary} 2
 sentinel auth-pass ebb {password}
 sentinel down-after-milliseconds ebb 1000
 sentinel failover-timeout ebb 5000
+requirepass "{own}"
 """
 
 
@@ -73,7 +77,9 @@ class Group:
         folder = self.folder / name
         folder.mkdir()
         port, path = servers.free_port(), folder / "sentinel.conf"
-        path.write_text(SENTINEL.format(port=port, folder=folder, primary=primary, password=self.password))
+        path.write_text(
+            SENTINEL.format(port=port, folder=folder, primary=primary, password=self.password, own=OF_SENTINELS)
+        )
         self._run(name, port, [str(redis_programs.choose(folder).path), str(path), "--sentinel"])
         eventually(lambda: servers.port_is_free(port) is False, f"{name} listens")
 
@@ -83,7 +89,7 @@ class Group:
         self.ports[name] = port
 
     def _knows_all(self, sentinel: str) -> bool:
-        with redis.Redis(port=self.ports[sentinel], decode_responses=True) as asked:
+        with redis.Redis(port=self.ports[sentinel], password=OF_SENTINELS, decode_responses=True) as asked:
             (state,) = asked.sentinel_masters().values()
         return int(state["num-other-sentinels"]) == SENTINELS - 1 and int(state["num-slaves"]) == 1
 
@@ -94,7 +100,8 @@ class Group:
     def url(self) -> str:
         """Return the URL for Ebb."""
         hosts = ",".join(f"127.0.0.1:{self.ports[f'sentinel-{number}']}" for number in range(SENTINELS))
-        return f"sentinel://:{quote(self.password)}@{hosts}/0?master_name={NAME}"
+        own = quote(OF_SENTINELS, safe="")
+        return f"sentinel://:{quote(self.password)}@{hosts}/0?master_name={NAME}&sentinel_password={own}"
 
     def kill(self, name: str) -> None:
         """Send SIGKILL to a server."""
@@ -131,6 +138,9 @@ def system_at(database: str, redis_url: str, folder: Path) -> Iterator[LiveSyste
 
 def test_acknowledged_writes_survive_a_failover_under_load(database_url: str, group: Group, tmp_path: Path) -> None:
     with system_at(database_url, group.url(), tmp_path) as system:
+        stats = str(system.ask("stats"))
+        assert NAME in stats
+        assert OF_SENTINELS not in stats
         with Load(system, wait=True) as answered, Load(system, wait=False) as accepted:
             eventually(lambda: min(len(answered.acknowledged), len(accepted.acknowledged)) > 20, "load")
             replicated = set(accepted.acknowledged)
