@@ -383,6 +383,7 @@ class Sender:
     def _app(self) -> Celery:
         transport.install()
         app = _Sending("ebb-client", set_as_current=False)
+        app.loader.override_backends = transport.BACKENDS
         app.conf.update(configuration(self._redis_url))
         app.conf.update(
             broker_connection_max_retries=2,

@@ -22,7 +22,7 @@ from redis import RedisError
 from api.up import redis_programs
 from api.up.home import explain_full
 from api.up.processes import grant_access, launched, system_user, write_private
-from workers.coordination.redis import open_redis, own_keys
+from workers.coordination.redis import cause, open_redis, own_keys
 from workers.errors import SystemStateError, UnavailableError
 
 POSTGRES_VERSION = 18
@@ -264,7 +264,7 @@ def redis_fault(url: str) -> str | None:
                 return f"it is a Redis Cluster, {NO_CLUSTER}; give a single Redis, or Sentinels"
             keys.ping()
     except (RedisError, ValueError) as error:
-        return str(error)
+        return cause(error)
     return None
 
 

@@ -1,15 +1,19 @@
 """A full Redis: callers get a clear error, and workers can still process its messages."""
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 import server_process
 from kombu import Connection
+from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import AuthenticationError, OutOfMemoryError, ResponseError
 from redis.sentinel import MasterNotFoundError
@@ -198,3 +202,39 @@ def test_sentinels_that_are_away_are_reported_in_one_sentence() -> None:
     assert explain(away.value).startswith(
         "Redis does not answer: No master found for 'main' by the Sentinels that answer. See `ebb status`"
     )
+
+
+def test_sentinels_that_refuse_the_password_are_reported_as_such(server: servers.Redis) -> None:
+    fault = servers.redis_fault(f"sentinel://:x@127.0.0.1:{server.port}/0?master_name=main&sentinel_password=wrong")
+    assert fault == "the Sentinels refuse their own user or password, `sentinel_username` and `sentinel_password`"
+
+
+@pytest.fixture
+def hanging_up() -> Iterator[tuple[str, list[int]]]:
+    """Return the address of a Sentinel that closes each connection, and the ports that these came from."""
+    ports: list[int] = []
+
+    class HangUp(BaseRequestHandler):
+        def handle(self) -> None:
+            ports.append(self.client_address[1])
+
+    with ThreadingTCPServer(("127.0.0.1", 0), HangUp) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"sentinel://127.0.0.1:{listening.server_address[1]}/0?master_name=main", ports
+        listening.shutdown()
+
+
+def test_a_sentinel_that_is_away_is_asked_once_so_that_the_next_one_is_asked_soon(
+    hanging_up: tuple[str, list[int]],
+) -> None:
+    url, ports = hanging_up
+    with closing(Client(url)) as client:
+        for asked, tries in (
+            (client._own_keys, 1),
+            (client._app.backend.client, 1),
+            (client._app.connection_for_write().channel, 3),  # kombu begins again twice
+        ):
+            ports.clear()
+            with pytest.raises((MasterNotFoundError, OperationalError)):
+                asked.ping() if isinstance(asked, Redis) else asked()
+            assert 1 <= len(ports) <= tries

@@ -54,7 +54,8 @@ def test_celery_gets_each_sentinel_with_the_login_and_the_database() -> None:
     found = configuration(SENTINELS)
     assert found["broker_url"] == ("sentinel://:p%40ss@a:1/2;sentinel://:p%40ss@b:26379/2;sentinel://:p%40ss@[::1]:3/2")
     assert found["result_backend"].count("/3") == 3
-    assert found["broker_transport_options"] == {"master_name": "main", "sentinel_kwargs": {"password": "other"}}
+    asked = {"password": "other", "socket_connect_timeout": 2.0, "socket_timeout": 2.0}
+    assert found["broker_transport_options"] == {"master_name": "main", "sentinel_kwargs": asked}
 
 
 def test_own_connections_get_the_same() -> None:
@@ -77,7 +78,7 @@ def test_a_celery_program_keeps_its_own_transport_options() -> None:
     app.conf.broker_transport_options = {"visibility_timeout": 7}
     configure(app, SENTINELS)
     assert app.conf.broker_transport_options == {
-        "visibility_timeout": 7, "master_name": "main", "sentinel_kwargs": {"password": "other"},
+        "visibility_timeout": 7, **configuration(SENTINELS)["broker_transport_options"],
     }  # fmt: skip
     assert app.conf.broker_url.startswith("sentinel://")
 

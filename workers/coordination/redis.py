@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ebb.broker import RESULTS_AFTER, database_after, sentinels
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.client import Pipeline
 from redis.exceptions import (
     AuthenticationError,
@@ -20,6 +21,7 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from workers.coordination.outbox import FULL_SHARE
@@ -115,9 +117,17 @@ def explain(error: BaseException) -> str:
             "Redis refuses the user or password of EBB_REDIS_URL: correct it, and restart Ebb's processes, which read "
             "it when they start."
         )
+    return f"Redis does not answer: {cause(error)}. See `ebb status`, or check EBB_REDIS_URL."
+
+
+def cause(error: BaseException) -> str:
+    """Return what Redis, or redis-py, says of an error."""
+    said = _said(error)
     if isinstance(error, MasterNotFoundError):  # redis-py appends the whole state of each connection
-        said = f"{said.partition(' : ')[0]} by the Sentinels that answer"
-    return f"Redis does not answer: {said}. See `ebb status`, or check EBB_REDIS_URL."
+        if AuthenticationError.__name__ in said:
+            return "the Sentinels refuse their own user or password, `sentinel_username` and `sentinel_password`"
+        return f"{said.partition(' : ')[0]} by the Sentinels that answer"
+    return said
 
 
 def _explain_refusal(error: BaseException, said: str) -> str:
@@ -158,10 +168,16 @@ def open_redis(
     named = sentinels(redis_url)
     if named is None:
         return kind.from_url(database_after(redis_url, after), **options)
-    asked = {**named.credentials, "socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": CONNECT_SECONDS}
     login = {"username": named.username, "password": named.password, "db": named.database + after}
-    manager = Sentinel(named.hosts, sentinel_kwargs=asked)
+    manager = ask_once(Sentinel(named.hosts, sentinel_kwargs=named.options()))
     return manager.master_for(named.master_name, redis_class=kind, **login, **options)
+
+
+def ask_once(manager: Sentinel) -> Sentinel:
+    """Have each Sentinel asked once: redis-py would ask one that is away ten times more before it asks the next one."""
+    for sentinel in manager.sentinels:
+        sentinel.set_retry(Retry(NoBackoff(), 0))
+    return manager
 
 
 def own_keys(redis_url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Redis:

@@ -38,8 +38,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
 from workers.clock import Clock
+from workers.coordination.redis import ask_once, is_refusal
 from workers.coordination.redis import clock as server_clock
-from workers.coordination.redis import is_refusal
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,10 @@ class _Channel(_OwnChannel, redis.Channel):
 
 
 class _SentinelChannel(_OwnChannel, redis.SentinelChannel):
-    pass
+    def _sentinel_managed_pool(self, asynchronous: bool = False) -> Any:
+        pool = super()._sentinel_managed_pool(asynchronous)
+        ask_once(pool.sentinel_manager)
+        return pool
 
 
 class Transport(redis.Transport):
@@ -239,6 +242,9 @@ class Backend(_InOneTrip, celery_redis.RedisBackend):  # type: ignore[misc]  # C
 
 class SentinelBackend(_InOneTrip, celery_redis.SentinelBackend):  # type: ignore[misc]  # Celery comes without types
     """Results in a Redis found through Sentinels."""
+
+    def _get_sentinel_instance(self, **params: Any) -> Any:
+        return ask_once(super()._get_sentinel_instance(**params))
 
 
 BACKENDS = {

@@ -19,6 +19,9 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlu
 RESULTS_AFTER = 1
 BETWEEN = re.compile(r"[,\s]+(?=[a-z+]+://)")
 SENTINEL_PORT = 26379
+SENTINEL_SECONDS = 2.0
+"""Time that a Sentinel has to answer before the next one is asked: hosts may be lost, and an answer costs it little."""
+
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
 HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/\[\]]+)(?::(\d{1,5}))?")
@@ -43,6 +46,10 @@ class Sentinels:
     password: str | None
     credentials: dict[str, str]
     """`username` and `password` of the Sentinels, if any."""
+
+    def options(self) -> dict[str, Any]:
+        """Return redis-py's options of connections to the Sentinels."""
+        return {**self.credentials, "socket_connect_timeout": SENTINEL_SECONDS, "socket_timeout": SENTINEL_SECONDS}
 
 
 def check(redis_url: str) -> None:
@@ -119,8 +126,8 @@ def celery_configuration(redis_url: str) -> dict[str, Any]:
     check(redis_url)
     named = sentinels(redis_url)
     options: dict[str, Any] = {} if named is None else {"master_name": named.master_name}
-    if named is not None and named.credentials:
-        options["sentinel_kwargs"] = named.credentials
+    if named is not None:
+        options["sentinel_kwargs"] = named.options()
     return {
         "broker_url": _celery_url(redis_url),
         "result_backend": _celery_url(database_after(redis_url, RESULTS_AFTER)),
