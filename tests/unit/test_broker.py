@@ -108,6 +108,8 @@ def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) ->
         ("sentinel://a/0?master_name=main&pasword=x", "unknown option pasword"),
         ("amqp://a/0", "no address of a Redis"),
         ("redis://a/first", "no address of a Redis"),
+        ("redis://:p#ss@a:1/0", "has a #, which is %23"),
+        ("sentinel://:p#ss@a:1/0?master_name=main", "has a #, which is %23"),
     ],
 )
 def test_unsupported_addresses_are_refused_with_the_supported_ones(address: str, fault: str) -> None:

@@ -62,6 +62,8 @@ def check(redis_url: str) -> None:
     host = HOST.fullmatch(_hosts(parts) or "localhost")
     if "cluster" in parts.scheme:
         raise ValueError(f"is that of a Redis Cluster, {NO_CLUSTER}; {FORMS}")
+    if "#" in redis_url:  # others take what follows for a fragment, and the host before it for another one
+        raise ValueError(f"has a #, which is %23 in a password; {FORMS}")
     if parts.scheme not in {"redis", "rediss", "sentinel"} or not re.fullmatch(r"(/\d*)?", parts.path):
         raise ValueError(f"is no address of a Redis; {FORMS}")
     if parts.scheme == "sentinel":
