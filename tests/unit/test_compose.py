@@ -86,9 +86,11 @@ def test_hadolint_and_the_shell_find_no_fault() -> None:
 
 
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="needs Caddy: apt-get install caddy")
-def test_caddy_takes_its_configuration() -> None:
+def test_caddy_takes_its_configuration_and_looks_often_enough_for_an_api_that_restarts() -> None:
     file = ROOT / FILE["configs"]["caddy"]["file"]
-    subprocess.run(["caddy", "validate", "--adapter", "caddyfile", "--config", file], check=True, capture_output=True)
+    command = ["caddy", "adapt", "--validate", "--adapter", "caddyfile", "--config", str(file)]
+    adapted = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert '"interval": 5000000000' in json.dumps(adapted)
 
 
 def test_ports_are_opened_on_this_machine_alone_and_only_those_that_people_need() -> None:
