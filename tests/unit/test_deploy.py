@@ -56,6 +56,12 @@ def test_each_queue_has_a_lane_of_workers_that_is_scaled_by_all_its_lists_and_by
         assert used <= set(of_kind("TriggerAuthentication"))
 
 
+def test_the_api_believes_its_ingress_that_it_was_asked_by_tls() -> None:
+    """Otherwise sessions have cookies for plain HTTP too, and MCP clients are sent to `http://`."""
+    settings = (FOLDER / "settings.env").read_text(encoding="utf-8").splitlines()
+    assert "FORWARDED_ALLOW_IPS=*" in settings
+
+
 def test_there_is_one_beat_and_never_two() -> None:
     beat = of_kind("Deployment")["beat"]["spec"]
     assert (beat["replicas"], beat["strategy"]) == (1, {"type": "Recreate"})
