@@ -1,7 +1,7 @@
 """Processes of Ebb for the tests, forked from one that has imported everything: imports are most of a start's work.
 
-A forked process runs what `python -m` runs, with an environment and a session of its own. The tests of `ebb up`, of
-starts and of chaos start theirs from nothing.
+A forked process runs what `python -m` runs, with an environment and a session of its own, and does not outlive the
+tests, even if these are interrupted. The tests of `ebb up`, of starts and of chaos start theirs from nothing.
 """
 
 import ast
@@ -24,6 +24,8 @@ from pathlib import Path
 from threading import Lock
 from types import ModuleType, TracebackType
 from typing import IO, Any, Self
+
+from api.up.launch import end_with_parent
 
 ROOT = Path(__file__).parents[2]
 
@@ -178,7 +180,9 @@ class Forking:
             module, environment, new_session = json.loads(request)
             *outputs, status = descriptors
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+            own = os.getpid()
             if (pid := os.fork()) == 0:
+                end_with_parent(signal.SIGTERM, own)
                 self._become(outputs, [status, *self._statuses.values()], new_session=new_session)
                 return module, environment
             self._statuses[pid] = status

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import prepared
@@ -39,3 +40,14 @@ def test_a_forked_process_gets_signals_and_has_a_session_of_its_own(tmp_path: Pa
     process.terminate()
     assert process.wait() == -signal.SIGTERM
     process.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_forked_process_ends_with_the_one_it_was_forked_from(tmp_path: Path) -> None:
+    """Tests that are interrupted stop nothing that they started."""
+    own = prepared.Source()
+    with (tmp_path / "log").open("wb") as log:
+        process = own.fork(["http.server", "0"], clean_environment({}), [log, log], new_session=True)
+    eventually(lambda: Path(f"/proc/{process.pid}").exists(), "it runs")
+    own.close()
+    eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "it ended")
