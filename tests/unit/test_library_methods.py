@@ -1,10 +1,14 @@
 """Methods of the library: one per operation, typed by the contract, and supported by HTTP."""
 
+import ast
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
 
+import ebb
 import pytest
+from ebb import AsyncMemory, Memory
 from ebb.contract.operation import EXAMPLE_ID, Answer, Operation, operations
 from ebb.contract.retention import Forgot
 from ebb.contract.values import NAMESPACE_SCHEMA
@@ -18,6 +22,42 @@ WHOLE = re.compile(r"\^.*\$")
 
 def test_the_stub_says_what_the_contract_says() -> None:
     assert FILE.read_text(encoding="utf-8") == stub(), "run `make golden`"
+
+
+@pytest.mark.parametrize("kind", [Memory, AsyncMemory])
+def test_help_shows_the_parameters_that_the_stub_has(kind: type[Operations]) -> None:
+    name = "AsyncOperations" if kind is AsyncMemory else "Operations"
+    (stubbed,) = (one for one in ast.parse(stub()).body if isinstance(one, ast.ClassDef) and one.name == name)
+    wanted = {one.name: parameters_of(one) for one in stubbed.body if isinstance(one, FUNCTIONS)}
+    del wanted["_perform"]
+
+    shown = {own: inspect.signature(getattr(kind, own)).parameters.values() for own in wanted}
+    described = {own: [(one.name, one.kind, one.default is one.empty) for one in them] for own, them in shown.items()}
+
+    assert described == wanted
+
+
+def test_a_method_has_its_name_and_is_a_coroutine_function_if_it_is_awaited() -> None:
+    assert (Memory.recall.__name__, Memory().recall.__qualname__) == ("recall", "Memory.recall")
+    assert [inspect.iscoroutinefunction(one.recall) for one in (Memory, Memory(), AsyncMemory, AsyncMemory())] == [
+        False, False, True, True,
+    ]  # fmt: skip
+
+
+def test_the_package_lists_the_names_that_were_not_used_yet() -> None:
+    assert set(ebb.__all__) <= set(dir(ebb))
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def parameters_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> list[tuple[str, Any, bool]]:
+    """Return the parameters of a method of the stub: name, kind, and whether it is needed."""
+    given = method.args
+    by_place = [(one.arg, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in given.args]
+    optional = len(by_place) - len(given.defaults)
+    named = [(one.arg, inspect.Parameter.KEYWORD_ONLY, False) for one in given.kwonlyargs]
+    return [(*one, place < optional) for place, one in enumerate(by_place)] + named
 
 
 def test_every_operation_is_a_method_of_the_library() -> None:

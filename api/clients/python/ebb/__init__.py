@@ -47,3 +47,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ebb' has no attribute {name!r}")
     answers = "ebb.contract.operation" if name == "Rejected" else "ebb.memory"
     return getattr(import_module("ebb.errors" if name.endswith("Error") else answers), name)
+
+
+def __dir__() -> list[str]:
+    """Return all names, also those that were not used yet, for completion and `help`."""
+    return sorted({*globals(), *__all__})

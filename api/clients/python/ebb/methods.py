@@ -1,8 +1,11 @@
 """Methods for the operations of the contract; their signatures are in the generated `methods.pyi`."""
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cache, cached_property, reduce
+from inspect import Parameter, Signature, iscoroutinefunction, signature
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 
 from ebb.contract.operation import Operation, operation
 
@@ -32,8 +35,15 @@ class Method:
             arguments = self.operation.arguments(positional, named)
             return owner._perform(self.operation, arguments, **options)  # noqa: SLF001 - its own method
 
-        call.__doc__ = self.operation.params.__doc__
-        return call
+        async def awaited(*positional: Any, **named: Any) -> Any:
+            return await call(*positional, **named)
+
+        # frameworks and mocks ask a function whether it is to be awaited
+        method = awaited if iscoroutinefunction(kind._perform) else call  # noqa: SLF001 - its own method
+        method.__name__, method.__qualname__ = self._name, f"{kind.__name__}.{self._name}"
+        method.__doc__ = self.operation.params.__doc__
+        method.__signature__ = _signature(self.operation, kind, bound=owner is not None)  # type: ignore[attr-defined]  # read by help()
+        return method
 
     def _owner(self, kind: type["Operations"], positional: tuple[Any, ...]) -> "Operations":
         if positional and isinstance(positional[0], kind):
@@ -42,6 +52,34 @@ class Method:
             f"{kind.__name__}.{self._name} is called on the class: make a {kind.__name__}() first, and call "
             f"{self._name} on that."
         )
+
+
+@cache
+def _signature(operation: Operation, kind: type["Operations"], *, bound: bool) -> Signature:
+    """Return the signature of a method, as the stub has it: all parameters by name but those that are needed."""
+    fields = operation.params.model_fields
+    needed = [name for name in operation.over_http if fields[name].is_required()] or operation.over_http[:1]
+    shown = [] if bound else [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    for name in (*needed, *(one for one in operation.over_http if one not in needed)):
+        field = fields[name]
+        default = Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+        place = Parameter.POSITIONAL_OR_KEYWORD if name in needed else Parameter.KEYWORD_ONLY
+        shown.append(Parameter(name, place, default=default, annotation=_bare(field.annotation)))
+    performs = signature(kind._perform)  # noqa: SLF001 - of its own classes
+    options = [performs.parameters[name] for name in kind.options if operation.scope != "read"]
+    shown += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in options]
+    answers = performs.return_annotation
+    return Signature(shown, return_annotation=operation.answer if answers is Any else answers)
+
+
+def _bare(kind: Any) -> Any:
+    """Return a type without what Pydantic checks beyond it."""
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _bare(of[0])
+    if origin in (Union, UnionType):
+        return reduce(or_, map(_bare, of))
+    return list[_bare(of[0])] if origin is list else kind  # type: ignore[misc]  # a type made while it runs
 
 
 class Operations:
