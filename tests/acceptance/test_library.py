@@ -263,6 +263,21 @@ def test_cancelled_calls_leave_their_connections_to_others(url: str, namespace: 
     assert asyncio.run(use()) == 1
 
 
+def test_an_interrupted_call_leaves_its_connection_to_others(
+    url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with Memory(url, namespace=namespace, connections=1) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr("httpcore._sync.connection_pool.PoolRequest.wait_for_connection", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                memory.recall("Where is the other key?")
+
+        assert memory.recall("Where is the other key?").results == []
+
+
 def test_calls_under_way_end_when_the_memory_is_closed(url: str, namespace: str) -> None:
     async def use() -> list[Any]:
         memory = AsyncMemory(url, namespace=namespace, connections=1)

@@ -1,19 +1,67 @@
-"""The connections of an event loop, each of which has an HTTP client of its own."""
+"""The connections of a process or of an event loop, each of which has an HTTP client of its own.
+
+A client with many connections loses those of some requests that are interrupted or cancelled, until all requests wait
+for ever (httpcore 1.0). Here such a request gives up its own client only.
+"""
 
 import asyncio
+from contextlib import suppress
+from threading import Semaphore
 from typing import Any
 
 import httpx
 
 ONE = httpx.Limits(max_connections=1)
+FAILED = (httpx.RequestError, httpx.InvalidURL)
+
+
+class Connections:
+    """HTTP clients with one connection each; requests beyond `max_connections` of the limits wait."""
+
+    def __init__(self, base_url: str, limits: httpx.Limits) -> None:
+        self._options: dict[str, Any] = {"base_url": base_url, "limits": ONE, "verify": httpx.create_ssl_context()}
+        self._free = Semaphore(limits.max_connections or 1)
+        self._idle: list[httpx.Client] = []
+        self.is_closed = False
+
+    def request(self, **arguments: Any) -> httpx.Response:
+        """Send a request on the connection that was used last, or on a new one, and return its response.
+
+        Raises:
+            RuntimeError: the connections were closed.
+            httpx.HTTPError: there is no response.
+        """
+        with self._free:
+            if self.is_closed:
+                raise RuntimeError("The connections are closed.")
+            client = self._taken() or httpx.Client(**self._options)
+            try:
+                response = client.request(**arguments)
+            except FAILED:
+                client.close()
+                raise
+            # Not what was interrupted, as by Ctrl-C or a time limit of Celery: its locks may be held, so it cannot even
+            # be closed.
+            self._idle.append(client)
+            if self.is_closed:
+                self.close()
+            return response
+
+    def _taken(self) -> httpx.Client | None:
+        """Take the client that was used last, unless another thread was faster."""
+        with suppress(IndexError):
+            return self._idle.pop()
+        return None
+
+    def close(self) -> None:
+        """Close the connections; those of requests under way are closed at their end."""
+        self.is_closed = True
+        while client := self._taken():
+            client.close()
 
 
 class AsyncConnections:
-    """HTTP clients with one connection each; requests beyond `max_connections` of the limits wait.
-
-    A client with many connections loses those of some cancelled requests, until all requests wait for ever (httpcore
-    1.0). Here a cancelled request, like one that fails, closes its own client.
-    """
+    """The same for an event loop."""
 
     def __init__(self, base_url: str, limits: httpx.Limits) -> None:
         self._options: dict[str, Any] = {"base_url": base_url, "limits": ONE, "verify": httpx.create_ssl_context()}

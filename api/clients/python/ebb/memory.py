@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from ebb.call import Call, Parsed, Server, answer, call, is_number, state_call
-from ebb.connections import AsyncConnections
+from ebb.connections import AsyncConnections, Connections
 from ebb.contract.operation import Accepted, Operation, Params, TaskState, of_params
 from ebb.errors import EbbError, InvalidInputError, UnavailableError
 from ebb.methods import AsyncOperations, Operations
@@ -107,7 +107,7 @@ class Connected:
 class Memory(Connected, Operations):
     """The memory of one namespace; threads may share it, and so may a process and its forks."""
 
-    _client = httpx.Client
+    _client = Connections
     _by_place = dict
 
     def accept(self, asked: Params, *, idempotency_key: str | None = None) -> Accepted:
