@@ -131,7 +131,7 @@ def make_server(opener: Opener) -> Server[Any]:
 
 
 def serve_stdio(opener: Opener) -> None:
-    """Serve one agent on stdin and stdout, until it ends."""
+    """Serve one agent on stdin and stdout, until it ends, also without reading its last answers."""
 
     async def serve() -> None:
         server = make_server(opener)
@@ -141,7 +141,10 @@ def serve_stdio(opener: Opener) -> None:
             await server.run(receive, write, server.create_initialization_options())
             group.cancel_scope.cancel()
 
-    anyio.run(serve)
+    try:
+        anyio.run(serve)
+    except* BrokenPipeError:
+        pass  # the agent ended before it was answered
 
 
 async def _pass_on(read: AsyncIterable[Message | Exception], send: ObjectSendStream[Any], write: Any) -> None:

@@ -429,6 +429,12 @@ def test_without_servers_the_command_says_what_to_do(live: LiveSystem, tmp_path:
     assert done.stdout == ""
 
 
+INITIALIZE = (
+    '{"jsonrpc":"2.0","id":8,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+    '"clientInfo":{"name":"x","version":"1"}}}'
+)
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
@@ -441,13 +447,7 @@ def test_without_servers_the_command_says_what_to_do(live: LiveSystem, tmp_path:
     ],
 )
 def test_a_request_over_stdio_that_cannot_be_read_is_answered(live: LiveSystem, line: str, error: int) -> None:
-    lines = [
-        *("", "{", "[]", line),
-        (
-            '{"jsonrpc":"2.0","id":8,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
-            '"clientInfo":{"name":"x","version":"1"}}}'
-        ),
-    ]
+    lines = ["", "{", "[]", line, INITIALIZE]
     with subprocess.Popen(
         live.command("mcp"), cwd=ROOT, env=live.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
@@ -460,3 +460,21 @@ def test_a_request_over_stdio_that_cannot_be_read_is_answered(live: LiveSystem, 
     found = {answer["id"]: answer for answer in answers}
     assert found[7]["error"]["code"] == error
     assert found[8]["result"]["serverInfo"]["name"] == "ebb"
+
+
+def test_an_agent_that_ends_before_it_was_answered_leaves_no_traceback(live: LiveSystem) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(live.command("mcp"), cwd=ROOT, env=live.environment(), text=True, **pipes) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(f"{INITIALIZE}\n")
+        server.stdin.flush()
+        server.stdout.readline()
+        server.stdout.close()
+        call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "stats", "arguments": {}}}
+        server.stdin.write(f"{json.dumps(call)}\n")
+        server.stdin.close()
+        said = server.stderr.read()
+
+    assert (server.returncode, said) == (0, "")
