@@ -212,12 +212,11 @@ def _print_why(why: dict[str, Any]) -> None:
     screen.print(f"{outcome}\n")
     parts = why["parts"]
     total = " + ".join(f"{heading} {_part(parts, name):.3f}" for name, heading in PARTS.items())
-    times = "" if parts["factor"] == 1 else f", times {parts['factor']:.2f}"
-    times += "".join(f", + {said} {parts[name]:.3f}" for name, said in LIFTS.items() if parts.get(name))
+    lifts = "".join(f", + {said} {parts[name]:.3f}" for name, said in LIFTS.items() if parts.get(name))
     would = "" if why["recalled"] or why["rule"] == "below the limit" else "would be "
     lines = {
         "rank": f"{would}{why['rank']} of {why['seen']} that were scored; at most {why['limit']} are recalled",
-        "score": f"{why['score']:.3f} = ({total}), times said {_said(parts):.2f}, + alive {parts['prior']:.3f}{times}",
+        "score": f"{why['score']:.3f} = ({total}), times said {_said(parts):.2f}, + alive {parts['prior']:.3f}{lifts}",
         "by words": _by_words(why["words"]),
         "by meaning": _by_meaning(why["meaning"]),
     }

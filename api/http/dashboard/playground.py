@@ -28,6 +28,9 @@ PARTS = {
 }
 """The parts of a score, each with its label and colour."""
 
+OF_CONTENT = ("fit", "contiguity", "graph", "named")
+"""Those that count as much as the fact's speaker and content do."""
+
 RULES = {
     "below the limit": "Scored, but others score higher.",
     "not relevant enough": "Scored, but it hardly answers the question, or nothing does.",
@@ -85,7 +88,6 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
     scale = max([*scores, 1e-9])
     return {
         "results": [{**one, "bars": _bars(one["explain"], scale)} for one in results],
-        "scaled": any(one["explain"]["factor"] != 1 for one in results),
         "left_out": _by_rule(found.get("left_out") or []),
         "by_meaning": found.get("by_meaning", True),
         "reranked": found.get("reranked"),
@@ -98,8 +100,7 @@ def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
 def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
     """Return the parts of a score from left to right, in thousandths of the best score of the page."""
     begin, bars = 0.0, []
-    content = parts["factor"] * parts.get("role", 1) * (1 + parts.get("salience", 0))
-    times = {"prior": parts["factor"], "outstanding": 1, "newer": 1, "reranked": 1}
+    content = parts.get("role", 1) * (1 + parts.get("salience", 0))
     said = {
         "fit": parts.get("relevance", 0.0),
         "outstanding": 0.0,
@@ -108,7 +109,7 @@ def _bars(parts: Mapping[str, float], scale: float) -> list[dict[str, Any]]:
         **parts,
     }  # defaults for answers of older workers
     for part, (name, tone) in PARTS.items():
-        value = said[part] * times.get(part, content)
+        value = said[part] * (content if part in OF_CONTENT else 1)
         width = max(value, 0.0) / scale * 1000
         bars.append({"name": name, "tone": tone, "value": value, "x": round(begin, 2), "width": round(width, 2)})
         begin += width
