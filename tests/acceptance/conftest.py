@@ -14,6 +14,8 @@ import redis
 import server_process
 import stand_in
 from databases import WITHOUT_FSYNC, database_of, new_database
+from ebb import Memory
+from live_api import serving
 from live_browser import FLAGS, installed_browser
 from live_system import FOLDER, LiveSystem
 from pgbouncer import pgbouncer, pooled
@@ -24,6 +26,8 @@ from api.up import servers
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+    from api.client import Client
 
 
 THROUGH_PGBOUNCER = bool(os.environ.get("EBB_TEST_PGBOUNCER"))
@@ -105,6 +109,27 @@ def live(shared: LiveSystem) -> Iterator[LiveSystem]:
     shared.settle()
     shared.rows("delete from api_keys")
     shared.send("memory.publish_keys", {}).get()
+
+
+@pytest.fixture(scope="module")
+def url(live: LiveSystem) -> Iterator[str]:
+    """Return the address of an API of the shared system."""
+    with serving(live) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture
+def memory(url: str, namespace: str) -> Iterator[Memory]:
+    """Return the memory of the test's namespace, over HTTP."""
+    with Memory(url, namespace=namespace) as memory:
+        yield memory
+
+
+@pytest.fixture
+def client(live: LiveSystem, namespace: str) -> Iterator["Client"]:
+    """Return the client of the test's namespace."""
+    with live.client(namespace) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -55,12 +55,6 @@ OWN_AFFAIRS = {
 """Internal tasks without a client method, each with its reason."""
 
 
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
-
-
 def test_every_task_has_a_method_of_the_client(live: LiveSystem) -> None:
     (answer,) = list(live.ask("registered", "worker").values())
     tasks = {name for name in answer if re.match(r"(memory|decay|relations)\.", name)}

@@ -1,7 +1,6 @@
 """An owner's decisions about facts, through the command line and the client, on real workers."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,12 +16,6 @@ pytestmark = pytest.mark.acceptance
 
 TEXT = "The spare key hangs behind the kitchen clock."
 MONTHS_LATER = "2100-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
 
 
 def found(client: Client) -> list[str]:

@@ -1,7 +1,6 @@
 """Settings of a namespace and their effect on episodes, through the command line and the client, on real workers."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,12 +12,6 @@ from workers.errors import InvalidInputError
 pytestmark = pytest.mark.acceptance
 
 HALF_LIFE = "hygiene.confidenceDecay.halfLife"
-
-
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
 
 
 def test_settings_are_shown_set_and_unset_at_the_prompt(live: LiveSystem, namespace: str) -> None:

@@ -1,7 +1,5 @@
 """Contexts for agents on real workers: the task, the command, and which facts count as used."""
 
-from collections.abc import Iterator
-
 import pytest
 from live_system import LiveSystem, eventually
 
@@ -10,12 +8,6 @@ from workers.core.text import strip_injected
 from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
 
 
 def recalls(live: LiveSystem, namespace: str) -> dict[str, int]:

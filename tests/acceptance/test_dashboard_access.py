@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from live_api import make_key, serving
+from live_api import make_key
 from live_browser import looking
 from live_system import LiveSystem
 
@@ -17,12 +17,6 @@ pytestmark = pytest.mark.acceptance
 
 OURS, THEIRS = "The zebra is in the stable.", "The walrus is on the ice."
 EVIL = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"> & \"quoted\" {{ 7 * 7 }}"
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

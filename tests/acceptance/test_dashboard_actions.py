@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from live_api import make_key, serving
+from live_api import make_key
 from live_browser import LOOKS, check_axe, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser, Page
@@ -19,12 +19,6 @@ PATHS = (
     "/dashboard/forgotten", "/dashboard/contradictions", "/dashboard/keys", "/dashboard/facts?query=key",
     "/dashboard/timeline?entity=key&key=place", "/dashboard/timeline", "/dashboard/contexts",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture

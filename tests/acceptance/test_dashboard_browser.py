@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from live_api import serving
 from live_browser import AXE, LOOKS, NARROW, WIDE, check_page, check_tab_key, check_width, looking
 from live_system import LiveSystem
 from made_up import DEEP
@@ -33,12 +32,6 @@ OF_OPERATIONS = {"runOnly": ["color-contrast", "heading-order", "landmark-no-dup
 
 CUT_OFF = """() => [...document.querySelectorAll("table.stacks")]
     .filter((one) => one.scrollWidth > one.closest(".scroll").clientWidth).length"""
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,12 @@
 """Keys on the dashboard in a real browser: created, shown once, given an expiry, and revoked by who may."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import httpx2
 import pytest
-from live_api import make_key, serving
+from live_api import make_key
 from live_browser import LOOKS, check_axe, check_page, check_width, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser, Page
@@ -15,12 +14,6 @@ from playwright.sync_api import Browser, Page
 pytestmark = pytest.mark.acceptance
 
 ALL = ("read", "write", "admin", "system")
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 def signed_in(tab: Page, key: str) -> None:

@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 from databases import ON_ONE_SHARD
-from live_api import serving
 from live_browser import NARROW, check_width, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
@@ -50,12 +49,6 @@ RUNS = """
 NAMESPACES = """
     insert into namespaces (name) select %(prefix)s || n from generate_series(1, %(many)s) as n returning id
 """
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,12 @@
 """The recall playground, the forecast and the relations in a real browser, with little, much and no data."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import httpx2
 import pytest
-from live_api import serving
 from live_browser import LOOKS, NARROW, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
 from made_up import DEEP
@@ -29,12 +27,6 @@ PATHS = (
 )
 RELATIONS = 120
 FADED = 30
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

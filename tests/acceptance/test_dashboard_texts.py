@@ -1,10 +1,8 @@
 """Texts of any length, script and direction on the pages of the dashboard."""
 
-from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from live_api import serving
 from live_browser import LOOKS, check_page, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
@@ -37,12 +35,6 @@ LAST_IS_LEFT = """(text) => {
     });
 }"""
 """For each occurrence of a text outside pictures: whether its last character is left of its first."""
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,12 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import every_entry
 import pytest
 from ebb import Memory, Rejected
 from ebb.contract.retention import Forgot
-from live_api import serving
-from live_system import LiveSystem
 from type_check import mypy
 
 from tests.undeclared import undeclared
@@ -22,12 +19,6 @@ FIELDS = (
     "action", "error", "rule", "fit", "line", "value", "text", "strength", "similarity", "complete", "work", "ended_at",
     "forgotten", "change",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url)
 
 
 def checked(folder: Path, program: str) -> subprocess.CompletedProcess[str]:

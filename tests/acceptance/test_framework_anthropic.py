@@ -1,13 +1,10 @@
 """Anthropic's memory tool on a real system: commands on files that are items of a namespace."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ebb import Memory
 from frameworks import need
-from live_api import serving
-from live_system import LiveSystem
 
 need("anthropic.lib.tools")
 
@@ -17,12 +14,6 @@ from ebb.anthropic import EbbMemoryTool
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 
 NOTES = "/memories/notes/tea.md"
-
-
-@pytest.fixture
-def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
-    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -1,13 +1,10 @@
 """CrewAI on a real system: a crew's memory stores results and recalls relevant ones."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ebb import Memory
 from frameworks import need
-from live_api import serving
-from live_system import LiveSystem
 
 need("crewai")
 
@@ -26,12 +23,6 @@ class Listening(BaseLLM):
     def call(self, messages: Any, *_: Any, **__: Any) -> str:
         self.shown.append(str(messages))
         return "Thought: I know.\nFinal Answer: Mira will sail to Zanzibar in May."
-
-
-@pytest.fixture
-def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
-    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
-        yield memory
 
 
 def test_statements_are_remembered_recalled_and_forgotten(memory: Memory) -> None:

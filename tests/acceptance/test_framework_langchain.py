@@ -1,21 +1,11 @@
 """LangChain on a real system: messages are returned unchanged, and their content is found."""
 
-from collections.abc import Iterator
-
 import pytest
 from ebb import Memory
 from ebb.langchain import EbbChatMessageHistory, EbbRetriever
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
-from live_api import serving
-from live_system import LiveSystem
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture
-def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
-    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
-        yield memory
 
 
 def test_messages_come_back_as_they_were_and_of_their_session_alone(memory: Memory) -> None:

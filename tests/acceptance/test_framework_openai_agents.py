@@ -1,14 +1,11 @@
 """OpenAI Agents SDK on a real system: a session's items are returned unchanged, and their content is stored."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ebb import AsyncMemory, Memory
 from frameworks import need
-from live_api import serving
-from live_system import LiveSystem
 
 need("agents")
 
@@ -30,12 +27,6 @@ class Counting(Model):
 
     def stream_response(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
-
-
-@pytest.fixture
-def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
-    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
-        yield memory
 
 
 def test_a_memory_for_asyncio_is_refused() -> None:

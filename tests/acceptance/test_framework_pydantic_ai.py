@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import date
 
 import pytest
 from ebb import AsyncMemory, Memory
 from frameworks import need
-from live_api import serving
-from live_system import LiveSystem
 
 need("pydantic_ai.models.function")
 
@@ -19,12 +16,6 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
-
-
-@pytest.fixture
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url)
 
 
 def calling(*calls: tuple[str, dict[str, str]]) -> FunctionModel:

@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 from collections import UserDict
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +17,6 @@ from ebb.langgraph import EbbStore
 from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
-from live_api import serving
 from live_system import LiveSystem, eventually
 from made_up import examples
 
@@ -29,18 +27,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url)
-
-
-@pytest.fixture
-def memory(url: str, namespace: str) -> Iterator[Memory]:
-    with Memory(url, namespace=namespace) as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Messages redelivered late: after their effect was undone, or after their caller stopped waiting."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -16,12 +15,6 @@ from workers.clock import UNTIL
 from workers.settings import Settings
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
 
 
 def delivered_late(live: LiveSystem, task: str, arguments: dict[str, object], taken_back: str) -> None:

@@ -28,7 +28,7 @@ from ebb import (
 )
 from ebb.contract.facts import NewFact, Store
 from ebb.contract.graph import Relate
-from live_api import make_key, serving
+from live_api import make_key
 from live_system import LiveSystem, clean_environment, eventually
 
 from api.up import servers
@@ -36,18 +36,6 @@ from api.up import servers
 pytestmark = pytest.mark.acceptance
 
 TEXT = "The spare key hangs behind the kitchen clock"
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url)
-
-
-@pytest.fixture
-def memory(url: str, namespace: str) -> Iterator[Memory]:
-    with Memory(url, namespace=namespace) as memory:
-        yield memory
 
 
 def test_a_fact_is_stored_recalled_used_changed_forgotten_and_restored(memory: Memory) -> None:

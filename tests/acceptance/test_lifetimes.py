@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,6 @@ from workers.core.lifetime import LIFETIMES
 from workers.errors import InvalidInputError
 
 pytestmark = pytest.mark.acceptance
-
-
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
 
 
 def ago(days: float) -> str:

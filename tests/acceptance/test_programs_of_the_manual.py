@@ -2,12 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import prepared
 import pytest
-from live_api import serving
 from live_system import ROOT, LiveSystem, clean_environment
 from type_check import mypy
 
@@ -25,12 +23,6 @@ PROGRAMS = [
     for page in PAGES
     for found in PROGRAM.findall(page.read_text(encoding="utf-8"))
 ]
-
-
-@pytest.fixture(scope="module")
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 def test_mypy_finds_nothing_in_the_programs(tmp_path: Path) -> None:

@@ -4,14 +4,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
 from ebb import Memory
-from live_api import serving
 from live_system import ROOT, LiveSystem, clean_environment, eventually
 from llm import completion
 from mcp import Client as McpClient
@@ -24,12 +22,6 @@ from api.up import servers
 pytestmark = pytest.mark.acceptance
 
 RECIPES = ROOT / "api/docs/recipes"
-
-
-@pytest.fixture
-def url(live: LiveSystem) -> Iterator[str]:
-    with serving(live) as client:
-        yield str(client.base_url).rstrip("/")
 
 
 def program(name: str, url: str, **changes: str) -> str:

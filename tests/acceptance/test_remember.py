@@ -1,13 +1,11 @@
 """Conversations are stored as turns, each once, through task, HTTP and command line."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ebb import Memory
-from live_api import serving
 from live_system import LiveSystem
 
 pytestmark = pytest.mark.acceptance
@@ -17,12 +15,6 @@ FIRST = [
     {"role": "user", "content": "I moved to Leipzig.", "created_at": "2026-01-31T08:00:00Z"},
 ]
 SECOND = [{"role": "assistant", "content": "Since when?"}, {"role": "user", "content": "Since the spring."}]
-
-
-@pytest.fixture
-def memory(live: LiveSystem, namespace: str) -> Iterator[Memory]:
-    with serving(live) as client, Memory(str(client.base_url), namespace=namespace) as memory:
-        yield memory
 
 
 def test_a_conversation_may_be_given_again_as_it_grows(memory: Memory) -> None:

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,12 +34,6 @@ WORDS = (
     "otter", "lantern", "harbour", "violin", "saffron", "glacier",
     "compass", "thimble", "walnut", "meadow", "anchor", "velvet",
 )  # fmt: skip
-
-
-@pytest.fixture
-def client(live: LiveSystem, namespace: str) -> Iterator[Client]:
-    with live.client(namespace) as client:
-        yield client
 
 
 def ago(days: float) -> str:

@@ -16,6 +16,12 @@ from workers.storage import schema
 from workers.storage.connection import close_pools
 
 
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach stand-ins on this machine directly, whatever proxy the environment names."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 @pytest.fixture(scope="session")
 def reused(postgres: Postgres, template: str) -> Iterator[Callable[[], AbstractContextManager[str]]]:
     with reused_databases(postgres, template) as databases:

@@ -29,11 +29,6 @@ class Nothing(BaseModel):
     """An answer without content."""
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def llm() -> Iterator[StandIn]:
     with serving(StandIn(always("ADD"))) as server:

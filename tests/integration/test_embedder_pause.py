@@ -30,11 +30,6 @@ def answering(handler: Handler) -> None:
     handler.send(200, json.dumps({"data": data}).encode())
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def server() -> Iterator[StandIn]:
     with serving(StandIn(answering)) as server:

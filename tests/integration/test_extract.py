@@ -36,8 +36,7 @@ def honest(asked: Any, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def llm() -> Iterator[StandIn]:
     with serving(StandIn(answering(honest))) as server:
         yield server
 

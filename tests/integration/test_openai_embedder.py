@@ -54,11 +54,6 @@ def answer(change: Callable[[list[dict[str, Any]]], object] = lambda _: None) ->
     return reply
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def api() -> Iterator[Api]:
     server = Api()

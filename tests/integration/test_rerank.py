@@ -43,11 +43,6 @@ def by_miles(text: str) -> float:
     return float(next((word for word in text.split() if word.isdecimal()), -1))
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def server() -> Iterator[StandIn]:
     with serving(StandIn(scoring(by_miles))) as server:

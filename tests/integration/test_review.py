@@ -43,11 +43,6 @@ def all_but_the_first(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(fact["id"], shown[0]["id"]) for fact in shown[1:] if "keep" not in fact]
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 @pytest.fixture
 def llm() -> Iterator[StandIn]:
     with serving(StandIn(naming(second_for_the_first))) as server:
