@@ -9,11 +9,11 @@ from api.transport import Answer
 SHOWN = (
     "id", "text", "passage", "relevance", "confidence", "role", "said", "tags", "category", "entity", "key", "value",
     "session", "source", "valid_from", "valid_until", "ends_at", "ends_for", "reason", "forgotten_at",
-    "restorable_until", "run", "ended_at", "pinned", "deep", "tier", "explain",
+    "restorable_until", "run", "ended_at", "pinned", "deep", "tier",
 )  # fmt: skip
 """Fields of a fact that agents see, if they are not empty."""
 
-NOT_IN_ANSWERS_TO_QUESTIONS = ("ends_for", "tier", "session", "confidence")
+NOT_IN_ANSWERS_TO_QUESTIONS = ("ends_for", "tier", "session")
 FIRST = 10
 """Number of facts in the preview of forgetting by subject."""
 
@@ -33,23 +33,18 @@ def _whole(value: Any) -> Any:
     return whole(value) if isinstance(value, dict) else value
 
 
-def facts(answer: Answer, *without: str) -> Answer:
+def facts(answer: Answer, without: tuple[str, ...] = ()) -> Answer:
     """Return a page of shortened facts, with total and cursor."""
-    found = answer.get("facts", answer.get("results", answer.get("held")))
-    shown = [_fact(one, without) for one in found or ()]
-    others = {name: answer.get(name) for name in ("total", "next", "deep", "left_out", "why")}
+    listed = answer.get("facts", answer.get("results", answer.get("held")))
+    shown = [_fact(one, without) for one in listed or ()]
+    others = {name: answer.get(name) for name in ("total", "next", "deep", "why")}
     words_alone = {"by_meaning": False} if answer.get("by_meaning") is False else {}
     return {"facts": shown, **whole(others), **words_alone}
 
 
-def recalled(answer: Answer) -> Answer:
-    """Return recalled facts, long ones by their passage."""
-    return facts(answer, *NOT_IN_ANSWERS_TO_QUESTIONS)
-
-
-def looked_up(answer: Answer) -> Answer:
-    """Return the facts about an entity, with their confidence if it is below 1."""
-    return facts(answer, "ends_for", "tier", "session")
+def found(answer: Answer) -> Answer:
+    """Return the facts that answer a question, long ones by their passage, with a confidence that is below 1."""
+    return facts(answer, NOT_IN_ANSWERS_TO_QUESTIONS)
 
 
 def injected(answer: Answer) -> Answer:

@@ -57,7 +57,7 @@ def _fact(memory: Client, id_: str) -> Answer:
 def _entity(memory: Client, name: str) -> Answer:
     about = memory.perform(LOOKUP, {"entity": name, "limit": MOST_FACTS, "touch": False})
     related = memory.perform(RELATIONS, {"entity": name, "limit": MOST_FACTS})
-    return {"entity": name, **answers.looked_up(about), "relations": related["edges"]}
+    return {"entity": name, **answers.found(about), "relations": related["edges"]}
 
 
 def _timeline(memory: Client, entity: str, key: str) -> Answer:

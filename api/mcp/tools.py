@@ -198,7 +198,7 @@ TOOLS = (
             "why": "id: why (not) found",
         },
         act=asked,
-        shown=answers.recalled,
+        shown=answers.found,
     ),
     Tool(
         "lookup",
@@ -208,7 +208,7 @@ TOOLS = (
         types=FEW,
         defaults=PAGE,
         act=asked,
-        shown=answers.looked_up,
+        shown=answers.found,
     ),
     Tool(
         "context",
