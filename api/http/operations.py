@@ -56,19 +56,11 @@ def add(
     problems: tuple[int, ...] = (),
     **options: Any,
 ) -> None:
-    """Add a route of an operation.
+    """Add a route of an operation, by default the one that it declares, which performs it unchanged.
 
-    Args:
-        routes: the router.
-        operation: the operation.
-        act: the handler; by default the operation is performed unchanged.
-        session: the annotated dependency, which checks the caller's scope; by default that of the operation.
-        route: method and path; by default the operation's.
-        name: the id in the OpenAPI document; by default the library's method.
-        left_out: parameters without an equivalent here.
-        own: parameters that differ from the operation's.
-        problems: statuses of expected errors.
-        options: further options of FastAPI.
+    `session` is the annotated dependency that checks the caller's scope, `name` the id in the OpenAPI document, by
+    default that of the library's method. Parameters in `left_out` have no equivalent here, and those in `own` differ
+    from the operation's. `problems` are statuses of expected errors, `options` those of FastAPI.
     """
     session = session or SESSIONS[operation.scope]
     method, url = (route or operation.route).split()

@@ -78,13 +78,8 @@ class Passage:
 def term_counts(texts: Ints, terms: Ints, places: Ints, shape: tuple[int, int], cut: Cut = CUT) -> Ints:
     """Return how often each of k terms occurs in each passage of n texts, as (n, passages, k).
 
-    Args:
-        texts: for each occurrence, the index of its text.
-        terms: for each occurrence, the index of its term.
-        places: for each occurrence, its word position from 0; a negative position stands for words outside the
-            text, such as its entity, which count in every passage.
-        shape: n and k.
-        cut: length and step of the passages.
+    Each occurrence has the index of its text and of its term, and its word position from 0; a negative position stands
+    for words outside the text, such as its entity, which count in every passage. `shape` is (n, k).
     """
     steps = np.where(places < 0, 0, places // cut.step + 1)
     size = int(steps.max(initial=1)) + 1

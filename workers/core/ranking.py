@@ -188,10 +188,7 @@ def contiguity(relevance: Floats, sessions: Ints, turns: Ints) -> Floats:
     It gains shares of their relevance, as far as these exceed a share of its own. Of several facts of one turn, each
     gains, and the best of them counts as the neighbour.
 
-    Args:
-        relevance: n scores.
-        sessions: n session codes; negative outside sessions.
-        turns: n places within the session, from 0.
+    Each of n candidates has a code of its session, negative outside sessions, and its place in it, from 0.
     """
     if not len(relevance):
         return np.zeros(0)
@@ -213,11 +210,8 @@ def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -
 
     No fact overtakes the one that it was reached from, and mutual links do not add up.
 
-    Args:
-        relevance: n scores.
-        reached: indexes of m facts that a walk along links reached.
-        seeds: indexes of the facts where each of those walks started.
-        factors: each walk's hop factor times the strengths of its links, in [0, 1].
+    Each of m walks along links has the indexes of the facts that it `reached` and where it started, and as factor its
+    hop factor times the strengths of its links, in [0, 1].
     """
     least = np.zeros(len(relevance))
     np.maximum.at(least, reached, factors * relevance[seeds])

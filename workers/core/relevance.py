@@ -252,9 +252,7 @@ class Question:
 def names_unknown(question: str, frequencies: Mapping[str, int]) -> bool:
     """Return whether a question contains names, none of which occurs in a fact.
 
-    Args:
-        question: its text.
-        frequencies: number of facts that contain each of its words, stems and written forms.
+    `frequencies` has the number of facts that contain each of its words, stems and written forms.
     """
     asked = [one for one in names.names_in_question(question) if not DATE.fullmatch(one)]
     found = [[facts for word, facts in frequencies.items() if one.startswith(_stem(word))] for one in asked]

@@ -80,9 +80,7 @@ def ability(name: str) -> str:
 def make_embedder(settings: Settings, stored: str | None = None) -> Embedder:
     """Return the embedder of the settings; create one per process, since it may own connections.
 
-    Args:
-        settings: the process's settings.
-        stored: the name of the embedder whose vectors the database holds, used if the settings name none.
+    If they name none, it is that of the database's vectors, whose name is `stored`.
 
     Raises:
         SettingsError: the embedder's extra is not installed, or its settings are invalid.

@@ -110,15 +110,10 @@ def store_many(
 ) -> list[Stored | InvalidInputError]:
     """Store facts in one transaction and one embedding batch; return the outcomes in order.
 
-    Args:
-        context: settings and connections.
-        namespace: the namespace.
-        given: the facts. One that was forgotten on request is stored only with `again`.
-        now: the present.
-        touch: touch known facts and restart their lifetimes; the caller requests `regenerate` for faded ones.
-        classify: derive missing decay classes and tags from the words; else there are none, and facts never expire.
-        count_turns: let new turns age episodes; false for archives.
-        use: the id for deduplication: a redelivery neither touches again, nor edits known facts, nor applies `again`.
+    One that was forgotten on request is stored only with `again`. `touch` also restarts the lifetimes of known facts;
+    the caller requests `regenerate` for faded ones. Without `classify`, no decay classes and tags are derived from the
+    words, and facts never expire. New turns age episodes if `count_turns`, which is false for archives. By `use`, a
+    redelivery neither touches again, nor edits known facts, nor applies `again`.
 
     Raises:
         UnavailableError: the database does not answer, or an equal fact is being forgotten concurrently; nothing was

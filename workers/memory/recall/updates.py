@@ -111,15 +111,11 @@ def _by_words(asked: Asked, known: Question, rows: Candidates, held: Bools, scor
 
 
 def _outdates(question: str, newer: str, older: str, is_alike: bool, holds_all: bool, is_as_good: bool) -> bool:
-    """Return whether a newer text makes an older one outdated.
+    """Return whether a newer text makes an older one, the best candidate, outdated.
 
-    Args:
-        question: the text of the question.
-        newer: the newer text.
-        older: the older text, which is the best candidate.
-        is_alike: whether the newer one shares enough words of the question with the older one, and scores half as high.
-        holds_all: whether it contains all words of the question that the older one contains.
-        is_as_good: whether its score suffices also for long texts.
+    The newer one `is_alike` if it shares enough words of the question with the older one, and scores half as high;
+    `holds_all` if it contains all words of the question that the older one contains; and `is_as_good` if its score
+    suffices also for long texts.
     """
     if is_alike and holds_all and updates.has_another_value(newer, older):
         return True
