@@ -23,6 +23,9 @@ RESTRICTED = re.compile(
     rf"|\binsert into {TENANTS} \((?:run, )?namespace\b"  # or rows written with their tenant
 )
 JOINED = re.compile(rf"\bjoin ({TENANTS}) on")
+TIME_IN_A_CHOICE = re.compile(
+    r"\bupdate\b.*(?:\bcoalesce\([^()]*|\bcase\b(?:(?!\bend\b).)*)\b(?:now|\w+_timestamp|random)\(\)", re.DOTALL
+)
 
 
 def loaded_by(*modules: str, among: list[str]) -> list[str]:
@@ -75,6 +78,11 @@ def test_each_statement_is_a_constant() -> None:
 @pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - ACROSS_TENANTS.keys()))
 def test_a_statement_on_a_tenants_table_carries_the_namespace(name: str) -> None:
     assert RESTRICTED.search(STATEMENTS[name]), STATEMENTS[name]
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_no_update_chooses_between_the_time_and_another_value_which_citus_refuses(name: str) -> None:
+    assert not TIME_IN_A_CHOICE.search(STATEMENTS[name])
 
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS))

@@ -140,9 +140,10 @@ DROP_FACTS = """
     ))
 """
 
-# A system that ever had a key is never open again, also if all its keys were those of a branch.
+# A system that ever had a key is never open again, also if all its keys were those of a branch. `least` skips null, as
+# `coalesce` does, in which Citus refuses the time of an update.
 KEEP_KEYS = """
-    update api_keys set namespace = namespaces.id, revoked_at = coalesce(revoked_at, statement_timestamp())
+    update api_keys set namespace = namespaces.id, revoked_at = least(revoked_at, statement_timestamp())
     from namespaces where namespaces.name = %(original)s and api_keys.namespace = %(namespace)s
 """
 
