@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,9 @@ from workers.storage.migrations import Migration
 RELEASES = Path(__file__).parent / "releases"
 LAST_DAY = 60
 """The day of the last pass in the first release's database."""
+
+FIRST_ON_CITUS = 24
+"""The schema of this number was the first that could be distributed."""
 
 SLEEPING = "select pg_sleep(600)%"
 SESSIONS = "select count(*) from pg_stat_activity where datname = current_database() and query like %s"
@@ -266,6 +270,20 @@ def test_tags_get_the_composed_form_in_which_they_are_looked_for(memory: Memory)
     migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "composed_tags"))
     assert memory.rows("select tags from facts") == [(["caf\u00e9", "home"],)]
     assert memory.ids("breakfast", tag=decomposed) == [fact]
+
+
+UNSTABLE = """
+    select proname from pg_proc
+    where proname = any(%s) group by proname having bool_and(provolatile <> 'i')
+"""
+
+
+def test_updates_by_migrations_call_immutable_functions_alone_as_citus_demands(memory: Memory) -> None:
+    on_citus = [one for one in migrations.known() if one.number > FIRST_ON_CITUS]
+    updates = [part for one in on_citus for part in migrations.statements(one.sql) if "\nupdate " in f"\n{part}"]
+    called = {name for part in updates for name in re.findall(r"\b(\w+)\(", part)}
+    assert "regexp_replace" in called
+    assert memory.rows(UNSTABLE, list(called)) == []
 
 
 def test_near_duplicates_of_an_earlier_release_are_compared_again_unless_they_were_set_apart(memory: Memory) -> None:

@@ -7,4 +7,4 @@ set tags = (
         group by normalize(given)
     ) as composed
 )
-where array_to_string(tags, ',') is not normalized;
+where exists (select from unnest(tags) as given where given is not normalized);
