@@ -266,9 +266,9 @@ def distributed_schemas(cluster_url: str) -> Iterator[Callable[[], AbstractConte
 def _emptied(url: str) -> bool:
     """Delete all rows of a schema but those that it is made with.
 
-    Returns false if it has another language, more migrations or shards.
+    Returns false if it has another language, more migrations or shards, or vector indexes, which other rows would keep.
     """
-    from workers.storage import schema  # tests of the pure core do not need tables
+    from workers.storage import schema, signatures  # tests of the pure core do not need tables
 
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("set lock_timeout = '5s'")
@@ -277,7 +277,7 @@ def _emptied(url: str) -> bool:
             return False
         if db.execute("select max(number) from schema_migrations").fetchone() != (schema.version(),):
             return False
-        if len(db.execute(OF_A_SYSTEM, [own]).fetchall()) > 1:
+        if len(db.execute(OF_A_SYSTEM, [own]).fetchall()) > 1 or signatures.indexes(db):
             return False
         (empty,) = db.execute(EMPTY).fetchone() or ("",)
         for statement in (empty, *SEEDS):
