@@ -224,6 +224,19 @@ def test_a_full_disk_is_named_and_what_to_do(
         db.execute(full.encode())
 
 
+@pytest.mark.parametrize("act", [transaction, writing])
+@pytest.mark.parametrize(
+    "said", ["server closed the connection unexpectedly", "failure on connection marked as essential: 127.0.0.1:5433"]
+)
+def test_a_node_of_citus_that_ended_is_named_though_citus_calls_it_an_internal_error(
+    memory: Memory, act: Callable[[str], AbstractContextManager[Connection]], said: str
+) -> None:
+    ended = f"do $$ begin raise '{said}' using errcode = 'internal_error'; end $$"
+    named = rf"^A node of the Citus cluster ended \({said}\)\. Try again"
+    with pytest.raises(UnavailableError, match=named), act(memory.context.database_url) as db:
+        db.execute(ended.encode())
+
+
 def test_a_server_without_room_for_a_session_is_named_as_full() -> None:
     refused = _refused("FATAL: could not write init file: No space left on device")
     assert str(refused).startswith("PostgreSQL's disk is full: FATAL: could not write init file")

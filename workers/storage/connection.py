@@ -135,8 +135,11 @@ NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are r
 NO_ROOM = re.compile(r"No space left on device|[Dd]isk quota exceeded")
 """The system's messages for a full disk; without room PostgreSQL may not even start a session."""
 
-NODE_ENDED = re.compile(r"could not commit transaction .* active node|server closed the connection unexpectedly")
-"""Citus' messages when a node ends, at a commit and at a statement."""
+NODE_ENDED = re.compile(
+    r"could not commit transaction .* active node|server closed the connection unexpectedly"
+    r"|failure on connection marked as essential"
+)
+"""Citus' messages when a node ends, at a commit and at a statement, and at the first one after the node's restart."""
 
 SAID_ONCE = "facts_said_once"
 """The index by which two live facts of a namespace cannot say the same; on Citus a number follows its name."""
