@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from workers.clock import Clock
+from workers.clock import MOST_AHEAD, Clock
 from workers.coordination.pause import EMBEDDER, Pause
 from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
@@ -97,6 +97,13 @@ class Context:
             UnavailableError: the database does not answer.
         """
         return self._clock.now()
+
+    def may_be_later(self, db: Connection, at: datetime) -> bool:
+        """Return whether what is dated later than a request may have been done after it.
+
+        What is ahead of the database's clock was done before it was set back, unless instants are simulated.
+        """
+        return self.settings.time_travel or at <= server.now(db) + timedelta(seconds=MOST_AHEAD)
 
     @cached_property
     def _redis_clock(self) -> Clock:

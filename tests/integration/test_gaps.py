@@ -6,14 +6,15 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.facts import Edit
 from ebb.contract.reports import ListFacts, ShowStats
-from memory import Memory
+from memory import Memory, day
 
 from workers.admin import purge, stats
 from workers.core.confidence import DAY
 from workers.core.forget_limit import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
 from workers.decay import forget_limit, passes
-from workers.memory import facts
+from workers.memory import edit, facts
 from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.validation.facts import new_fact
@@ -224,6 +225,24 @@ def test_a_clock_that_is_set_right_again_leaves_no_trace_of_the_time_ahead(memor
         "cold": 0,
     }
     assert memory.value("select forget_room(id, now()) from namespaces") == 5
+
+
+def test_what_was_done_ahead_of_a_clock_that_was_set_right_overtakes_no_request(memory: Memory) -> None:
+    """Else forgetting, restoring, editing, pinning and choosing settings would be refused until that time."""
+    now = (datetime.now(UTC) - day(0)) / timedelta(days=1)
+    ahead, later = memory.having(time_travel=True), now + 365
+    kept, gone, old = (memory.add(f"Tea number {number} is green.", at=now) for number in range(3))
+    ahead.forget(kept, gone, at=later)
+    ahead.restore(kept, at=later + 0.1)
+    ahead.pin(kept, at=later + 0.2)
+    edit.edit(ahead.context, Edit(id=kept, namespace="default", category="ahead"), day(later))
+    memory.rows("update facts set superseded_at = %s where id = %s", day(later), old)
+    ahead.choose({"hygiene.episodicTTL": False}, at=later)
+    assert [one.action for one in memory.restore(gone, old, at=now)] == ["restored", "restored"]
+    assert edit.edit(memory.context, Edit(id=kept, namespace="default", category="now"), day(now)).action == "updated"
+    assert memory.unpin(kept, at=now) == "unpinned"
+    assert [one.action for one in memory.forget(kept, at=now)] == ["forgotten"]
+    assert memory.choose({"hygiene.episodicTTL": True}, at=now)["episodicTTL"]
 
 
 def test_a_simulation_has_no_gaps(memory: Memory) -> None:

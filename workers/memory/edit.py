@@ -76,7 +76,7 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
             raise NotFoundError(
                 f"id: no live fact {id_} is in namespace {namespace!r}; `ebb history` says what became of it."
             )
-        later = events.edited_later(db, tenant.id, [id_], now).get(id_)
+        later = _edited_later(context, db, tenant.id, [id_], now).get(id_)
         if later is not None and later.fields.issuperset(wanted):
             raise InvalidInputError(f"id: {id_} was edited at {later.at}, later than this was asked; ask again.")
         changed = edit_within(context, db, tenant.id, {id_: wanted}, now, strict=True).get(id_, [])
@@ -84,6 +84,13 @@ def edit(context: Context, asked: Edit, now: datetime) -> Edited:
         if not set(changed).isdisjoint(IDENTIFYING):
             supersession.find_contradictions(db, tenant.id, [id_], now)
     return Edited(id=id_, action="updated" if changed else "unchanged", changed=changed, **life.fields)
+
+
+def _edited_later(
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime
+) -> dict[UUID, events.Edits]:
+    later = events.edited_later(db, tenant, ids, now)
+    return {id_: one for id_, one in later.items() if context.may_be_later(db, one.at)}
 
 
 def _wanted(asked: Edit) -> dict[str, Any]:
@@ -108,7 +115,7 @@ def edit_within(
     """
     rows = activity.lock(db, tenant, list(wanted))
     known = edits.read(db, tenant, rows.ids)
-    later = events.edited_later(db, tenant, list(known), now)
+    later = _edited_later(context, db, tenant, list(known), now)
     is_careful = careful(context, namespaces.settings_of(db, [tenant])[tenant][0])
     planned = [
         _change(

@@ -61,7 +61,7 @@ def forget(
         asked = [id_ for id_ in ids if id_ not in staying]
         unpack(context, db, tenant, turns.packed_from(db, tenant, asked))
         going = _with_merged(context, db, tenant, [*asked, *turns.drawn_from(db, tenant, asked)], now, session)
-        outcomes = _forget(db, tenant, going, now, purge=purge, run=run)
+        outcomes = _forget(context, db, tenant, going, now, purge=purge, run=run)
     contexts.drop(context.redis, namespace, {str(id_) for id_ in (*going, *staying)})
     return [Outcome(id=id_, action="kept") if id_ in staying else outcomes[id_] for id_ in ids]
 
@@ -90,7 +90,7 @@ def _with_merged(
     going = new = list(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
         unpack(context, db, tenant, taken)
-        restored = events.later(db, tenant, new, ["restored"], now)
+        restored = _restored_later(context, db, tenant, new, now)
         new = events.still_merged(db, tenant, taken, [id_ for id_ in new if id_ not in restored])
         if session is not None:
             staying = occurrences.staying(db, tenant, new, session)
@@ -100,11 +100,11 @@ def _with_merged(
 
 
 def _forget(
-    db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool, run: UUID | None
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, *, purge: bool, run: UUID | None
 ) -> dict[UUID, Outcome | InvalidInputError]:
     activity.lock(db, tenant, ids)
     before = tombstones.standings(db, tenant, ids, now)
-    restored = events.later(db, tenant, list(before), ["restored"], now)
+    restored = _restored_later(context, db, tenant, list(before), now)
     going = [id_ for id_ in before if id_ not in restored]
     requested = [id_ for id_ in going if before[id_].reason not in REQUESTED]
     forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now, run)
@@ -115,6 +115,13 @@ def _forget(
         id_: _outcome(id_, before.get(id_), erased.get(id_), now, purge=purge) for id_ in ids
     }
     return outcomes | {id_: overtaken_error(id_, "restored", at, now) for id_, at in restored.items()}
+
+
+def _restored_later(
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime
+) -> dict[UUID, datetime]:
+    restored = events.later(db, tenant, ids, ["restored"], now)
+    return {id_: at for id_, at in restored.items() if context.may_be_later(db, at)}
 
 
 def _outcome(

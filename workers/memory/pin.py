@@ -46,7 +46,7 @@ def unpin(context: Context, namespace: str, id_: UUID, now: datetime) -> Pinned:
 def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetime) -> tuple[bool, bool]:
     """Pin a fact until an instant (epoch seconds); return whether it changed, and whether its vector is reduced."""
     with context.namespace(namespace) as (db, tenant):
-        found = _reached(db, tenant, id_, now)
+        found = _reached(context, db, tenant, id_, now)
         changed = found is not None and until != max(float(found.rows.anchors.pinned_until[0]), now.timestamp())
         if found is None or not (changed or found.live.ids):
             raise NotFoundError(
@@ -57,11 +57,12 @@ def _set(context: Context, namespace: str, id_: UUID, until: float, now: datetim
     return changed, bool(found.rows.anchors.reduced[0])
 
 
-def _reached(db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:
+def _reached(context: Context, db: Connection, tenant: int, id_: UUID, now: datetime) -> Reached | None:
     """Return a fact, locked, if it was visible at `now`."""
     found = reach(db, tenant, {id_: now})
     for at in events.later(db, tenant, [id_], ["pinned", "unpinned"], now).values():
-        raise overtaken_error(id_, "pinned or unpinned", at, now)
+        if context.may_be_later(db, at):
+            raise overtaken_error(id_, "pinned or unpinned", at, now)
     return found if found.rows.ids else None
 
 

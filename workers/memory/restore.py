@@ -147,7 +147,7 @@ def restore_within(
     known = filter(None, map(there.get, dict.fromkeys(ids)))
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
     forget_ended(context, db, tenant.id, [one.hash for one in gone], now)
-    refused = _refused(db, tenant.id, gone, now)
+    refused = _refused(context, db, tenant.id, gone, now)
     back = [one for one in gone if one.id not in done.union(refused)]
     faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)
     restored = {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
@@ -169,13 +169,13 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
 
 
 def _refused(
-    db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
+    context: Context, db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
 ) -> dict[UUID, Outcome | InvalidInputError]:
     """Return the refusals by id; of two equal facts only the first is restored."""
     said = statements.known_by_hash(db, tenant, [one.hash for one in gone])
     refused: dict[UUID, Outcome | InvalidInputError] = {}
     for one in gone:
-        overtaken = _overtaken(one, now)
+        overtaken = _overtaken(context, db, one, now)
         if overtaken is not None:
             refused[one.id] = overtaken
         elif _becomes_live(one) and one.hash in said:
@@ -187,13 +187,15 @@ def _refused(
     return refused
 
 
-def _overtaken(one: Standing, now: datetime) -> InvalidInputError | None:
+def _overtaken(context: Context, db: Connection, one: Standing, now: datetime) -> InvalidInputError | None:
     """Return the refusal of a restore if a later request superseded or forgot the fact; decay never causes one."""
-    if one.forgotten_at is None and one.superseded_at is not None and one.superseded_at > now:
-        return overtaken_error(one.id, "superseded", one.superseded_at, now)
-    if one.forgotten_at is not None and one.reason in REQUESTED and one.forgotten_at > now:
-        return overtaken_error(one.id, "forgotten", one.forgotten_at, now)
-    return None
+    if one.forgotten_at is None:
+        at, what = one.superseded_at, "superseded"
+    else:
+        at, what = one.forgotten_at if one.reason in REQUESTED else None, "forgotten"
+    if at is None or at <= now or not context.may_be_later(db, at):
+        return None
+    return overtaken_error(one.id, what, at, now)
 
 
 def _becomes_live(one: Standing) -> bool:
