@@ -3,7 +3,8 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -362,8 +363,11 @@ def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
         return []
 
 
-def _clock(settings: "Settings", __: "Client") -> str:
-    """Compare this machine's clock with the database's; raise `UnavailableError` if a gap waits for confirmation."""
+def _clock(settings: "Settings", memory: "Client") -> str:
+    """Compare the database's clock with those of Redis and of this machine.
+
+    Raise `UnavailableError` if a gap waits for confirmation.
+    """
     from workers.storage import limits, server
 
     waiting: list[str] = []
@@ -377,8 +381,22 @@ def _clock(settings: "Settings", __: "Client") -> str:
             f"{shown:%Y-%m-%d %H:%M} UTC. If that is right, let it go with "
             "`ebb decay --force`; if not, set the clock of the database's machine right."
         )
-    ahead = time.time() - shown.timestamp()
-    return f"{shown:%Y-%m-%d %H:%M:%S} UTC; this machine's is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}"
+    return clocks(shown, {"Redis'": memory.seconds(), "this machine's": time.time()})
+
+
+def clocks(shown: datetime, others: Mapping[str, float]) -> str:
+    """Return what the database's clock shows and how far others (epoch seconds) differ; a warning if by a minute."""
+    from workers.clock import MOST_AHEAD
+
+    ahead = {whose: seconds - shown.timestamp() for whose, seconds in others.items()}
+    differ = [f"{whose} is {abs(by):.1f} s {'ahead' if by > 0 else 'behind'}" for whose, by in ahead.items()]
+    said = f"{shown:%Y-%m-%d %H:%M:%S} UTC; {', '.join(differ)}"
+    if max(map(abs, ahead.values())) <= MOST_AHEAD:
+        return said
+    return (
+        f"warning: THE CLOCKS DIFFER: {said}. The database's dates what is stored and decides what has ended; keys and "
+        "what waits in Redis end by that of Redis. Set right the one that is wrong before the next pass."
+    )
 
 
 def _held(settings: "Settings", __: "Client") -> str:

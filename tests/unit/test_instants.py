@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from api.cli.doctor import clocks
 from workers.clock import AFTER, KEPT_SECONDS, MOST_AHEAD, MOST_BEHIND, Clock, wait, with_start, within_bounds
 from workers.core.confidence import DAY
 
@@ -68,3 +69,12 @@ def test_without_redis_the_wait_is_unknown() -> None:
 
     assert wait(CLOCK, None, Clock(away)) is None
     assert with_start({"countdown": 3}, Clock(away)) == {"headers": {}}
+
+
+def test_the_doctor_warns_of_a_clock_that_differs_by_more_than_a_minute() -> None:
+    shown = CLOCK.timestamp()
+    alike = clocks(CLOCK, {"Redis'": shown + MOST_AHEAD, "this machine's": shown - 1})
+    assert alike == "2026-11-22 12:00:00 UTC; Redis' is 60.0 s ahead, this machine's is 1.0 s behind"
+    for redis, machine in ((-365 * DAY, 0.0), (3_600.0, 0.0), (0.0, -365 * DAY), (0.0, 3_600.0)):
+        said = clocks(CLOCK, {"Redis'": shown + redis, "this machine's": shown + machine})
+        assert said.startswith("warning: THE CLOCKS DIFFER: 2026-11-22 12:00:00 UTC; Redis' is ")
