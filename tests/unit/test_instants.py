@@ -6,6 +6,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from api.cli.doctor import clocks
+from api.http.dashboard.keys import end_in
 from workers.clock import AFTER, KEPT_SECONDS, MOST_AHEAD, MOST_BEHIND, Clock, wait, with_start, within_bounds
 from workers.core.confidence import DAY
 
@@ -78,3 +79,8 @@ def test_the_doctor_warns_of_a_clock_that_differs_by_more_than_a_minute() -> Non
     for redis, machine in ((-365 * DAY, 0.0), (3_600.0, 0.0), (0.0, -365 * DAY), (0.0, 3_600.0)):
         said = clocks(CLOCK, {"Redis'": shown + redis, "this machine's": shown + machine})
         assert said.startswith("warning: THE CLOCKS DIFFER: 2026-11-22 12:00:00 UTC; Redis' is ")
+
+
+def test_the_end_of_a_key_is_reckoned_from_the_clock_of_keys_not_from_that_of_the_api() -> None:
+    assert end_in("7", CLOCK.timestamp()) == (CLOCK + timedelta(days=7)).isoformat()
+    assert end_in("", CLOCK.timestamp()) is None

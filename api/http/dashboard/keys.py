@@ -77,7 +77,7 @@ def create(
     _check_end(memory, expires)
     first, key = not door_of(request).look_up(None).any_key, key_ring.new_key()
     given = {"id": str(id), "digest": key_ring.digest(key).hex(), "scopes": list(scopes)}
-    owner = {"namespace": memory.namespace, "label": label.strip() or None, "ends": _end(expires)}
+    owner = {"namespace": memory.namespace, "label": label.strip() or None, "ends": end_in(expires, memory.seconds())}
     done = memory.call("memory.add_key", given | owner, SECONDS)
     if not done["added"]:
         raise InvalidInputError(MADE_BEFORE)
@@ -102,7 +102,7 @@ def change(
     _check_scopes(memory, _scopes(door_of(request).of(memory.namespace), memory.namespace, str(id)))
     if action == "expire":
         _check_end(memory, expires)
-    ends = {"revoke": True} if action == "revoke" else {"ends": _end(expires)}
+    ends = {"revoke": True} if action == "revoke" else {"ends": end_in(expires, memory.seconds())}
     done = memory.call("memory.change_key", {"namespace": memory.namespace, "id": str(id)} | ends, SECONDS)
     if done.get("unpublished"):
         raise UnavailableError(done["unpublished"])
@@ -128,8 +128,9 @@ def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
     return keys[id_].scopes
 
 
-def _end(days: str) -> str | None:
-    return (datetime.now(UTC) + timedelta(days=int(days))).isoformat() if days else None
+def end_in(days: str, now: float) -> str | None:
+    """Return the end of a key that expires in so many days by Redis' clock, which is that of keys; none if never."""
+    return (datetime.fromtimestamp(now, UTC) + timedelta(days=int(days))).isoformat() if days else None
 
 
 def _check_end(memory: Session, days: str) -> None:
@@ -146,7 +147,7 @@ def _check_end(memory: Session, days: str) -> None:
 
 def _ends_before(memory: Session, days: str) -> bool:
     """Return whether a key of so many days ends no later than the visitor's own."""
-    own, end = memory.caller.ends, _end(days)
+    own, end = memory.caller.ends, end_in(days, memory.seconds())
     return own is None or (end is not None and datetime.fromisoformat(end).timestamp() <= own)
 
 

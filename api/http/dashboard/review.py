@@ -4,7 +4,7 @@ Actions are handlers of forms, which need the scope `write` and the page's token
 """
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlencode
@@ -58,8 +58,8 @@ def contradictions(request: Request, memory: Reading, cursor: str = "") -> HTMLR
 def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
     """Show the recent questions of agents and the facts that they got."""
     door = door_of(request)
-    since = (datetime.now(UTC) - timedelta(hours=door.settings.last_contexts_hours)).timestamp()
     with reaching_redis():
+        since = memory.seconds() - timedelta(hours=door.settings.last_contexts_hours).total_seconds()
         found = contexts.latest(door.of(memory.namespace).redis, memory.namespace, since)
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]
     texts = {one["id"]: one["text"] for one in (memory.facts(ids=ids)["facts"] if ids else ())}
