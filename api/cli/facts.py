@@ -1,7 +1,6 @@
 """Commands on facts: `ebb store`, `list`, `edit`, `used`, `forget`, `restore`, `timeline`, `stats` and others."""
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -202,11 +201,9 @@ def history(found: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> N
 def _ends(found: dict[str, Any]) -> str:
     """Return when and why a fact ends, or since when the forget limit alone keeps it."""
     at, reason = found.get("ends_at"), found.get("ends_for")
-    if not at:
-        return ""
-    if found["state"] == "live" and datetime.fromisoformat(at) <= datetime.now(UTC):
+    if found.get("held"):  # absent in answers of older workers
         return f", ended {at} ({reason}) but stays visible because of the forget limit"
-    return f", ends {at} ({reason})"
+    return f", ends {at} ({reason})" if at else ""
 
 
 @command(PIN, arguments=("id",))

@@ -69,6 +69,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         pinned_until=account.pinned_until,
         ends_at=ending.at,
         ends_for=ending.reason,
+        held=bool(rows.held.any()),
         events=page,
         next=cursors.following(rest),
     )

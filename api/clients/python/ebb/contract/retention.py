@@ -269,6 +269,7 @@ class History(Page):
     pinned_until: datetime | None = None
     ends_at: datetime | None = None
     ends_for: str | None = None
+    held: bool = Field(default=False, description="whether it has ended but stays visible because of the forget limit")
     events: list[Event]
 
 
