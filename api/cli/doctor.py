@@ -394,8 +394,8 @@ def clocks(shown: datetime, others: Mapping[str, float]) -> str:
     if max(map(abs, ahead.values())) <= MOST_AHEAD:
         return said
     return (
-        f"warning: THE CLOCKS DIFFER: {said}. The database's dates what is stored and decides what has ended; keys and "
-        "what waits in Redis end by that of Redis. Set right the one that is wrong before the next pass."
+        f"warning: THE CLOCKS DIFFER: {said}. Facts are dated, and end, by the clock of the database; keys, and what "
+        "waits in Redis, end by that of Redis. Correct the clock that is wrong before the next pass."
     )
 
 

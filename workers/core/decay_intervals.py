@@ -59,6 +59,7 @@ def read(packed: bytes) -> list[DecayInterval]:
         DecayInterval(begins, np.inf if fades_from == NEVER else fades_from, parts / STEPS, coactivations)
         for begins, fades_from, parts, coactivations in PACKED.iter_unpack(packed)
     ]
+    # They are packed newest first, and sorting keeps the order of those that begin in the same second.
     return sorted(found, key=lambda interval: interval.begins, reverse=True)[::-1]
 
 

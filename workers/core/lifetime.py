@@ -169,6 +169,6 @@ def expiry(decay_class: str | None, confirmed_at: float) -> float:
 
 
 def renewed_by(decay_class: str | None, ends_for: str | None) -> str:
-    """Return what starts the time of a fact again that ends for this reason: being used, or only being stored again."""
+    """Return what restarts the lifetime of a fact that ends for this reason: being "used", or only "stored again"."""
     by_use = LIFETIMES.get(decay_class or "", UNCLASSED).refreshed_by_use and ends_for != "aged"
     return "used" if by_use else "stored again"

@@ -210,8 +210,8 @@ def link_gains(relevance: Floats, reached: Ints, seeds: Ints, factors: Floats) -
 
     No fact overtakes the one that it was reached from, and mutual links do not add up.
 
-    Each of m walks along links has the indexes of the facts that it `reached` and where it started, and as factor its
-    hop factor times the strengths of its links, in [0, 1].
+    For each of m walks along links, `seeds` has the index of the fact where it starts, `reached` of that where it ends,
+    and `factors` its hop factor times the strengths of its links, in [0, 1].
     """
     least = np.zeros(len(relevance))
     np.maximum.at(least, reached, factors * relevance[seeds])

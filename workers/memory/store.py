@@ -112,8 +112,8 @@ def store_many(
 
     One that was forgotten on request is stored only with `again`. `touch` also restarts the lifetimes of known facts;
     the caller requests `regenerate` for faded ones. Without `classify`, no decay classes and tags are derived from the
-    words, and facts never expire. New turns age episodes if `count_turns`, which is false for archives. By `use`, a
-    redelivery neither touches again, nor edits known facts, nor applies `again`.
+    words, and facts never expire. New turns age episodes if `count_turns`, which is false for archives. A
+    redelivery, which has the same `use`, neither touches again, nor edits known facts, nor applies `again`.
 
     Raises:
         UnavailableError: the database does not answer, or an equal fact is being forgotten concurrently; nothing was

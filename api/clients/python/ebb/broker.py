@@ -20,7 +20,7 @@ RESULTS_AFTER = 1
 BETWEEN = re.compile(r"[,\s]+(?=[a-z+]+://)")
 SENTINEL_PORT = 26379
 SENTINEL_SECONDS = 2.0
-"""Time that a Sentinel has to answer before the next one is asked: hosts may be lost, and an answer costs it little."""
+"""Timeout after which the next Sentinel is asked; one on a lost host does not answer at all."""
 
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
