@@ -132,6 +132,14 @@ def test_grafana_has_prometheus_and_the_dashboard() -> None:
     assert job["static_configs"] == [{"targets": ["api:5556"]}]
 
 
+def test_no_service_that_would_make_tables_starts_before_a_dump_is_restored() -> None:
+    assert "migrate" in SERVICES["backup"]["depends_on"]
+    manual = (ROOT / "api" / "docs" / "backups.md").read_text(encoding="utf-8")
+    restoring = re.findall(r"docker compose (?:[^\n]*\\\n)?[^\n]*pg_restore", manual)
+    assert restoring
+    assert all("--no-deps" in command for command in restoring)
+
+
 def test_what_the_image_is_made_of_is_there() -> None:
     copied = [line.split()[1:-1] for line in DOCKERFILE.splitlines() if re.match("COPY (?!--from)", line)]
     names = [name for names in copied for name in names if not name.startswith("--")]
