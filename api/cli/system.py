@@ -58,8 +58,9 @@ def up(
     """Start servers, workers, beat, Flower and the API, and stay until Ctrl-C."""
     from api.up import starting  # Celery and psycopg are slow to load
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     settings, place = _home(home)
     if host:
         settings = settings.model_copy(update={"host": host})

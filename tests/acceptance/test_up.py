@@ -381,10 +381,20 @@ def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
     eventually(lambda: all_gone(family))
 
 
-def _foreground(place: Place) -> subprocess.Popen[str]:
-    """Start `ebb up` and return when it reports that it is ready."""
+def test_under_nohup_up_outlives_its_terminal(stopped: Place) -> None:
+    with _foreground(stopped, "nohup") as up:
+        up.send_signal(signal.SIGHUP)
+        psutil.Process(stopped.pids()["beat"]).kill()
+        assert up.stderr is not None
+        assert any("beat" in line and "is running as pid" in line for line in up.stderr)
+        up.terminate()
+        assert up.wait() == 0
+
+
+def _foreground(place: Place, *program: str) -> subprocess.Popen[str]:
+    """Start `ebb up`, by a program if given, and return when it reports that it is ready."""
     up = subprocess.Popen(
-        [*COMMAND, "up", "--port", str(place.port), "--json"],
+        [*program, *COMMAND, "up", "--port", str(place.port), "--json"],
         env=place.environment({}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
