@@ -215,9 +215,10 @@ def _touch_once(context: Context, db: Connection, tenant: int, shown: Sequence[S
     of = {id_: one for one in shown for id_ in one.ids}
     every = reach(db, tenant, {id_: one.at for id_, one in of.items()})
     faded = every.live.only(every.live.anchors.reduced).ids
-    found = _first(context, every, of)
-    claimed = activity.claim_uses(db, tenant, {of[id_].use for id_ in found.rows.ids})
-    found = found.only(np.array([of[id_].use in claimed for id_ in found.rows.ids], dtype=np.bool_))
+    # also for repeated questions: redelivered after the cool-down, they would count
+    claimed = activity.claim_uses(db, tenant, {of[id_].use for id_ in every.rows.ids})
+    found = every.only(np.array([of[id_].use in claimed for id_ in every.rows.ids], dtype=np.bool_))
+    found = _first(context, found, of)
     if not found.rows.ids:
         return Touched([], faded)
     anchors = found.rows.anchors
