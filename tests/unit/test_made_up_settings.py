@@ -4,7 +4,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from made_up import JSON, ODD_TEXTS, TEXTS, examples
 
@@ -53,6 +53,7 @@ def test_an_invalid_schedule_is_refused(schedule: str) -> None:
 
 
 @examples(300)
+@example(given={"hygiene.confidenceDecay.halfLife": 10**400}, unset=[])
 @given(given=st.dictionaries(st.one_of(st.sampled_from(PATHS), TEXTS), JSON, max_size=3),
        unset=st.lists(st.one_of(st.sampled_from(PATHS), TEXTS), max_size=3))  # fmt: skip
 def test_any_settings_of_a_namespace_are_accepted_or_refused(given: Any, unset: Any) -> None:

@@ -143,7 +143,7 @@ def _one_of(*names: str) -> Rule:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
 
 RULES: dict[str, Any] = {
