@@ -503,7 +503,7 @@ def _is_read_by_libpq(given: str) -> bool:
 
     try:
         conninfo_to_dict(given)
-    except ProgrammingError:
+    except (ProgrammingError, UnicodeEncodeError):
         return False
     return True
 

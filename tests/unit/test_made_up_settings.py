@@ -33,6 +33,7 @@ def refused(environment: dict[str, str]) -> str | None:
 
 
 @examples(400)
+@example(name="EBB_DATABASE_URL", value="\udcff")
 @given(name=st.sampled_from(NAMES), value=SPOKEN)
 def test_any_value_of_a_setting_is_accepted_or_refused_by_name(name: str, value: str) -> None:
     message = refused({name: value})
