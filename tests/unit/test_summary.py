@@ -3,6 +3,7 @@
 import unicodedata
 
 import pytest
+import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -25,6 +26,20 @@ def test_keywords_are_stems_by_frequency_and_then_by_first_appearance() -> None:
     text = "Deploys broke the tests. Testing the deploy again: tests pass, deployed."
 
     assert top_keywords(text, 3) == ["deploy", "test", "broke"]
+
+
+def test_a_word_is_stemmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, stemmer = [], snowballstemmer.stemmer
+    monkeypatch.setattr(snowballstemmer, "stemmer", lambda language: made.append(language) or stemmer(language))
+
+    found = [top_keywords("Quokkas like quokkas", 1) for _ in range(3)]
+
+    assert found == [["quokka"]] * 3
+    assert len(made) <= 2
+
+
+def test_texts_with_few_sentences_are_their_best_ones() -> None:
+    assert top_sentences(" Tom rang. \n Rain fell.", 3) == "Tom rang. Rain fell."
 
 
 @pytest.mark.parametrize("text", ["हिन्दी में किताब", "שָׁלוֹם עוֹלָם", "Cafe\u0301 o\u0300"])

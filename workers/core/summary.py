@@ -7,6 +7,7 @@ never change. Sources: the summary layers and fingerprints of OpenMemory's tiere
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import snowballstemmer
 
@@ -41,6 +42,9 @@ SENTENCES_LENGTH = 80
 TRUNCATE_ABOVE = 0.8
 SENTENCES_ABOVE = 0.4
 
+MOST_STEMS, LONGEST_STEMMED = 32_768, 40
+"""Number of words whose stems are kept, and maximum characters of such a word."""
+
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - full-width marks end sentences too
 
 
@@ -69,6 +73,8 @@ def truncate(text: str) -> str:
 def top_sentences(text: str, count: int) -> str:
     """Return the `count` sentences with the most frequent words of the text, in their original order."""
     sentences = SENTENCE_END.split(text.strip())
+    if len(sentences) <= count:
+        return " ".join(sentences)
     frequencies = Counter(_stems_of(text))
     ranked = sorted(range(len(sentences)), key=lambda i: -sum(frequencies[s] for s in set(_stems_of(sentences[i]))))
     return " ".join(sentences[i] for i in sorted(ranked[:count]))
@@ -80,8 +86,15 @@ def top_keywords(text: str, count: int) -> list[str]:
 
 
 def stems(said: Sequence[str]) -> list[str]:
-    """Return the English stems of words in lower case."""
-    return snowballstemmer.stemmer("english").stemWords(said)
+    """Return the English stems of words in lower case; the stemmer takes longer than all else in a summary."""
+    return [_kept_stem(word) if len(word) <= LONGEST_STEMMED else _stem(word) for word in said]
+
+
+def _stem(word: str) -> str:
+    return str(snowballstemmer.stemmer("english").stemWord(word))
+
+
+_kept_stem = lru_cache(MOST_STEMS)(_stem)
 
 
 def _stems_of(text: str) -> list[str]:
