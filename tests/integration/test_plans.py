@@ -43,7 +43,7 @@ from workers.storage import (
     visible,
 )
 from workers.storage.candidates import Scope
-from workers.storage.connection import close_pools, connect, reader
+from workers.storage.connection import Connection, close_pools, connect, reader
 
 pytestmark = pytest.mark.long
 
@@ -299,6 +299,32 @@ def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> Non
 def test_a_page_of_facts_is_read_by_their_creation_from_behind(filled: Memory, after: dict[str, Any]) -> None:
     given = {"namespace": 1, "limit": 100, "offset": 0} | Scope(day(0)).parameters | after
     assert indexes(filled, visible.PAGE, given)["facts_newest"] == "Index Scan"
+
+
+def test_a_page_of_facts_is_read_from_behind_even_if_reading_all_of_them_seems_cheaper(
+    filled: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def explained(db: Connection, _: type[Any], statement: str, given: dict[str, Any]) -> list[Any]:
+        asked.append(db.execute("explain (format json) " + statement, given).fetchone()[0][0])  # type: ignore[index]
+        return []
+
+    monkeypatch.setattr(visible, "fetch_all", explained)
+    with connect(filled.context.database_url) as db:
+        db.execute("set random_page_cost = 100")
+        visible.page(db, 1, Scope(day(0)), 100)
+        after = [db.execute(f"show enable_{way}").fetchone() for way in ("seqscan", "bitmapscan")]
+    assert [in_plan(plan)["facts_newest"] for plan in asked] == ["Index Scan"]
+    assert after == [("on",), ("on",)]
+
+
+def test_facts_of_a_session_and_pinned_ones_are_looked_up_by_their_indexes(filled: Memory) -> None:
+    first = {"namespace": 1, "limit": 100, "offset": 0} | visible.FIRST
+    of_session = indexes(filled, visible.PAGE_OF_SESSION, first | Scope(day(0), Filters(session=3)).parameters)
+    assert {"facts_neighbours", "facts_pkey"} <= of_session.keys()
+    pinned = indexes(filled, visible.PAGE_OF_PINNED, first | Scope(day(0), Filters(pinned=True)).parameters)
+    assert {"activity_pinned", "facts_pkey"} <= pinned.keys()
 
 
 @pytest.mark.parametrize(

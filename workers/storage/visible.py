@@ -152,8 +152,14 @@ PAGE_OF_ENTITY = PAGE.replace(
     "facts.entity is not null and forgotten_at is null and superseded_at is null",
 )
 
-# Facts with a common tag or category are found among the newest ones, those with a rare one by the text index, of which
-# all matches are read.
+# The planner takes few facts of a namespace to be live, so it would read all of a large one and sort them.
+BY_INDEX, BY_ANY = (
+    f"select set_config('enable_seqscan', '{value}', true), set_config('enable_bitmapscan', '{value}', true)"
+    for value in ("off", "on")
+)
+
+# Facts with a common tag, category or session are found among the newest ones, those with a rare one by its index, of
+# which all matches are read.
 AMONG_NEWEST = 5_000
 PAGE_AMONG_NEWEST = PAGE.replace(
     "from facts\n",
@@ -171,6 +177,23 @@ PAGE_BY_TEXT_INDEX = PAGE.replace(
     "where facts.namespace = %(namespace)s\n",
     "where facts.namespace + 0 = %(namespace)s and facts.search @@ %(words)s::tsquery\n",
 ).replace("num_nonnulls(forgotten_at, superseded_at) = 0", "coalesce(forgotten_at, superseded_at) is null")
+
+PAGE_BY_IDS = PAGE.replace(
+    "where facts.namespace = %(namespace)s\n",
+    """where facts.namespace = %(namespace)s and facts.id = any(array({ids}))
+""",
+).replace("num_nonnulls(forgotten_at, superseded_at) = 0", "coalesce(forgotten_at, superseded_at) is null")
+
+PAGE_OF_SESSION = PAGE_BY_IDS.format(
+    ids="""
+            select id from facts where namespace = %(namespace)s and session = any(%(sessions)s::jsonb[])
+            union all
+            select fact from occurrences where namespace = %(namespace)s and session = any(%(sessions)s::jsonb[])
+        """
+)
+PAGE_OF_PINNED = PAGE_BY_IDS.format(
+    ids="select fact from activity where namespace = %(namespace)s and pinned_until > %(now)s"
+)
 
 PLACE = """
     select created_at, coalesce(turn, -1) as turn, id from facts where namespace = %(namespace)s and id = %(id)s
@@ -206,12 +229,25 @@ def page(
     if scope.filters.entity is not None:
         return fetch_all(db, Place, PAGE_OF_ENTITY, given)
     lexemes = _lexemes(db, namespace, scope.filters)
-    if not lexemes:
-        return fetch_all(db, Place, PAGE, given)
+    rare = _by_index(scope.filters, lexemes)
+    if rare is None:
+        db.execute(BY_INDEX)
+        found = fetch_all(db, Place, PAGE, given)
+        db.execute(BY_ANY)
+        return found
     newest = fetch_all(db, Place, PAGE_AMONG_NEWEST, given | {"among": AMONG_NEWEST})
     if len(newest) == limit:
         return newest
-    return fetch_all(db, Place, PAGE_BY_TEXT_INDEX, given | {"words": " & ".join(map(quoted, lexemes))})
+    return fetch_all(db, Place, rare, given | {"words": " & ".join(map(quoted, lexemes))})
+
+
+def _by_index(filters: Filters, lexemes: Sequence[str]) -> str | None:
+    """Return the statement that finds facts by the most selective filter with an index, or None if there is none."""
+    if filters.session is not None:
+        return PAGE_OF_SESSION
+    if lexemes:
+        return PAGE_BY_TEXT_INDEX
+    return PAGE_OF_PINNED if filters.pinned else None
 
 
 def _lexemes(db: Connection, namespace: int, filters: Filters) -> list[str]:
