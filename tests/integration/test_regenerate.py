@@ -44,6 +44,13 @@ def test_the_restored_vector_is_the_one_that_was_stored_first(faded: Memory) -> 
     np.testing.assert_allclose(restored, faded.context.embedder.embed([TEXT])[0], atol=1e-3)
 
 
+def test_a_regeneration_leaves_the_signature_as_it_is(faded: Memory) -> None:
+    (id_,) = faded.ids("spare keys", at=365)
+    before = faded.rows("select xmin::text from signatures")
+    assert faded.regenerate(id_, at=365) == [id_]
+    assert faded.rows("select xmin::text from signatures") == before
+
+
 def test_regenerating_again_changes_nothing(faded: Memory, caplog: pytest.LogCaptureFixture) -> None:
     (id_,) = faded.ids("spare keys", at=365)
     with caplog.at_level(logging.INFO, "workers.memory.embed"):

@@ -15,12 +15,14 @@ from workers.storage.connection import SEARCH_LIST, Connection, Cursor, number
 
 BIT_HEADER = 4
 
+# A regenerated vector has the signature of before, and an update would add it to the vector index again.
 ADD = """
     insert into signatures (namespace, fact, signature)
     select %(namespace)s, fact, signature
     from unnest(%(ids)b::uuid[], %(signatures)b::bit(1024)[]) as new (fact, signature)
     order by fact
     on conflict (namespace, fact) do update set signature = excluded.signature, live = true
+    where not signatures.live or signatures.signature <> excluded.signature
 """
 
 # Results come as two arrays in binary, since hundreds of rows take longer to read.
