@@ -87,6 +87,20 @@ def test_one_call_at_a_time_counts_words_that_take_long(memory: Memory, monkeypa
     assert search_indexes.count_grown(memory.context, day(2)) == ["first"]
 
 
+def test_a_count_that_took_long_is_not_repeated_at_once_unless_facts_were_erased(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_indexes, "MOST_COUNTING", 1e-6)
+    monkeypatch.setattr(search_indexes, "_counted_quickly", lambda *_: False)
+    memory.store("Tea at four.", namespace="first")
+    signals.mark_grown(memory.context.redis, "first")
+    assert search_indexes.count_grown(memory.context, day(1)) == ["first"]
+    signals.mark_grown(memory.context.redis, "first")
+    assert search_indexes.count_grown(memory.context, day(2)) == []
+    assert signals.take_grown(memory.context.redis) == ["first"]
+    assert search_indexes.count_grown(memory.context, day(3), ["first"]) == ["first"]
+
+
 def test_words_that_were_to_be_counted_when_redis_lost_its_data_are_counted_without_another_change(
     memory: Memory,
 ) -> None:

@@ -1,6 +1,7 @@
 """Search indexes: word counts, statistics, vector indexes of large namespaces, index bloat, and the language."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -27,6 +28,9 @@ QUICK_SECONDS = 5.0
 
 COUNTING_SECONDS = 600.0
 """Time after which another call may count large namespaces, although one that did not end may still do so."""
+
+MOST_COUNTING = 0.1
+"""Maximum share of the time for which the words of one large namespace are counted: a count reads all of its facts."""
 
 
 def count_lexemes(context: Context, namespace: str, now: datetime) -> int:
@@ -55,17 +59,21 @@ def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> 
     """Count the words of namespaces that changed since the last count, and of `others`; return those counted.
 
     Large namespaces, which take up to minutes, are counted last, by one call at a time. While another call counts
-    some, those that changed are left to the next call; `others` are counted once it has ended.
+    some, or if a count has just taken long, those that changed are left to a later call; `others` are counted at once,
+    or when the other call has ended.
     """
-    names = sorted({*signals.take_grown(context.redis), *others})
+    grown = [name for name in signals.take_grown(context.redis) if not signals.count_is_deferred(context.redis, name)]
+    names = sorted({*grown, *others})
     slow = [name for name in names if not _counted_quickly(context, name, now)]
     if not slow:
         return names
     with signals.try_lock(context.redis, "lexemes", COUNTING_SECONDS, COUNTING_SECONDS if others else 0.0) as alone:
         counted = slow if alone else [name for name in slow if name in others]
         for name in counted:
+            began = time.monotonic()
             count_lexemes(context, name, now)
             signals.note_counted(context.redis, name)
+            signals.defer_count(context.redis, name, (time.monotonic() - began) / MOST_COUNTING)
     return sorted({*names}.difference(slow) | {*counted})
 
 

@@ -19,6 +19,7 @@ SKIPPED = "ebb:decay:skipped"
 COOLDOWN = "ebb:decay:cooldown"
 GROWN = "ebb:grown"
 COUNTING = "ebb:counting"
+COUNTED_LONG = "ebb:counted_long"
 GROWTH_KNOWN = "ebb:growth_known"
 REGENERATING = "ebb:regenerating"
 FIRST_SEEN = "ebb:first-seen"
@@ -274,6 +275,16 @@ def take_grown(redis: Redis) -> list[str]:
 def note_counted(redis: Redis, namespace: str) -> None:
     """Record that the words of a taken namespace are counted."""
     redis.srem(COUNTING, namespace)
+
+
+def defer_count(redis: Redis, namespace: str, seconds: float) -> None:
+    """Have `count_is_deferred` return true for the next seconds."""
+    redis.set(f"{COUNTED_LONG}:{namespace}", 1, px=max(int(seconds * 1000), 1))
+
+
+def count_is_deferred(redis: Redis, namespace: str) -> bool:
+    """Return whether the words of a namespace were counted lately, and that took long."""
+    return bool(redis.exists(f"{COUNTED_LONG}:{namespace}"))
 
 
 def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, database: str = "") -> None:
