@@ -1,5 +1,9 @@
 """Restore: forgotten facts are listed and restored by ids, time, reason or run; superseded ones are reopened."""
 
+import json
+import os
+import subprocess
+import sys
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -8,6 +12,7 @@ import pytest
 from ebb.contract.reports import ListContradictions
 from ebb.contract.retention import Outcome
 from memory import DAY_0, Memory, day
+from redis import Redis
 from test_consolidate import HAS_MOVED, MOVED
 from test_forget import did
 
@@ -19,6 +24,7 @@ from workers.memory import restore, supersede
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
 from workers.memory.restore import BY_DECAY
+from workers.queues import MAINTENANCE, STORE
 from workers.storage import events
 from workers.storage.connection import transaction
 
@@ -313,3 +319,30 @@ def test_a_tombstone_with_a_date_long_past_is_kept_for_its_retention(memory: Mem
     assert memory.having(time_travel=False).purge(at=100) == 0
     memory.rows("update facts set tombstone_at = forgotten_at")
     assert memory.having(time_travel=False).purge(at=100) == 1
+
+
+LONG_RESTORE = """
+from celery.exceptions import Ignore
+from workers.memory import restore
+from workers.tasks import retention
+
+restore.AT_ONCE, retention.RESTORE_SECONDS = 1, 0
+try:
+    retention.restore.run(namespace="default", reason="asked")
+except Ignore:
+    pass
+"""
+
+
+def test_the_rest_of_a_long_restore_is_left_to_children_that_do_not_recall(memory: Memory) -> None:
+    memory.forget(memory.add("Tea at four."), memory.add("Tea at five."), at=0)
+    urls = {
+        "EBB_DATABASE_URL": memory.context.settings.database_url, "EBB_REDIS_URL": memory.context.settings.redis_url
+    }  # fmt: skip
+    subprocess.run([sys.executable, "-c", LONG_RESTORE], env=os.environ | urls, check=True)
+    with Redis.from_url(urls["EBB_REDIS_URL"]) as broker:
+        sent = {queue: broker.lrange(queue, 0, -1) for queue in (STORE, MAINTENANCE)}
+        broker.delete(*sent)
+    waiting = {queue: [json.loads(one)["headers"]["task"] for one in messages] for queue, messages in sent.items()}
+    assert waiting == {STORE: ["memory.regenerate"], MAINTENANCE: ["memory.restore"]}
+    assert memory.value("select count(*) from facts where forgotten_at is not null") == 1

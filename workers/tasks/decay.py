@@ -23,6 +23,7 @@ from workers.decay import passes as decay
 from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
 from workers.memory import embed
+from workers.queues import MAINTENANCE
 from workers.tasks import callbacks
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, use_of, uuid_of, write_instant
@@ -220,9 +221,13 @@ def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
 
 
 def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str) -> NoReturn:
-    """Send a successor with the same parameters and `rest`, which answers in place of this task, and end this task."""
+    """Send a successor with the same parameters and `rest`, which answers in place of this task, and end this task.
+
+    It runs in the maintenance queue, so that no child that recalls is kept busy.
+    """
     callbacks.keep(context.redis, task)
-    task.apply_async(kwargs=asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""})
+    given = asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""}
+    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE)
     leave_answer_to_others(task, said)
 
 

@@ -39,6 +39,9 @@ EVERY_REASON: Reasons = (*BY_DECAY, *REQUESTED)
 FORGET_SECONDS = 15.0
 """Time limit of forgetting by subject in one task; the caller repeats the request for the rest."""
 
+RESTORE_SECONDS = 2.0
+"""Time after which a restore of many facts hands over to a successor in the maintenance queue."""
+
 MOST_ERRORS = 20
 """Maximum number of errors in the answer."""
 
@@ -160,8 +163,11 @@ def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
 
 
 def _restore_selected(asked: Restore, selection: Selection, at: datetime) -> tuple[SoFar, Cursor | None]:
-    """Restore in batches for up to `WORK_SECONDS`; return the counts and the position to continue from, if any."""
-    deadline = time.monotonic() + WORK_SECONDS
+    """Restore in batches; return the counts and the position to continue from, if any.
+
+    The first task, which keeps a child from recalls, ends soon; its successors do not.
+    """
+    deadline = time.monotonic() + (WORK_SECONDS if asked.asked_by else RESTORE_SECONDS)
     done, place = asked.so_far or SoFar(), cursors.place(asked.after, Cursor)
     while True:
         batch = restoring.restore_next(context, asked.namespace, selection, at, place)
