@@ -15,6 +15,7 @@ from databases import new_database
 from memory import Memory
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from relay import relayed
 
 from api.up.servers import Postgres
 from workers.admin.stats import health
@@ -24,6 +25,7 @@ from workers.storage import schema, server
 from workers.storage.connection import (
     POOL_SIZE,
     READ_WAIT_SECONDS,
+    SLOW_SECONDS,
     Connection,
     _refused,
     close_pools,
@@ -62,6 +64,25 @@ def test_a_pool_whose_server_is_away_says_the_same() -> None:
     with pytest.raises(UnavailableError, match=r"127\.0\.0\.1.*Connection refused"), transaction(AWAY, wait=0.2):
         pass
     close_pools()
+
+
+def test_a_connection_can_be_used_after_two_trips_to_the_server(database_url: str) -> None:
+    with relayed(database_url) as (url, relay), connect(url):
+        assert relay.trips == 2
+    with relayed(database_url) as (url, relay):
+        with transaction(url) as db:
+            db.execute("select null::halfvec")
+        assert relay.trips == 5
+        close_pools()
+
+
+def test_a_distant_server_is_called_slow_and_not_short_of_connections(database_url: str) -> None:
+    with relayed(database_url) as (url, relay):
+        relay.delay = SLOW_SECONDS + 0.1
+        said = r"answers slowly: .* a new one took 0\.\d s"
+        with pytest.raises(UnavailableError, match=said), transaction(url, wait=0.2):
+            pass
+        close_pools()
 
 
 def test_a_database_that_does_not_exist_is_named(memory: Memory) -> None:

@@ -8,6 +8,7 @@ import atexit
 import os
 import re
 import select
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
@@ -16,11 +17,14 @@ from threading import Lock
 from typing import Any, Self, TypeAlias, TypeVar
 
 import psycopg
-from pgvector.psycopg import register_vector
+from pgvector.psycopg.bit import register_bit_info
+from pgvector.psycopg.halfvec import register_halfvec_info
+from pgvector.psycopg.vector import register_vector_info
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, class_row
+from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers import tracing
@@ -48,6 +52,9 @@ RECONNECT_SECONDS = 4.0
 It waits twice as long before each attempt, so that after an outage of minutes it would wait for minutes more. So it
 waits two seconds at most, less than a reader.
 """
+
+SLOW_SECONDS = 0.5
+"""A new connection that takes longer shows that the server, or the network to it, is slow."""
 
 TRANSACTION_SECONDS = 65.0
 """Tasks end after a minute, so a longer transaction belongs to a process or host that hangs."""
@@ -104,11 +111,28 @@ runs. Where the server's administrator has set one for all, it would end a vacuu
 """
 
 SET = """
-    select set_config(name, value, %(local)s)
+    select set_config(name, value, true)
     from unnest(%(names)s::text[], %(values)s::text[]) as given (name, value)
 """
 
-ABOUT = "select pg_backend_pid(), exists(select from pg_type where typname = 'halfvec')"
+REGISTER = {"vector": register_vector_info, "halfvec": register_halfvec_info, "bit": register_bit_info}
+"""What registers each of pgvector's types on a connection, by the type's name."""
+
+# In one statement, because on a distant server each trip delays the first task of a connection.
+CONFIGURE = """
+    select pg_backend_pid() <> %(process)s,
+        (select jsonb_agg(found) from (
+            select typname as name, oid::bigint, typarray::bigint as array_oid, oid::regtype::text as regtype,
+                typdelim as delimiter
+            from pg_type
+            where oid = any(array[to_regtype('vector'), to_regtype('halfvec'), to_regtype('bit')]::oid[])
+        ) as found),
+        (
+            select count(set_config(name, value, false))
+            from unnest(%(names)s::text[], %(values)s::text[]) as given (name, value)
+            where pg_backend_pid() = %(process)s
+        )
+"""
 
 LIFT_LIMITS = """
     select set_config(name, '0', true) from pg_settings where name in ('statement_timeout', 'transaction_timeout')
@@ -504,21 +528,18 @@ def _check(db: psycopg.Connection[Any]) -> None:
 
 def _configure(db: _Own, settings: Mapping[str, str]) -> None:
     """Set the session's parameters, and detect a pooler, whose sessions do not keep them."""
-    row = db.execute(ABOUT).fetchone()
-    process, has_vectors = row or (0, False)
-    db.pooled = process != db.info.backend_pid
+    given = {"process": db.info.backend_pid, "names": [*settings], "values": [*settings.values()]}
+    own, db.autocommit = db.autocommit, True
+    db.pooled, types, _ = db.execute(CONFIGURE, given).fetchone() or (False, None, 0)
+    db.autocommit = own
     if db.pooled:
         db.prepare_threshold = None  # prepared statements belong to one session
-    else:
-        _set(db, settings, local=False)
     if tracing.is_on():
         db.cursor_factory = _TracedCursor
     read_leniently(db)
-    if has_vectors:
-        register_vector(db)
+    for one in types or ():
+        REGISTER[one["name"]](db, TypeInfo(**one))
     db.routed = None
-    if not db.autocommit:
-        db.commit()
 
 
 def _configure_pooled(db: _Own, configuration: Mapping[str, str]) -> None:
@@ -534,7 +555,8 @@ def _prepare(db: Connection, *, share: bool = True) -> None:
     if not isinstance(db, _Own):
         return
     if db.pooled:
-        _set(db, {**db.configuration, **_limits(db, TRANSACTION_SECONDS), **_search_path(db)}, local=True)
+        own = {**db.configuration, **_limits(db, TRANSACTION_SECONDS), **_search_path(db)}
+        db.execute(SET, {"names": [*own], "values": [*own.values()]})
     if db.routed is not True:
         db.routed = routing.begin(db, share=share and db.isolation_level is None)
 
@@ -571,10 +593,6 @@ def _limits(db: Connection, seconds: float) -> dict[str, str]:
     return {name: values[name] for name, since in own.items() if db.info.server_version >= since}
 
 
-def _set(db: Connection, settings: Mapping[str, str], *, local: bool) -> None:
-    db.execute(SET, {"names": [*settings], "values": [*settings.values()], "local": local})
-
-
 def _options(url: str) -> dict[str, Any]:
     """Return the connection options that the URL does not set."""
     given = conninfo_to_dict(url)
@@ -584,10 +602,16 @@ def _options(url: str) -> dict[str, Any]:
 
 def _explained(url: str, waited: float) -> UnavailableError:
     """Return the error for a failed connection, with the server's message if there is one."""
+    began = time.monotonic()
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.OperationalError as error:
         return _refused(cause_of(error))
+    if (took := time.monotonic() - began) > SLOW_SECONDS:
+        return UnavailableError(
+            f"PostgreSQL answers slowly: there was no connection for {waited:g} s, and a new one took {took:.1f} s. "
+            "Try again; if it lasts, see its load and the network to it."
+        )
     return NoConnectionError(f"There was no connection to PostgreSQL free for {waited:g} s. {MAKE_ROOM}")
 
 
