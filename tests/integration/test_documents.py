@@ -21,7 +21,8 @@ from ebb.contract.documents import (
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import LOCK_WAITS, Memory, day, wait_for
+from memory import LOCK_WAITS, ON_CITUS, Memory, day, wait_for
+from relay import relayed
 
 from workers.coordination import signals
 from workers.core import tokens
@@ -30,7 +31,7 @@ from workers.documents import files, items
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
-from workers.storage.connection import connect
+from workers.storage.connection import close_pools, connect
 from workers.validation.facts import new_fact
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
@@ -77,6 +78,19 @@ def test_blanks_within_the_key_and_the_path_of_an_item_tell_it_from_others(memor
     items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
     found, _ = items.find(memory.context, "default", ItemQuery(), day(0))
     assert sorted((one.path, one.key) for one in found.items) == sorted(places)
+
+
+def trips_to_put(memory: Memory, keys: range) -> int:
+    with relayed(memory.context.database_url) as (url, relay):
+        given = [NewItem(path=["users"], key=str(key), document="{}") for key in keys]
+        items.put(memory.having(database_url=url).context, "default", given, [uuid4() for _ in given], day(0))
+        close_pools()
+        return relay.trips
+
+
+@pytest.mark.skipif(ON_CITUS, reason="the relay is for a server on a socket")
+def test_many_items_take_few_more_trips_to_the_server_than_one(memory: Memory) -> None:
+    assert trips_to_put(memory, range(1, 21)) - trips_to_put(memory, range(1)) < 20
 
 
 def test_an_item_without_a_place_of_an_earlier_version_hides_no_others(memory: Memory) -> None:

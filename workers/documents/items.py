@@ -134,12 +134,16 @@ def put(context: Context, namespace: str, given: Sequence[NewItem], ids: Sequenc
 
 def _put(context: Context, namespace: str, given: Mapping[UUID, NewItem], now: datetime) -> dict[UUID, NewItem]:
     """Store documents by id; return those in whose place others were stored meanwhile."""
-    new = dict[UUID, NewFact]()
-    for id_, one in given.items():
-        path = item_path(one.path)
-        before, is_stored = _standing(context, namespace, path, one.key, id_)
-        if not is_stored:
-            new[id_] = _fact(context, one, path, id_, before, now)
+    paths = {id_: item_path(one.path) for id_, one in given.items()}
+    places = {id_: item_digest(paths[id_], one.key) for id_, one in given.items()}
+    with context.namespace(namespace) as (db, tenant):
+        before = documents.items_at(db, tenant, list(places.values()))
+        known = known_by_id(context, db, tenant, list(given))
+    new = {
+        id_: _fact(context, one, paths[id_], id_, before.get(places[id_]), now)
+        for id_, one in given.items()
+        if id_ not in known
+    }
     done = store_many(context, namespace, list(new.values()), now, touch=False, classify=False) if new else []
     stored = {one.id for one in done if not isinstance(one, InvalidInputError)}
     return {id_: given[id_] for id_ in new if id_ not in stored}
@@ -215,17 +219,10 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     """Forget the item under a path and key; return whether there was one."""
     digest = item_digest(item_path(asked.path), asked.key)
     with context.namespace(asked.namespace) as (db, tenant):
-        item = documents.item_at(db, tenant, digest)
+        item = documents.items_at(db, tenant, [digest]).get(digest)
     if item is not None:
         forgetting.forget(context, asked.namespace, [item.id], now)
     return Dropped(dropped=item is not None)
-
-
-def _standing(context: Context, namespace: str, path: str, key: str, id_: UUID) -> tuple[Row | None, bool]:
-    """Return the item currently at the place, and whether this document was stored there before."""
-    with context.namespace(namespace) as (db, tenant):
-        before = documents.item_at(db, tenant, item_digest(path, key))
-        return before, bool(known_by_id(context, db, tenant, [id_]))
 
 
 def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:

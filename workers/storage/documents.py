@@ -9,7 +9,8 @@ from uuid import UUID
 from ebb.contract.documents import Document, RegisteredFolder
 from psycopg.rows import class_row
 
-from workers.storage.connection import Connection, fetch_all, fetch_one, number, scalar
+from workers.core.text import item_digest
+from workers.storage.connection import Connection, fetch_all, number, scalar
 
 ANY_CHUNK = "select exists (select from facts where namespace = %(namespace)s and kind = 'chunk')"
 
@@ -143,7 +144,7 @@ ITEM = """
     where namespace = %(namespace)s and kind = 'item'
 """
 ITEMS_AMONG = f"{ITEM} and id = any(%(ids)s)"
-ITEM_AT = f"{ITEM} and hash = %(hash)s and forgotten_at is null and superseded_at is null"
+ITEMS_AT = f"{ITEM} and hash = any(%(hashes)s) and forgotten_at is null and superseded_at is null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +183,10 @@ def items_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
     return {item.id: item for item in fetch_all(db, Item, ITEMS_AMONG, {"namespace": namespace, "ids": list(ids)})}
 
 
-def item_at(db: Connection, namespace: int, hash_: bytes) -> Item | None:
-    """Return the item with that hash, even if it has ended, so that it can be replaced."""
-    return fetch_one(db, Item, ITEM_AT, {"namespace": namespace, "hash": hash_})
+def items_at(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, Item]:
+    """Return the items with these hashes, by hash, even those that have ended, so that they can be replaced."""
+    found = fetch_all(db, Item, ITEMS_AT, {"namespace": namespace, "hashes": list(hashes)})
+    return {item_digest(item.path, item.key): item for item in found}
 
 
 def item_paths(db: Connection, namespace: int, now: datetime) -> Sequence[str]:
