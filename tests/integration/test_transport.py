@@ -1,6 +1,7 @@
 """A channel keeps its client, a closed connection raises Redis' error, and messages are redelivered by Redis' clock."""
 
 import time
+from collections import Counter
 
 import pytest
 from kombu import Connection
@@ -62,3 +63,15 @@ def test_a_message_is_redelivered_by_the_clock_of_redis_whatever_those_of_worker
         message.ack()
         queue.clear()
         queue.close()
+
+
+def test_a_look_for_messages_of_dead_workers_in_vain_is_one_command(redis_url: str) -> None:
+    def commands() -> Counter[str]:
+        return Counter({name: said["calls"] for name, said in channel.client.info("commandstats").items()})
+
+    with Connection(redis_url, transport=transport.Transport) as connection:
+        channel = connection.default_channel
+        channel.qos.restore_visible(interval=1)  # reads the clock of Redis
+        before = commands()
+        channel.qos.restore_visible(interval=1)
+        assert commands() - before == Counter(cmdstat_info=1, cmdstat_zcount=1)

@@ -289,13 +289,11 @@ def count_is_deferred(redis: Redis, namespace: str) -> bool:
 
 def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, database: str = "") -> None:
     """Record the heartbeat of a worker that consumes these queues, and which database it uses."""
-    with redis.pipeline(transaction=False) as pipeline:
-        pipeline.zadd(ALIVE, {f"{queue} {node}": now for queue in queues})
-        pipeline.zremrangebyscore(ALIVE, "-inf", now - ALIVE_SECONDS)
-        if database:
-            pipeline.zadd(DATABASES, {database: now})
-            pipeline.zremrangebyscore(DATABASES, "-inf", now - ALIVE_SECONDS)
-        pipeline.execute()
+    redis.zadd(ALIVE, {f"{queue} {node}": now for queue in queues})
+    redis.zremrangebyscore(ALIVE, "-inf", now - ALIVE_SECONDS)
+    if database:
+        redis.zadd(DATABASES, {database: now})
+        redis.zremrangebyscore(DATABASES, "-inf", now - ALIVE_SECONDS)
 
 
 def note_settings(redis: Redis, node: str, given: Mapping[str, Any]) -> None:

@@ -81,12 +81,21 @@ class _QoS(redis.QoS):
         return float(self.channel.visibility_timeout) + time.time() - self._clock.now().timestamp()
 
     def restore_visible(self, *args: Any, **options: Any) -> None:
-        """Redeliver messages of dead workers; if Redis is full, at the next call."""
+        """Redeliver messages of dead workers; if Redis is full, at the next call.
+
+        Each worker looks every second, mostly in vain: kombu's lock would make that three trips to Redis.
+        """
         try:
-            super().restore_visible(*args, **options)
+            if self._has_visible():
+                super().restore_visible(*args, **options)
         except ResponseError as error:
             _check_refusal(error)
             log.warning("Redis refuses writes: messages of dead workers wait: %s", error)
+
+    def _has_visible(self) -> bool:
+        """Return whether a message was delivered so long ago that it is to be redelivered."""
+        with self.channel.conn_or_acquire() as client:
+            return bool(client.zcount(self.unacked_index_key, 0, time.time() - self.visibility_timeout))
 
 
 class _UnreadableError(ValueError):
