@@ -89,7 +89,6 @@ def configuration(redis_url: str) -> dict[str, Any]:
         "unacked_mutex_expire": 10,
         "socket_timeout": 10,
         "socket_connect_timeout": 5,
-        "socket_keepalive": True,
         "health_check_interval": 10,
         "priority_steps": list(CLASSES),
     }

@@ -41,6 +41,15 @@ def test_a_redis_that_hangs_keeps_no_connection_of_a_client_or_of_the_api_longer
     assert f"503 after {HANGS_SECONDS:g} s" in manual
 
 
+@pytest.mark.parametrize("address", ["redis://host/0", "rediss://host/0", SENTINELS])
+def test_no_idle_connection_to_redis_is_forgotten_by_a_firewall(address: str) -> None:
+    door, app = Door(Settings(redis_url=address)), Client(address)._app
+    pools = [one.connection_pool for one in (door.redis, door.broker, app.backend.client)]
+    options = [pool.connection_kwargs for pool in pools] + [app.conf.broker_transport_options]
+    kept = [(one["socket_keepalive"], one["socket_keepalive_options"].values()) for one in options]
+    assert [(is_kept, max(seconds)) for is_kept, seconds in kept] == [(True, 10)] * 4
+
+
 def test_certificates_are_checked_by_default() -> None:
     assert configuration("rediss://host/0")["broker_url"] == "rediss://host/0?ssl_cert_reqs=required"
     unchecked = "rediss://host/0?ssl_cert_reqs=none"
@@ -55,7 +64,7 @@ def test_celery_gets_each_sentinel_with_the_login_and_the_database() -> None:
     assert found["broker_url"] == ("sentinel://:p%40ss@a:1/2;sentinel://:p%40ss@b:26379/2;sentinel://:p%40ss@[::1]:3/2")
     assert found["result_backend"].count("/3") == 3
     asked = {"password": "other", "socket_connect_timeout": 2.0, "socket_timeout": 2.0}
-    assert found["broker_transport_options"] == {"master_name": "main", "sentinel_kwargs": asked}
+    assert found["broker_transport_options"] == {"master_name": "main", "sentinel_kwargs": asked, **broker.KEEPALIVE}
 
 
 def test_own_connections_get_the_same() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from ebb.broker import RESULTS_AFTER, database_after, sentinels
+from ebb.broker import KEEPALIVE, RESULTS_AFTER, database_after, sentinels
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.client import Pipeline
@@ -164,6 +164,7 @@ def open_redis(
         "socket_connect_timeout": CONNECT_SECONDS,
         "socket_timeout": answer_seconds,
         "health_check_interval": 10,
+        **KEEPALIVE,
     }
     named = sentinels(redis_url)
     if named is None:

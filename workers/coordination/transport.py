@@ -30,6 +30,7 @@ from typing import Any
 from celery.app import control
 from celery.backends import redis as celery_redis
 from celery.states import FAILURE, READY_STATES, SUCCESS
+from ebb.broker import KEEPALIVE
 from kombu.exceptions import OperationalError
 from kombu.pidbox import Mailbox
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
@@ -231,7 +232,11 @@ SUCCEEDED = '{"status": "SUCCESS"'
 
 
 class _InOneTrip:
-    """Stores results by a script."""
+    """Stores results by a script, on connections that are kept alive, for which Celery has no setting."""
+
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.connparams |= KEEPALIVE
 
     def _store_result(
         self: Any, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any

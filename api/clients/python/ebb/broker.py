@@ -10,6 +10,7 @@ The number is the database for messages; results are in the next one.
 """
 
 import re
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,6 +22,14 @@ BETWEEN = re.compile(r"[,\s]+(?=[a-z+]+://)")
 SENTINEL_PORT = 26379
 SENTINEL_SECONDS = 2.0
 """Timeout after which the next Sentinel is asked; one on a lost host does not answer at all."""
+
+_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPALIVE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+KEEPALIVE: dict[str, Any] = {
+    "socket_keepalive": True,
+    "socket_keepalive_options": {getattr(socket, name): of for name, of in _ALIVE.items() if hasattr(socket, name)},
+}
+"""redis-py's options of an idle connection: firewalls and NAT forget one without packets, often after a minute, and the
+next command on it would wait in vain. macOS has another name for the first of them."""
 
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
@@ -133,7 +142,7 @@ def celery_configuration(redis_url: str) -> dict[str, Any]:
     return {
         "broker_url": _celery_url(redis_url),
         "result_backend": _celery_url(database_after(redis_url, RESULTS_AFTER)),
-        "broker_transport_options": options,
+        "broker_transport_options": options | KEEPALIVE,
         "result_backend_transport_options": options,
     }
 
