@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -16,11 +16,16 @@ NAME = ".s.PGSQL.5432"
 
 @dataclass
 class Relay:
-    """The server behind it, the number of trips, and how many seconds each of them takes."""
+    """The server behind it, the number of trips, how many seconds each takes, and whether anything passes at all."""
 
     server: str
     trips: int = 0
     delay: float = 0.0
+    passes: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        """Let everything pass."""
+        self.passes.set()
 
     def carry(self, client: socket.socket) -> None:
         """Carry what a client and the server send to each other until one of them ends."""
@@ -31,6 +36,7 @@ class Relay:
             threading.Thread(target=self._carry_answers, args=(server, client, answered), daemon=True).start()
             with suppress(OSError):
                 while said := client.recv(65_536):
+                    self.passes.wait()
                     if answered.is_set():
                         answered.clear()
                         self.trips += 1
@@ -62,4 +68,5 @@ def relayed(url: str) -> Iterator[tuple[str, Relay]]:
         try:
             yield make_conninfo(url, host=folder), relay
         finally:
+            relay.passes.set()
             listening.shutdown(socket.SHUT_RDWR)

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -30,6 +31,7 @@ from workers.storage.connection import (
     _refused,
     close_pools,
     connect,
+    in_pipeline,
     lift_limits,
     reader,
     reading,
@@ -83,6 +85,29 @@ def test_a_distant_server_is_called_slow_and_not_short_of_connections(database_u
         with pytest.raises(UnavailableError, match=said), transaction(url, wait=0.2):
             pass
         close_pools()
+
+
+def read(url: str, number: int, wait: Callable[[], None] = lambda: None) -> tuple[int] | None:
+    with reader(url) as db, in_pipeline(db):
+        wait()
+        return db.execute("select %s", [number]).fetchone()
+
+
+def test_a_time_limit_ends_a_pipeline_whose_server_does_not_answer(database_url: str) -> None:
+    def interrupt(*_: object) -> None:
+        raise TimeoutError("the time limit")
+
+    main, before = threading.main_thread().ident or 0, signal.signal(signal.SIGUSR1, interrupt)
+    limit = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGUSR1))
+    with relayed(database_url) as (url, relay):
+        assert read(url, 1) == (1,)
+        relay.passes.clear()
+        with pytest.raises(TimeoutError, match="the time limit"):
+            read(url, 2, limit.start)
+        relay.passes.set()
+        assert read(url, 3) == (3,)
+        close_pools()
+    signal.signal(signal.SIGUSR1, before)
 
 
 def test_a_database_that_does_not_exist_is_named(memory: Memory) -> None:

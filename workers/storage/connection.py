@@ -28,7 +28,7 @@ from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from workers import tracing
-from workers.errors import NoConnectionError, OvertakenError, SettingsError, UnavailableError
+from workers.errors import EbbError, NoConnectionError, OvertakenError, SettingsError, UnavailableError
 from workers.storage import routing
 from workers.storage.lenient import read_leniently
 
@@ -370,12 +370,28 @@ def _pipeline(db: Connection, begin: str | None) -> Iterator[None]:
         with db.pipeline():
             if begin is not None:
                 db.execute(begin)
-            yield
+            with _closed_if_interrupted(db):
+                yield
             if begin is not None:
                 db.execute(COMMIT)
     except BaseException:
         if not db.closed:
             db.rollback()
+        raise
+
+
+@contextmanager
+def _closed_if_interrupted(db: Connection) -> Iterator[None]:
+    """Close the connection if the block ends for a reason of its own, such as a time limit.
+
+    At its end a pipeline waits for the results of all statements, for ever if the network to the server has failed.
+    """
+    try:
+        yield
+    except (psycopg.Error, EbbError):
+        raise
+    except BaseException:
+        db.close()
         raise
 
 
