@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 
 import redis.exceptions
 from celery import Celery
-from celery.exceptions import NotRegistered, SoftTimeLimitExceeded, TaskRevokedError
+from celery.exceptions import NotRegistered, SoftTimeLimitExceeded, TaskRevokedError, TimeLimitExceeded
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
 from celery.states import REVOKED
@@ -56,7 +56,10 @@ LOST = (
     "Redis was emptied, or lost its data, while this waited for an answer: it may be done or not. Send it again; what "
     "is stored already is not stored twice."
 )
-TOO_LONG = "It took longer than such a task may, and was ended. Ask for less at once: fewer questions or results."
+TOO_LONG = (
+    "It took longer than such a task may, and was ended. Ask for less at once: fewer questions or results. If it was "
+    "little, PostgreSQL or the network to it may be slow: see `ebb doctor`."
+)
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 Answer: TypeAlias = dict[str, Any]
@@ -209,7 +212,7 @@ class Sender:
                 raise older from None
             if isinstance(error, EbbError):
                 raise
-            if isinstance(error, SoftTimeLimitExceeded):
+            if isinstance(error, SoftTimeLimitExceeded | TimeLimitExceeded):
                 raise LateError(TOO_LONG, task=result.id) from None
             said = self._shown(error).rstrip(".")
             raise TaskFailedError(f"The worker failed: {said}. Its log says more; try again.") from error

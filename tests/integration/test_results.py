@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from celery import Celery
-from celery.exceptions import SoftTimeLimitExceeded
+from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded
 from celery.states import FAILURE, RETRY, SUCCESS
 from redis import Redis
 
@@ -131,8 +131,11 @@ def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -
     assert found["result"] == "done"
 
 
-def test_a_task_that_met_its_time_limit_is_late_and_says_what_to_do(app: Celery, redis_url: str) -> None:
-    app.backend.store_result("one", SoftTimeLimitExceeded(), FAILURE)
+@pytest.mark.parametrize("limit", [SoftTimeLimitExceeded(), TimeLimitExceeded(12)])
+def test_a_task_that_met_its_time_limit_is_late_and_says_what_to_do(
+    app: Celery, redis_url: str, limit: Exception
+) -> None:
+    app.backend.store_result("one", limit, FAILURE)
     with Client(redis_url) as client, pytest.raises(LateError, match="Ask for less at once") as late:
         client.call("memory.recall_many", {"namespace": "default", "queries": []}, 60.0, task_id="one")
     assert late.value.task == "one"
