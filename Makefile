@@ -39,7 +39,7 @@ up: $(SYSTEM) ## start everything and stay: PostgreSQL, Redis, workers, beat, Fl
 down: $(SYSTEM) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
-test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about nine minutes on two cores
+test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about 13 minutes on two cores
 	$(PYTEST)
 
 test-all: $(INSTALLED) frameworks ## run every test with all its examples, the deep ones and those of the extras too
