@@ -178,22 +178,17 @@ PAGE_BY_TEXT_INDEX = PAGE.replace(
     "where facts.namespace + 0 = %(namespace)s and facts.search @@ %(words)s::tsquery\n",
 ).replace("num_nonnulls(forgotten_at, superseded_at) = 0", "coalesce(forgotten_at, superseded_at) is null")
 
-PAGE_BY_IDS = PAGE.replace(
+IDS_OF_PINNED = "select fact from activity where namespace = %(namespace)s and pinned_until > %(now)s"
+IDS_OF_SESSION = """
+    select id from facts where namespace = %(namespace)s and session = any(%(sessions)s::jsonb[])
+    union all
+    select fact from occurrences where namespace = %(namespace)s and session = any(%(sessions)s::jsonb[])
+"""
+PAGE_OF_PINNED = PAGE.replace(
     "where facts.namespace = %(namespace)s\n",
-    """where facts.namespace = %(namespace)s and facts.id = any(array({ids}))
-""",
+    f"where facts.namespace = %(namespace)s and facts.id = any(array({IDS_OF_PINNED}))\n",
 ).replace("num_nonnulls(forgotten_at, superseded_at) = 0", "coalesce(forgotten_at, superseded_at) is null")
-
-PAGE_OF_SESSION = PAGE_BY_IDS.format(
-    ids="""
-            select id from facts where namespace = %(namespace)s and session = any(%(sessions)s::jsonb[])
-            union all
-            select fact from occurrences where namespace = %(namespace)s and session = any(%(sessions)s::jsonb[])
-        """
-)
-PAGE_OF_PINNED = PAGE_BY_IDS.format(
-    ids="select fact from activity where namespace = %(namespace)s and pinned_until > %(now)s"
-)
+PAGE_OF_SESSION = PAGE_OF_PINNED.replace(IDS_OF_PINNED, IDS_OF_SESSION)
 
 PLACE = """
     select created_at, coalesce(turn, -1) as turn, id from facts where namespace = %(namespace)s and id = %(id)s
