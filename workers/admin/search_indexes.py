@@ -62,8 +62,8 @@ def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> 
     some, or if a count has just taken long, those that changed are left to a later call; `others` are counted at once,
     or when the other call has ended.
     """
-    grown = [name for name in signals.take_grown(context.redis) if not signals.count_is_deferred(context.redis, name)]
-    names = sorted({*grown, *others})
+    grown = signals.take_grown(context.redis)
+    names = sorted({*grown}.difference(signals.deferred_counts(context.redis, grown)) | {*others})
     slow = [name for name in names if not _counted_quickly(context, name, now)]
     if not slow:
         return names

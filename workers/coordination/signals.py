@@ -278,13 +278,14 @@ def note_counted(redis: Redis, namespace: str) -> None:
 
 
 def defer_count(redis: Redis, namespace: str, seconds: float) -> None:
-    """Have `count_is_deferred` return true for the next seconds."""
+    """Have `deferred_counts` name a namespace for the next seconds."""
     redis.set(f"{COUNTED_LONG}:{namespace}", 1, px=max(int(seconds * 1000), 1))
 
 
-def count_is_deferred(redis: Redis, namespace: str) -> bool:
-    """Return whether the words of a namespace were counted lately, and that took long."""
-    return bool(redis.exists(f"{COUNTED_LONG}:{namespace}"))
+def deferred_counts(redis: Redis, namespaces: Sequence[str]) -> list[str]:
+    """Return those of the namespaces whose words were counted lately, which took long."""
+    marks = redis.mget([f"{COUNTED_LONG}:{name}" for name in namespaces]) if namespaces else []
+    return [name for name, mark in zip(namespaces, marks, strict=True) if mark]
 
 
 def note_heartbeat(redis: Redis, node: str, queues: Iterable[str], now: float, database: str = "") -> None:

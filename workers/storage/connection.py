@@ -384,7 +384,7 @@ def _pipeline(db: Connection, begin: str | None) -> Iterator[None]:
 def _closed_if_interrupted(db: Connection) -> Iterator[None]:
     """Close the connection if the block ends for a reason of its own, such as a time limit.
 
-    At its end a pipeline waits for the results of all statements, for ever if the network to the server has failed.
+    A pipeline that ends waits for all its results, which never come if the network to the server has failed.
     """
     try:
         yield

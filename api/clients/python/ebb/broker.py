@@ -28,8 +28,8 @@ KEEPALIVE: dict[str, Any] = {
     "socket_keepalive": True,
     "socket_keepalive_options": {getattr(socket, name): of for name, of in _ALIVE.items() if hasattr(socket, name)},
 }
-"""redis-py's options of an idle connection: firewalls and NAT forget one without packets, often after a minute, and the
-next command on it would wait in vain. macOS has another name for the first of them."""
+"""redis-py's options for idle connections: firewalls and NAT often drop one that sends nothing for a minute, and the
+next command on it would get no answer. The first option has another name on macOS."""
 
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
