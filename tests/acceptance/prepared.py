@@ -172,8 +172,13 @@ class Forking:
 
     def serve(self) -> tuple[list[str], dict[str, str]] | None:
         """Return a module with arguments and an environment in each forked process; none in this one, at its end."""
+        ended, ending = os.pipe2(os.O_NONBLOCK)
         signal.signal(signal.SIGCHLD, self._report)
+        signal.set_wakeup_fd(ending)  # or a signal just before the call that waits is noticed after it
         while True:
+            if self._requests not in select.select([self._requests, ended], [], [])[0]:
+                os.read(ended, LARGEST)
+                continue
             request, descriptors, _, _ = socket.recv_fds(self._requests, LARGEST, 3)
             if not request:
                 return None
@@ -183,7 +188,8 @@ class Forking:
             own = os.getpid()
             if (pid := os.fork()) == 0:
                 end_with_parent(signal.SIGTERM, own)
-                self._become(outputs, [status, *self._statuses.values()], new_session=new_session)
+                signal.set_wakeup_fd(-1)
+                self._become(outputs, [ended, ending, status, *self._statuses.values()], new_session=new_session)
                 return module, environment
             self._statuses[pid] = status
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
