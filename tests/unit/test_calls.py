@@ -189,6 +189,20 @@ def test_a_text_in_place_of_the_parameters_of_a_write_is_refused() -> None:
         memory.accept("Mira moved to Leipzig")  # type: ignore[arg-type]
 
 
+def test_a_namespace_among_the_parameters_is_told_where_it_belongs() -> None:
+    told = r"namespace; it takes .*use memory\.namespace\('…'\)\.$"
+    with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=told):
+        memory.store("Mira moved to Leipzig", namespace="mira")  # type: ignore[call-arg]
+
+
+def test_messages_name_the_address_without_its_password() -> None:
+    with pytest.raises(InvalidInputError, match=r"^url: 'redis://127\.0\.0\.1:6379/0' does not begin"):
+        Memory("redis://:secret@127.0.0.1:6379/0")
+    with Memory("http://mira:secret@127.0.0.1:1", retries=0) as memory, pytest.raises(UnavailableError) as refused:
+        memory.stats()
+    assert "at http://127.0.0.1:1: " in str(refused.value)
+
+
 def test_a_redirect_is_named_and_an_odd_time_to_wait_is_left_out() -> None:
     request = httpx.Request("GET", ADDRESS)
     moved = error_of(httpx.Response(301, headers={"location": "https://ebb.example/memory"}, request=request))

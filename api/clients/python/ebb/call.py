@@ -73,7 +73,13 @@ class Server:
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise InvalidInputError(f"url: {error}; {AN_ADDRESS}") from None
         if url.scheme not in ("http", "https") or not url.host:
-            raise InvalidInputError(f"url: {self.url!r} does not begin with http://HOST or https://HOST; {AN_ADDRESS}")
+            fault = f"{self.shown!r} does not begin with http://HOST or https://HOST"
+            raise InvalidInputError(f"url: {fault}; {AN_ADDRESS}")
+
+    @property
+    def shown(self) -> str:
+        """The address for messages, without a user's name and password."""
+        return str(httpx.URL(self.url).copy_with(userinfo=b""))
 
     def headers(self) -> dict[str, str]:
         """Return the headers for key, namespace and position in the log."""
@@ -133,9 +139,9 @@ class Call:
         if isinstance(error, httpx.InvalidURL):
             return InvalidInputError(f"The parameters do not fit into a URL: {error}; give fewer or shorter ones.")
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
-            return LateError(f"Ebb at {self.server.url} did not answer within {self.seconds:g} s; give it more time.")
+            return LateError(f"Ebb at {self.server.shown} did not answer within {self.seconds:g} s; give it more time.")
         return UnavailableError(
-            f"Ebb does not answer at {self.server.url}: {str(error).rstrip('.') or type(error).__name__}. "
+            f"Ebb does not answer at {self.server.shown}: {str(error).rstrip('.') or type(error).__name__}. "
             "Start it with `ebb up`, or give its address as `url`."
         )
 
@@ -276,7 +282,8 @@ def _check(operation: Operation, given: Mapping[str, Any]) -> None:
     missing = [one for one in known if one not in given and operation.params.model_fields[one].is_required()]
     if unknown or missing:
         fault = f"has no parameter {', '.join(unknown)}" if unknown else f"needs {', '.join(missing)}"
-        raise TypeError(f"{operation.name} {fault}; it takes {', '.join(known)}.")
+        hint = " For another namespace, use memory.namespace('…')." if "namespace" in unknown else ""
+        raise TypeError(f"{operation.name} {fault}; it takes {', '.join(known)}.{hint}")
 
 
 def _without_defaults(value: Any) -> Any:
