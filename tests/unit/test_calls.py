@@ -189,9 +189,9 @@ def test_a_text_in_place_of_the_parameters_of_a_write_is_refused() -> None:
         memory.accept("Mira moved to Leipzig")  # type: ignore[arg-type]
 
 
-def test_a_namespace_among_the_parameters_is_told_where_it_belongs() -> None:
-    told = r"namespace; it takes .*use memory\.namespace\('…'\)\.$"
-    with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=told):
+def test_a_namespace_among_the_parameters_gets_a_hint() -> None:
+    hint = r"namespace; it takes .*use memory\.namespace\('…'\)\.$"
+    with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=hint):
         memory.store("Mira moved to Leipzig", namespace="mira")  # type: ignore[call-arg]
 
 
