@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from celery import Celery
+from celery.app.events import Events
 from celery.signals import after_task_publish, beat_init, celeryd_init, import_modules, setup_logging
 from ebb import headers
 from kombu.entity import Queue
@@ -133,8 +134,14 @@ def _load_settings() -> Settings:
     return settings
 
 
+class _Events(Events):  # type: ignore[misc]  # Celery comes without types
+    dispatcher_cls = "workers.programs:Dispatcher"
+
+
 class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
     """Celery with Ebb's own worker and beat, each loaded only by its own process."""
+
+    events_cls = _Events
 
     @cached_property
     def Beat(self) -> Any:  # noqa: N802 - Celery's name

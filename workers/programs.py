@@ -13,6 +13,7 @@ from typing import Any
 
 from celery.apps import beat, worker
 from celery.beat import PersistentScheduler, Service
+from celery.events.dispatcher import EventDispatcher
 from celery.exceptions import CPendingDeprecationWarning, InvalidTaskError
 from celery.platforms import EX_FAILURE, signals
 from celery.worker import consumer
@@ -94,6 +95,17 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
                 entry.last_run_at = entry.default_now()
             self._heap = None
         return float(super().tick(*args, **options))
+
+
+class Dispatcher(EventDispatcher):  # type: ignore[misc]  # Celery comes without types
+    """Celery's sender of events, which would wait for a Redis that is away with each heartbeat.
+
+    It would do so in the thread of the worker's loop, where no signal to stop is noticed meanwhile.
+    """
+
+    def send(self, *args: Any, **options: Any) -> Any:
+        """Send an event once; if Redis is away, it is sent after the next connection."""
+        return super().send(*args, **options | {"retry": False})
 
 
 EVENTS_SECONDS = 0.2

@@ -47,6 +47,33 @@ def test_a_worker_that_failed_ends_even_where_stopping_it_hangs() -> None:
     assert "did not stop within 0.1 s" in ended.stderr
 
 
+# The next heartbeat is due before the loss of the connection is noticed.
+HEARTBEAT = """
+from amqp.exceptions import ConnectionError
+from celery.worker.heartbeat import Heart
+from kombu import Connection
+from kombu.transport.memory import Channel
+from workers.celery import app
+
+faults = iter([ConnectionError("Redis is away"), SystemExit("sends it again")])
+
+def refuse(*_, **__):
+    raise next(faults)
+
+Channel.basic_publish = refuse
+dispatcher = app.events.Dispatcher(Connection("memory://"), hostname="lost@here")
+Heart(None, dispatcher)._send("worker-heartbeat")
+print(dispatcher._outbound_buffer[0][1])
+"""
+
+
+def test_a_heartbeat_does_not_keep_a_worker_without_redis_from_noticing_signals() -> None:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
+    program = [sys.executable, "-c", HEARTBEAT]
+    ended = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "worker.heartbeat\n"), ended.stderr
+
+
 # The signal arrives in the first tick, while a weak reference is cleared.
 BEAT = """
 import os, signal, weakref
