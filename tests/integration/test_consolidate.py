@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,7 +12,9 @@ from ebb.contract.facts import Edit
 from ebb.contract.retention import Forget
 from memory import Memory, day
 
+from workers.admin import search_indexes
 from workers.core.fidelity import FINGERPRINT, FULL
+from workers.core.near_duplicates import MOST_BITS
 from workers.decay import consolidate
 from workers.decay.consolidate import Group, Merged, compare
 from workers.errors import InvalidInputError
@@ -19,7 +22,7 @@ from workers.memory import embed
 from workers.memory.add import Stored
 from workers.memory.edit import edit
 from workers.memory.forget import forget_subject
-from workers.storage import subjects
+from workers.storage import duplicate_pairs, signatures, subjects
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
@@ -95,6 +98,58 @@ def test_a_fact_that_still_waits_for_its_vector_is_compared_once_it_has_one(memo
     place: embed.Position | None = embed.START
     while place is not None:
         place = embed.embed_pending(memory.context, place, day(0))
+    assert names(near_duplicates(memory)) == [(first, {second})]
+
+
+PATTERNS = ("{} keeps a boat near the canal", "{} has kept a boat near the canal here", "A boat near the canal: {}'s")
+
+
+def with_many_near_duplicates(memory: Memory) -> None:
+    """Store facts in groups, some of them pinned, forgotten or with a signature alone."""
+    people = ("Mira", "Otto", "Ilse", "Hugo", "Jonas", "Emil")
+    memory.store(*[pattern.format(one) for one in people for pattern in PATTERNS])
+    memory.pin(memory.add("Mira has kept a boat near the canal", at=0), at=0)
+    memory.decay(at=300)
+    memory.store(*[f"{one} now keeps a boat near the canal{end}" for one in people for end in ("", " there")], at=300)
+    memory.forget(memory.ids("Otto keeps a boat", at=300)[0], at=300)
+
+
+def test_all_signatures_are_compared_at_once_as_the_database_would_one_by_one(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_many_near_duplicates(memory)
+    monkeypatch.setattr(signatures, "PART", 7)
+    ids = [id_ for (id_,) in memory.rows("select id from facts")]
+    with memory.context.namespace("default") as (db, tenant):
+        one_by_one = signatures.nearest_of_each(db, tenant, ids, consolidate.NEAREST, MOST_BITS)
+        assert len(one_by_one) > len(ids)
+        assert sorted(consolidate._nearest_of_each(db, tenant, ids)) == sorted(one_by_one)
+
+
+def test_in_small_steps_and_by_an_index_the_same_near_duplicates_are_found(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_many_near_duplicates(memory)
+    at_once = near_duplicates(memory, at=301)
+    assert len(at_once) > 3
+    for name, most in {"COMPARED": 5, "COMPARED_BY_INDEX": 4, "PAIRS": 3}.items():
+        monkeypatch.setattr(consolidate, name, most)
+    uncompare = "truncate likenesses; update activity set compared = false"
+    memory.rows(uncompare)
+    assert near_duplicates(memory, at=301) == at_once
+    memory.rows(uncompare)
+    search_indexes.index_large_namespaces(memory.having(ann_threshold=1).context)
+    assert compare(memory.context, "default", day(301)) == 4
+    assert near_duplicates(memory, at=301) == at_once
+
+
+def test_a_comparison_that_is_broken_off_is_done_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    with monkeypatch.context() as patch:
+        patch.setattr(duplicate_pairs, "mark_compared", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            compared(memory)
+    assert memory.rows("select 1 from likenesses") == []
     assert names(near_duplicates(memory)) == [(first, {second})]
 
 

@@ -407,6 +407,11 @@ def test_facts_are_compared_by_their_signatures_without_touching_the_table(fille
     assert used["signatures_scan"] == "Index Only Scan"
 
 
+def test_all_signatures_of_a_namespace_are_read_without_those_of_others(filled: Memory) -> None:
+    used = indexes(filled, signatures.LIVE, {"namespace": 3, "after": UUID(int=0), "limit": 1000})
+    assert used.keys() & {"signatures_pkey", "signatures_scan"}
+
+
 def test_pairs_of_near_duplicates_are_read_from_one_namespace(filled: Memory) -> None:
     used = indexes(filled, duplicate_pairs.OPEN, {"namespace": 3, "now": day(1), "limit": 50_000})
     assert used.keys() & {"likenesses_pkey", "likenesses_other"}

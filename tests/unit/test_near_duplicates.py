@@ -121,3 +121,27 @@ def test_each_fact_is_merged_once_into_a_better_similar_one(
     left = set(best_first) - set(gone)
     assert not any(pair <= left - stay for pair in alike)
     assert found == near_duplicates.groups(best_first, [(two, one) for one, two in reversed(pairs)], stay)
+
+
+@pytest.mark.parametrize("most", [1, 3, 200])
+def test_the_nearest_signatures_are_those_that_differ_in_the_fewest_bits_and_of_equal_ones_the_first(most: int) -> None:
+    random = np.random.default_rng(most)
+    centres = random.integers(0, 256, (4, 128), dtype=np.uint8)
+    others = np.repeat(centres, 50, axis=0)
+    noise = random.random((200, 1024)) < random.choice([0, 0.05, 0.1, 0.18, 0.2], 200)[:, None]
+    others ^= np.packbits(noise, axis=1)
+    rows, places, bits = near_duplicates.nearest(others[::7], others, most)
+    found = list(zip(rows.tolist(), places.tolist(), bits.tolist(), strict=True))
+    differing = np.unpackbits(others[::7, None] ^ others, axis=2).sum(axis=2)
+    expected = [
+        (row, place, int(own[place]))
+        for row, own in enumerate(differing)
+        for place in np.argsort(own, kind="stable").tolist()[:most]
+        if own[place] <= near_duplicates.MOST_BITS
+    ]
+    assert found == expected
+
+
+def test_of_each_row_the_pairs_with_the_fewest_bits_are_kept() -> None:
+    rows, bits = np.array([1, 0, 1, 1, 0, 3]), np.array([7, 5, 7, 2, 9, 4])
+    assert near_duplicates.first_of_each(rows, bits, 2).tolist() == [1, 4, 3, 0, 5]

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.core import signature
-from workers.core.arrays import Bytes, Floats, Vectors
+from workers.core.arrays import Bytes, Floats, Ints, Vectors
 from workers.core.fidelity import pool
 from workers.core.summary import ENGLISH_STOP_WORDS, stems
 from workers.core.text import words
@@ -25,6 +26,9 @@ ALIKE = 0.92
 
 MOST_BITS = 185
 """Most differing bits of 1,024 between signatures of near-duplicates: the expected 131 plus five deviations."""
+
+FIRST = 10
+"""Number of 64-bit words that are compared first: few other texts differ in at most `MOST_BITS` of these 640 bits."""
 
 WORD = re.compile(r"\w+")
 FIGURE = re.compile(r"\d+")
@@ -94,6 +98,39 @@ def _names(text: str) -> frozenset[str]:
         if word[0].isupper() and not (begins and word.lower() in ENGLISH_STOP_WORDS):
             names.add(word.lower())
     return frozenset(names)
+
+
+def nearest(own: Bytes, others: Bytes, most: int) -> tuple[Ints, Ints, Ints]:
+    """Return pairs of n signatures and the `most` nearest of m others: the indexes of both, and the differing bits.
+
+    They differ in at most `MOST_BITS` bits.
+    """
+    mine, theirs = _as_words(own), _as_words(others)
+    first = np.ascontiguousarray(theirs[:, :FIRST].T)
+    differing, counts, bits = np.empty_like(first), np.empty(first.shape, np.uint8), np.empty(len(others), np.uint16)
+    found = []
+    for row, one in enumerate(mine):
+        np.bitwise_xor(first, one[:FIRST, None], out=differing)
+        np.bitwise_count(differing, out=counts)
+        counts.sum(axis=0, dtype=np.uint16, out=bits)
+        places = np.flatnonzero(bits <= MOST_BITS)
+        exact = np.bitwise_count(theirs[places] ^ one).sum(axis=1, dtype=np.int64)
+        places, exact = places[exact <= MOST_BITS], exact[exact <= MOST_BITS]
+        best = np.argsort(exact, kind="stable")[:most]
+        found.append((np.full(len(best), row), places[best], exact[best]))
+    rows, places, exact = (np.concatenate(column) for column in zip(*found, strict=True))
+    return rows, places, exact
+
+
+def first_of_each(rows: Ints, bits: Ints, most: int) -> Ints:
+    """Return the indexes of the `most` pairs of each row that differ in the fewest bits; ties go to earlier pairs."""
+    order = np.lexsort((bits, rows))
+    rank = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
+    return order[rank < most]
+
+
+def _as_words(signatures: Bytes) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(signatures).view(np.uint64)
 
 
 def cosines(ones: Vectors, twos: Vectors) -> Floats:

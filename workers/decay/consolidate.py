@@ -258,11 +258,17 @@ def _best_of(facts: Anchors, members: Sequence[Sequence[int]], times: Ints, now:
 KIND = "semantic"
 """Only semantic facts: two equal episodes happened twice, and chunks mirror files."""
 
-COMPARED = 20
-"""Facts compared in one transaction; without an HNSW index each takes a third of a second among a million."""
+COMPARED = 500
+"""Facts compared in one transaction, for which all signatures of the namespace are read once."""
+
+COMPARED_BY_INDEX = 20
+"""The same in a namespace with an HNSW index, which is searched for each fact."""
 
 NEAREST = 200
 """Number of nearest facts that are compared in detail; facts of one pattern with other figures have near signatures."""
+
+PAIRS = 4_000
+"""Number of pairs whose texts and vectors are read at once."""
 
 Number = TypeVar("Number", np.float32, np.uint8)
 
@@ -270,15 +276,39 @@ Number = TypeVar("Number", np.float32, np.uint8)
 def compare(context: Context, namespace: str, now: datetime) -> int:
     """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent."""
     with context.namespace(namespace) as (db, tenant):
-        waiting = duplicate_pairs.uncompared(db, tenant, COMPARED)
+        indexed = signatures.is_indexed(db, tenant)
+        waiting = duplicate_pairs.uncompared(db, tenant, COMPARED_BY_INDEX if indexed else COMPARED)
         if not waiting:
             return 0
-        near = signatures.nearest_of_each(db, tenant, waiting, NEAREST, alike.MOST_BITS)
+        if indexed:
+            near = signatures.nearest_of_each(db, tenant, waiting, NEAREST, alike.MOST_BITS)
+        else:
+            near = _nearest_of_each(db, tenant, waiting)
         candidates = sorted({(min(pair), max(pair)) for pair in near})
-        found = _alike(db, tenant, candidates)
+        found: dict[Pair, float] = {}
+        for begin in range(0, len(candidates), PAIRS):
+            found |= _alike(db, tenant, candidates[begin : begin + PAIRS])
         duplicate_pairs.add(db, tenant, list(found), list(found.values()), now)
         duplicate_pairs.mark_compared(db, tenant, waiting)
         return len(waiting)
+
+
+def _nearest_of_each(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[Pair]:
+    """Return pairs of a live fact and one of its nearest live facts, by comparing all signatures of the namespace."""
+    own = signatures.read(db, tenant, ids, live=True)
+    if not own:
+        return []
+    mine = np.stack(list(own.values()))
+    rows, bits, keys = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, "V16")
+    for others, signs in signatures.all_live(db, tenant):
+        more, places, differing = alike.nearest(mine, signs, NEAREST + 1)  # one is the fact itself
+        rows, bits = np.concatenate([rows, more]), np.concatenate([bits, differing])
+        keys = np.concatenate([keys, np.array(others, "V16")[places]])
+        first = alike.first_of_each(rows, bits, NEAREST + 1)
+        rows, bits, keys = rows[first], bits[first], keys[first]
+    facts = list(own)
+    pairs = [(facts[row], UUID(bytes=key)) for row, key in zip(rows.tolist(), keys.tolist(), strict=True)]
+    return [(one, two) for one, two in pairs if one != two]
 
 
 def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair, float]:

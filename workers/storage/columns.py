@@ -19,6 +19,9 @@ BOOL, BYTEA, BIGINT, INTEGER, TEXT, FLOAT, BIT, UUIDS = 16, 17, 20, 23, 25, 701,
 
 HEADER = struct.Struct(">5i")
 EMPTY = struct.Struct(">3i")
+BIT_HEADER = 4
+"""Size of the number of bits before the bits."""
+
 NULL = b"\xff\xff\xff\xff"
 
 
@@ -103,6 +106,12 @@ def column_of(array: bytes | None) -> Floats:
 def keys_of(array: bytes | None) -> list[Key]:
     """Return the result of `array_send` of a `uuid[]` as n ids; none for null."""
     return _elements(array, "V16").tolist()
+
+
+def bits_of(array: bytes | None, width: int) -> Bytes:
+    """Return the result of `array_send` of a `bit[]` as (n, width) bytes; none for null."""
+    sized = np.ascontiguousarray(_elements(array, f"V{BIT_HEADER + width}"))
+    return sized.view(np.uint8).reshape(-1, BIT_HEADER + width)[:, BIT_HEADER:]
 
 
 def _elements(array: bytes | None, kind: str) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Signatures: the vector index, 128 bytes a fact; scanned exactly, or by HNSW in a large namespace."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -8,12 +8,11 @@ import numpy as np
 from pgvector import Bit
 from psycopg import sql
 
+from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope
 from workers.storage.connection import SEARCH_LIST, Connection, Cursor, number
-
-BIT_HEADER = 4
 
 # A regenerated vector has the signature of before, and an update would add it to the vector index again.
 ADD = """
@@ -80,9 +79,22 @@ NEAREST_OF_EACH = """
         and near.fact <> mine.fact and near.bits <= %(most_bits)s
 """
 
+PART = 8_192
+"""Number of signatures that are read at once, so that comparing them fits into a processor's cache."""
+
+# As two arrays, as for `NEAREST`.
+LIVE = """
+    select array_send(array_agg(fact)), array_send(array_agg(signature))
+    from (
+        select fact, signature from signatures
+        where namespace = %(namespace)s and live and fact > %(after)s
+        order by fact limit %(limit)s
+    ) as part
+"""
+
 READ = """
     select fact, bit_send(signature) from signatures
-    where namespace = %(namespace)s and fact = any(%(ids)b)
+    where namespace = %(namespace)s and fact = any(%(ids)b) and (live or not %(live)s)
 """
 
 RETIRE = """
@@ -181,20 +193,36 @@ def standing(db: Connection, namespace: int, query: Bytes, id_: UUID) -> tuple[f
 def nearest_of_each(
     db: Connection, namespace: int, ids: Sequence[UUID], limit: int, most_bits: int
 ) -> list[tuple[UUID, UUID]]:
-    """Return pairs of a live fact and one of its nearest live facts, at most `most_bits` apart."""
+    """Return pairs of a live fact and one of its nearest live facts, at most `most_bits` apart.
+
+    Without an HNSW index, each fact takes a scan of its namespace.
+    """
     given = {"namespace": namespace, "ids": list(ids), "limit": limit + 1, "most_bits": most_bits}
     return db.execute(NEAREST_OF_EACH, given, binary=True).fetchall()
 
 
-def read(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, Bytes]:
-    """Return the (128,) signatures of the facts that have one, by id."""
-    rows = db.execute(READ, {"namespace": namespace, "ids": list(ids)}, binary=True).fetchall()
+def all_live(db: Connection, namespace: int) -> Iterator[tuple[list[Key], Bytes]]:
+    """Yield the ids and the (n, 128) signatures of all live facts, in parts of up to `PART`, by id."""
+    after, more = UUID(int=0), True
+    while more:
+        given = {"namespace": namespace, "after": after, "limit": PART}
+        ids, bits = db.execute(LIVE, given, binary=True).fetchone() or (None, None)
+        keys = columns.keys_of(ids)
+        if keys:
+            yield keys, columns.bits_of(bits, signature.BITS // 8)
+            after = UUID(bytes=max(keys))
+        more = len(keys) == PART
+
+
+def read(db: Connection, namespace: int, ids: Sequence[UUID], *, live: bool = False) -> dict[UUID, Bytes]:
+    """Return the (128,) signatures of the facts that have one, or of the `live` ones, by id."""
+    rows = db.execute(READ, {"namespace": namespace, "ids": list(ids), "live": live}, binary=True).fetchall()
     return {fact: unpack([raw])[0] for fact, raw in rows}
 
 
 def unpack(raw: Sequence[bytes]) -> Bytes:
     """Return n results of `bit_send` as (n, 128) bytes."""
-    return np.frombuffer(b"".join(one[BIT_HEADER:] for one in raw), dtype=np.uint8).reshape(len(raw), -1)
+    return np.frombuffer(b"".join(one[columns.BIT_HEADER :] for one in raw), dtype=np.uint8).reshape(len(raw), -1)
 
 
 def retire(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
@@ -225,6 +253,11 @@ def indexes(db: Connection) -> dict[str, bool]:
 def index_name(namespace: int) -> str:
     """Return the name of a namespace's HNSW index."""
     return f"signatures_near_{namespace}"
+
+
+def is_indexed(db: Connection, namespace: int) -> bool:
+    """Return whether a namespace has a valid HNSW index."""
+    return indexes(db).get(index_name(namespace), False)
 
 
 def build_index(db: Connection, namespace: int) -> None:
