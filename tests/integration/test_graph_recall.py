@@ -15,7 +15,7 @@ from workers.memory.add import Stored
 from workers.memory.recall import Result
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
-from workers.storage.links import walk
+from workers.storage.links import ask_walks
 
 bounded = examples(25)
 
@@ -159,8 +159,8 @@ def test_a_walk_ends_reaches_nothing_twice_and_stays_in_bounds(memory: Memory, d
     seeds = {id_.bytes: 1.0 for id_ in chosen}
     tenant = memory.value("select id from namespaces where name = 'default'")
     with transaction(memory.context.database_url) as db:
-        walked = walk(db, tenant, seeds, scope(), depth=depth, breadth=breadth, fan=fan)
-        everything = walk(db, tenant, seeds, scope(), depth=3, breadth=10_000, fan=100)
+        walked = ask_walks(db, tenant, seeds, scope(), depth=depth, breadth=breadth, fan=fan)()
+        everything = ask_walks(db, tenant, seeds, scope(), depth=3, breadth=10_000, fan=100)()
     assert len(walked) <= depth * min(breadth, 10_000) * 2 * fan or len(seeds) > breadth
     assert {(one.fact, one.seed, one.hops) for one in walked} <= {(one.fact, one.seed, one.hops) for one in everything}
     assert all(1 <= one.hops <= depth and one.fact != one.seed and one.seed in seeds for one in walked)

@@ -1,17 +1,23 @@
 """Batches of questions have the same answers as single ones; one question to several namespaces has one order."""
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 import numpy as np
 import pytest
+from ebb.contract.recall import Filters
 from memory import Memory, day
+from relay import relayed
 
+from workers.admin import search_indexes
 from workers.context import QueryCache
 from workers.core.arrays import Vectors
 from workers.errors import NotFoundError
 from workers.memory import recall
 from workers.memory.context import Shape, inject
-from workers.memory.recall import Question, Recalled
+from workers.memory.recall import Preferences, Question, Recalled, pipeline
+from workers.storage import signatures
+from workers.storage.connection import SEARCH_LIST, close_pools, in_pipeline, reader
 
 KEY = "Where is the spare key?"
 
@@ -36,6 +42,61 @@ def test_many_questions_get_the_answers_that_each_gets_alone(households: Memory)
     questions = [Question(KEY, 3), Question("bread", 5, explain=True), Question("harbour", 2)]
     together = ask(households, *questions)
     assert together == [recall.recall(households.context, "bakery", one, day(1)) for one in questions]
+
+
+QUESTIONS = (
+    Question(KEY, 3),
+    Question("bread of kind 7", 400),
+    Question("Where does Mira sail to?", namespaces=("bakery", "boat")),
+    Question("The oven", filters=Filters(tag="kitchen")),
+    Question("Which key is new?", min_relevance=0.3, deep=True),
+    Question("Anslem bakes bread", 5, explain=True),
+    Question("spare key", why=uuid4()),
+    Question("spare key", namespaces=("gone",)),
+    Question("   "),
+    Question("Who lives in Leipzig?"),
+    Question("Where was the key before?", as_of=day(0.5), preferences=Preferences(long_term=True)),
+    Question("What has Mira's home become?", filters=Filters(entity="Mira")),
+)
+
+
+@pytest.mark.parametrize("namespace", ["bakery", "boat", "none"])
+@pytest.mark.parametrize("large", [1, 5_000])
+def test_questions_of_any_kind_get_the_answers_that_each_gets_alone(
+    households: Memory, monkeypatch: pytest.MonkeyPatch, namespace: str, large: int
+) -> None:
+    monkeypatch.setattr(pipeline, "LARGE", large)
+    for town, at in {"Leipzig": 0.3, "Bremen": 0.4}.items():
+        home = {"entity": "Mira", "key": "home", "value": town, "text": f"Mira lives in {town}"}
+        for name in ("bakery", "boat"):
+            households.store(home, {"text": "The oven is new", "tags": ["kitchen"]}, at=at, namespace=name)
+    first, second = (households.ids(f"harbour {number}", namespace="boat", at=1)[0] for number in (3, 4))
+    households.link(first, second, "UPDATES", at=1, namespace="boat")
+    alone = [ask(households, one, namespace=namespace)[0] for one in QUESTIONS]
+    together = ask(households, *QUESTIONS, namespace=namespace)
+    assert list(map(repr, together)) == list(map(repr, alone))
+    assert sum(isinstance(one, NotFoundError) for one in together) == 2
+
+
+def test_a_longer_search_of_the_vector_index_is_for_its_own_question_alone(households: Memory) -> None:
+    memory = households.having(ann_threshold=1)
+    search_indexes.index_large_namespaces(memory.context)
+    with reader(memory.context.read_url) as db, in_pipeline(db):
+        query = np.zeros(128, np.uint8)
+        signatures.ask_nearest(db, 1, query, 400)()
+        assert db.execute("show hnsw.ef_search").fetchone() == (str(SEARCH_LIST),)
+
+
+def test_twenty_questions_take_far_fewer_trips_to_the_server_than_twenty_recalls(households: Memory) -> None:
+    questions = [Question(f"Where is harbour {number} and the key?") for number in range(20)]
+    with relayed(households.context.database_url) as (url, relay):
+        memory = households.having(database_url=url)
+        ask(memory, questions[0], namespace="boat")
+        relay.delay = 0.005  # what is sent meanwhile does not count as a trip of its own
+        before = relay.trips
+        ask(memory, *questions, namespace="boat")
+        close_pools()
+    assert relay.trips - before < 2 * len(questions)
 
 
 def test_a_question_that_fails_stops_no_other(households: Memory) -> None:

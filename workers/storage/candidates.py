@@ -354,7 +354,7 @@ class Matches:
     lengths: Floats
 
 
-def read(
+def ask(
     db: Connection,
     namespace: int,
     ids: Sequence[Key],
@@ -364,8 +364,8 @@ def read(
     stems: Sequence[str] = (),
     neighbours_of: Sequence[Key] = (),
     reach: int = 0,
-) -> Candidates:
-    """Return the candidates with these ids, including those that a rule leaves out.
+) -> Callable[[], Candidates]:
+    """Send the query for the candidates with these ids, including those that a rule leaves out; return its reader.
 
     Adds the facts at most `reach` turns before or after those of `neighbours_of` in the same session. `query` maps dims
     to the query's vector, pooled as stored vectors are; it may be empty. `stems` are those to look for in short texts.
@@ -380,7 +380,24 @@ def read(
         "queries": columns.halfvecs(db, [vector[None, :] for vector in query.values()]),
     }
     given |= scope.parameters
-    rows = db.execute(READ_AMONG if scope.selects else READ, given, binary=True).fetchall()
+    return partial(_read, db.execute(READ_AMONG if scope.selects else READ, given, binary=True))
+
+
+def read(
+    db: Connection,
+    namespace: int,
+    ids: Sequence[Key],
+    query: Mapping[int, Vectors],
+    scope: Scope,
+    *,
+    stems: Sequence[str] = (),
+) -> Candidates:
+    """Return the candidates with these ids, as `ask` does."""
+    return ask(db, namespace, ids, query, scope, stems=stems)()
+
+
+def _read(cursor: Cursor) -> Candidates:
+    rows = cursor.fetchall()
     found = np.zeros(len(rows), RECORD)  # many times as fast as `empty`, which fills object by object
     if rows:
         *others, numbers = zip(*rows, strict=True)

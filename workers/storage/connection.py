@@ -9,7 +9,7 @@ import os
 import re
 import select
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
 from functools import partial
@@ -491,6 +491,13 @@ def fetch_all(
     """Return a statement's rows as objects of `kind`, by the names of their columns; `options` are those of psycopg."""
     with db.cursor(row_factory=class_row(kind)) as cursor:
         return cursor.execute(statement, given, **options).fetchall()
+
+
+def ask_all(
+    db: Connection, kind: type[Row], statement: Statement, given: Mapping[str, Any] | None = None, **options: Any
+) -> Callable[[], list[Row]]:
+    """Send a statement; return the reader of its rows, which are as those of `fetch_all`."""
+    return db.cursor(row_factory=class_row(kind)).execute(statement, given, **options).fetchall
 
 
 def fetch_one(

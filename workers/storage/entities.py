@@ -1,8 +1,9 @@
 """Entities: the subjects of facts and the ends of relations, found by name, ignoring case."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from workers.core.arrays import Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, HIDDEN, PINNED_UNTIL, Scope, quoted
-from workers.storage.connection import Connection, fetch_all
+from workers.storage.connection import Connection, Cursor, fetch_all
 from workers.storage.events import STATE
 from workers.storage.relations import Fading
 
@@ -74,10 +75,10 @@ class About:
 NO_FACTS = About([], {})
 
 
-def about(
+def ask_about(
     db: Connection, namespace: int, phrases: Sequence[str], scope: Scope, fading: Fading, *, named: int, related: int
-) -> About:
-    """Return the newest live facts of entities named by a phrase, and of related entities.
+) -> Callable[[], About]:
+    """Send the query for the newest live facts of entities named by a phrase, and of related ones; return its reader.
 
     `named` and `related` limit the facts of each entity. A named entity has weight 1, a related one the weight of the
     relation; weights below `fading.minimum` are excluded.
@@ -93,6 +94,10 @@ def about(
     given |= asdict(fading) | scope.parameters
     filtered = scope.selects
     cursor = db.execute(ABOUT_AMONG if filtered else ABOUT, given, binary=True, prepare=False if filtered else None)
+    return partial(_about, cursor)
+
+
+def _about(cursor: Cursor) -> About:
     rows = cursor.fetchall()
     return About([id_ for id_, _, _ in rows], {name: weight for _, name, weight in rows})
 

@@ -1,6 +1,6 @@
 """Links: typed edges between facts, deleted with either of them and hidden while one is forgotten."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -12,7 +12,7 @@ from ebb.contract.values import REQUESTED
 from workers.core.arrays import Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, Scope, quoted
-from workers.storage.connection import Connection, fetch_all, number
+from workers.storage.connection import Connection, ask_all, fetch_all, number
 
 
 class Update(NamedTuple):
@@ -309,12 +309,13 @@ def remove(db: Connection, namespace: int, source: UUID, target: UUID, kind: str
     return db.execute(REMOVE, given).rowcount
 
 
-def walk(
+def ask_walks(
     db: Connection, namespace: int, seeds: Mapping[Key, float], scope: Scope, *, depth: int, breadth: int, fan: int
-) -> list[Walk]:
-    """Return the paths along at most `depth` links from seeds, given with their scores, to facts in the scope.
+) -> Callable[[], list[Walk]]:
+    """Send the query for the paths along at most `depth` links from seeds, given with their scores; return its reader.
 
-    Each step continues from `breadth` facts, along `fan` links of each in either direction.
+    They lead to facts in the scope. Each step continues from `breadth` facts, along `fan` links of each in either
+    direction.
     """
     given = {
         "namespace": namespace,
@@ -327,7 +328,7 @@ def walk(
     }
     given |= scope.parameters | {"known_as_of": scope.known_as_of or LAST}
     statement, prepare = (WALK_AMONG, False) if scope.selects else (WALK, None)
-    return fetch_all(db, Walk, statement, given, binary=True, prepare=prepare)
+    return ask_all(db, Walk, statement, given, binary=True, prepare=prepare)
 
 
 def of(db: Connection, namespace: int, fact: UUID, since: datetime | None, most: int | None) -> list[Link]:
@@ -380,11 +381,15 @@ def said_later(
     return [(id_, text) for id_, text, _ in sorted(rows, key=itemgetter(2), reverse=True)]
 
 
-def updates_among(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> list[Update]:
-    """Return the links of facts that update one of these, the newest ones, as known in the scope."""
+def ask_updates(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> Callable[[], list[Update]]:
+    """Send the query for the links of facts that update one of these, the newest ones, as known in the scope.
+
+    Return its reader.
+    """
     given = {"namespace": namespace, "facts": columns.keys(facts), "known_as_of": scope.known_as_of or LAST}
     given["most"] = MOST_NEWER
-    return [Update(*row) for row in db.execute(UPDATES_AMONG, given, binary=True)]
+    rows = db.execute(UPDATES_AMONG, given, binary=True)
+    return lambda: [Update(*row) for row in rows]
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:

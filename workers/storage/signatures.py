@@ -176,7 +176,10 @@ def ask_nearest(
         statement = NEAREST_EVER
     if scope is not None and scope.selects:
         statement, given = NEAREST_AMONG, given | scope.parameters
-    return partial(_nearest, db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False))
+    found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
+    if indexed and limit > SEARCH_LIST:
+        db.execute(LENGTHEN.format(SEARCH_LIST))  # for the next query of the transaction
+    return partial(_nearest, found)
 
 
 def _nearest(found: Cursor) -> tuple[list[Key], Floats]:

@@ -1,6 +1,6 @@
 """Supersession: facts that replaced others, and contradictions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
@@ -280,9 +280,12 @@ def contradictions(
     return fetch_all(db, Pair, CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place)
 
 
-def contradicting_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
-    """Return the pairs among these facts that contradict each other, without accepted ones."""
-    return db.execute(CONTRADICTING_AMONG, {"namespace": namespace, "ids": list(ids)}).fetchall()
+def ask_contradicting(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], list[tuple[UUID, UUID]]]:
+    """Send the query for the pairs among these facts that contradict each other, without accepted ones.
+
+    Return its reader.
+    """
+    return db.execute(CONTRADICTING_AMONG, {"namespace": namespace, "ids": list(ids)}).fetchall
 
 
 def updates_of(db: Connection, namespace: int, fact: UUID) -> list[tuple[datetime, UUID, bool]]:

@@ -1,6 +1,6 @@
 """The graph in a recall: facts along links from the best candidates, and facts about named entities."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,24 +74,30 @@ class Surroundings:
         return ranking.link_gains(relevance, reached, seeds, shares)
 
 
-def surroundings(asked: Asked, best: dict[Key, float]) -> Surroundings:
-    """Return the walks from the best candidates, given with their scores, and the facts about named entities.
+def ask_surroundings(asked: Asked, best: dict[Key, float]) -> Callable[[], Surroundings]:
+    """Send the queries for the walks from the best candidates, given with their scores, and for named entities' facts.
 
-    Named entities are looked up even if the graph is disabled. No query is sent if a namespace has no links or no
-    entities.
+    Return their reader. Named entities are looked up even if the graph is disabled. No query is sent if a namespace has
+    no links or no entities.
     """
     whole = asked.context.settings.graph_in_recall
-    return Surroundings(
-        _walks(asked, best) if whole and asked.tenant.links and best else [],
-        _about(asked, MOST_RELATED if whole else 0) if asked.tenant.entities else NO_FACTS,
-    )
+    walks = _ask_walks(asked, best) if whole and asked.tenant.links and best else list[Walk]
+    about = _ask_about(asked, MOST_RELATED if whole else 0) if asked.tenant.entities else lambda: NO_FACTS
+    return lambda: Surroundings(walks(), about())
 
 
-def _walks(asked: Asked, best: dict[Key, float]) -> list[Walk]:
-    """Return the walks from the best seeds to other candidates, and to the best `MOST_LINKED` further facts."""
+def _ask_walks(asked: Asked, best: dict[Key, float]) -> Callable[[], list[Walk]]:
+    """Send the query for walks from the best seeds; return its reader.
+
+    It gives those to other candidates, and to the best `MOST_LINKED` further facts.
+    """
     seeds = {key: round(score, 9) for key, score in list(best.items())[:SEEDS]}
     depth = asked.context.settings.graph_depth
-    walks = links.walk(asked.db, asked.tenant.id, seeds, asked.scope, depth=depth, breadth=BREADTH, fan=FAN)
+    sent = links.ask_walks(asked.db, asked.tenant.id, seeds, asked.scope, depth=depth, breadth=BREADTH, fan=FAN)
+    return lambda: _worth_following(sent(), seeds, best)
+
+
+def _worth_following(walks: list[Walk], seeds: dict[Key, float], best: dict[Key, float]) -> list[Walk]:
     worth = {id(walk): ranking.HOPS[walk.hops] * walk.strength * seeds[walk.seed] for walk in walks}
     walks.sort(key=lambda walk: -worth[id(walk)])
     others = list(dict.fromkeys(walk.fact for walk in walks if walk.fact not in best))[:MOST_LINKED]
@@ -99,15 +105,22 @@ def _walks(asked: Asked, best: dict[Key, float]) -> list[Walk]:
     return [walk for walk in walks if walk.fact in kept]
 
 
-def _about(asked: Asked, related: int) -> About:
-    """Return facts about entities that the question names, among those given or all; `related` limits related ones."""
+def _ask_about(asked: Asked, related: int) -> Callable[[], About]:
+    """Send the query for facts about entities that the question names, among those given or all; return its reader.
+
+    `related` limits related ones.
+    """
     question, by = asked.question, asked.context.fading_of_relations
     said = (
         word_phrases(question.text) if question.entities is None else mentioned_names(question.text, question.entities)
     )
     if not said:
-        return NO_FACTS
-    found = entities.about(asked.db, asked.tenant.id, said, asked.scope, by, named=MOST_NAMED, related=related)
+        return lambda: NO_FACTS
+    sent = entities.ask_about(asked.db, asked.tenant.id, said, asked.scope, by, named=MOST_NAMED, related=related)
+    return lambda: _first(sent())
+
+
+def _first(found: About) -> About:
     return About(found.ids[:MOST_ABOUT], found.weights)
 
 

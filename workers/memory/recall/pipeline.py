@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 from ebb.contract.faults import show
@@ -13,7 +15,7 @@ from ebb.contract.faults import show
 from workers.context import Context
 from workers.coordination.timings import timed
 from workers.core import passages, questions, ranking
-from workers.core.arrays import Vectors
+from workers.core.arrays import Key, Vectors
 from workers.core.passages import Passage
 from workers.embedding import wordpiece
 from workers.errors import EmbeddingError, NotFoundError
@@ -23,7 +25,8 @@ from workers.memory.recall.answer import Recalled, Result
 from workers.memory.recall.arms import Found, TextArm
 from workers.memory.recall.explain import ScoredRecall, made_comparable, shared_out
 from workers.memory.recall.question import Asked, Question
-from workers.memory.recall.scoring import read_and_score
+from workers.memory.recall.scoring import Scored, read_and_score
+from workers.memory.recall.steps import together
 from workers.storage import candidates, tombstones, words
 from workers.storage.candidates import Described, Description, Scope
 from workers.storage.connection import Connection, in_pipeline, on_shard_of, reader, second_reader
@@ -45,8 +48,9 @@ def recall_many(
 ) -> list[Recalled | NotFoundError]:
     """Return for each question the facts that best match it at `now`, with one embedding batch and one connection.
 
-    They are of one namespace, or of those that the question names. With `reranks`, the reranker of the settings, if
-    any, is asked once for each question. With a tag, or if the embedder fails, vectors are not searched. `as_of` gives
+    They are of one namespace, or of those that the question names. Questions that name none are answered together, so
+    that they take hardly more trips to the server than one. With `reranks`, the reranker of the settings, if any, is
+    asked once for each question. With a tag, or if the embedder fails, vectors are not searched. `as_of` gives
     the facts that were true then, `known_as_of` those that were stored and not superseded by then. The answer is an
     error if the fact of `why`, or a namespace that the question names, does not exist.
 
@@ -56,74 +60,92 @@ def recall_many(
     until = rerank.deadline(len(questions)) if reranks and context.settings.rerank_url else 0.0
     with timed("recall embed"):
         vectors = _embed(context, questions)
+    given = list(zip(questions, vectors, strict=True))
+    answers: dict[int, Recalled | NotFoundError] = {}
     with reader(context.read_url) as db:
-        return [
-            _answered(context, db, namespace, question, query, now, until)
-            for question, query in zip(questions, vectors, strict=True)
-        ]
+        for places in _batches(questions, alone=bool(until)):
+            found = _answered(context, db, namespace, [given[place] for place in places], now, until)
+            answers |= zip(places, found, strict=True)
+    return [answers[place] for place in range(len(questions))]
+
+
+def _batches(questions: Sequence[Question], *, alone: bool) -> list[list[int]]:
+    """Return the indexes of questions that are answered together: all of one namespace, or each `alone`.
+
+    Those that name namespaces, which may be on several shards, are always alone.
+    """
+    together = [place for place, one in enumerate(questions) if not (alone or one.namespaces)]
+    apart = [[place] for place, one in enumerate(questions) if alone or one.namespaces]
+    return [*apart, together] if together else apart
+
+
+Given: TypeAlias = tuple[Question, Vectors | None]
+"""A question and its vector, or None if vectors are not searched."""
 
 
 def _answered(
-    context: Context,
-    db: Connection,
-    namespace: str,
-    question: Question,
-    query: Vectors | None,
-    now: datetime,
-    until: float,
-) -> Recalled | NotFoundError:
-    """Answer one question in a transaction of its own, as it changes planner settings.
+    context: Context, db: Connection, namespace: str, batch: Sequence[Given], now: datetime, until: float
+) -> list[Recalled | NotFoundError]:
+    """Answer a batch of questions in a transaction.
 
-    Statements are pipelined: independent ones are sent together. The reranker, if there is one, is asked between two
-    transactions, and not after `until` on the monotonic clock, which is 0 without a reranker.
+    Statements are pipelined: independent ones, of all questions, are sent together. The reranker, if there is one, is
+    asked between two transactions, and not after `until` on the monotonic clock, which is 0 without a reranker.
     """
     try:
         with in_pipeline(db):
-            every = _recall(context, db, namespace, question, query, now)
-            if not every:
-                return _nothing(namespace, question, by_meaning=query is not None)
-            sent = rerank.first_texts(context, every) if until else None
+            every = _recall(context, db, namespace, batch, now)
+            sent = rerank.first_texts(context, every[0]) if until and every[0] else None
             if sent is None:
-                answer = _answer(every)
+                answers = [_answer(namespace, *given, own) for given, own in zip(batch, every, strict=True)]
         if sent is not None:
-            every, done = rerank.reranked(context, question.text, sent, until)
+            reranked, done = rerank.reranked(context, batch[0][0].text, sent, until)
             with in_pipeline(db):
-                answer = _answer(every, reranked=done)
-        return answer()  # its results arrived with the commit
-    except NotFoundError as error:
-        return error
+                answers = [_answer(namespace, *batch[0], reranked, reranked=done)]
+        return [read() for read in answers]  # their results arrived with the commit
+    except NotFoundError as error:  # a namespace that the question names; such a question is alone in its batch
+        return [error]
 
 
 def _recall(
-    context: Context, db: Connection, namespace: str, question: Question, query: Vectors | None, now: datetime
-) -> Sequence[ScoredRecall]:
-    """Return the recall in each namespace with its scored candidates; nothing if there is none of this name."""
-    as_of = question.as_of or question.known_as_of
-    scope = Scope(now, question.filters, as_of, question.known_as_of, deep=question.deep)
-    tenants = _tenants(db, namespace, question, scope)
-    every = []
-    for tenant, read, terms in tenants:
+    context: Context, db: Connection, namespace: str, batch: Sequence[Given], now: datetime
+) -> list[Sequence[ScoredRecall]]:
+    """Return for each question the recall in each namespace with its scored candidates; nothing if there is none."""
+    scopes = [Scope(now, one.filters, one.as_of or one.known_as_of, one.known_as_of, deep=one.deep) for one, _ in batch]
+
+    def asked(query: Vectors | None, scope: Scope, tenant: Namespace, read: Question) -> Asked:
         # An embedder that does not answer may not know its name either.
         usable = query if query is not None and tenant.embedder == context.embedder.name else None
-        every.append(_scored(Asked(context, db, tenant, read, scope, usable), terms))
-    return made_comparable(every)
+        return Asked(context, db, tenant, read, scope, usable)
+
+    tenants = _tenants(db, namespace, batch, scopes)
+    every = [
+        [(asked(query, scope, tenant, read), terms) for tenant, read, terms in own]
+        for (_, query), scope, own in zip(batch, scopes, tenants, strict=True)
+    ]
+    if batch[0][0].namespaces:
+        return [made_comparable([one for pair in every[0] for one in _scored([pair])])]
+    scored = iter(_scored(list(chain.from_iterable(every))))
+    return [[next(scored) for _ in own] for own in every]
 
 
 def _tenants(
-    db: Connection, namespace: str, question: Question, scope: Scope
-) -> list[tuple[Namespace, Question, Sequence[Term]]]:
-    """Return the namespaces to search with the question as it is read in each, and its words there.
+    db: Connection, namespace: str, batch: Sequence[Given], scopes: Sequence[Scope]
+) -> list[list[tuple[Namespace, Question, Sequence[Term]]]]:
+    """Return for each question the namespaces to search, with the question as it is read in each, and its words there.
 
     Raises:
-        NotFoundError: one that the question names is missing.
+        NotFoundError: one that a question names is missing.
     """
-    names = question.namespaces or (namespace,)
-    asked = [_asked_for(db, name, question) for name in names]
-    tenants = [found for read in asked if (found := read())]
-    if question.namespaces and len(tenants) < len(names):
-        missing = sorted({*names} - {tenant.name for tenant, _ in tenants})
-        raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
-    return [(tenant, *_spelt(db, tenant, question, terms, scope)) for tenant, terms in tenants]
+    asked = [[_asked_for(db, name, one) for name in one.namespaces or (namespace,)] for one, _ in batch]
+    found = [[tenant for read in own if (tenant := read())] for own in asked]
+    for (question, _), tenants in zip(batch, found, strict=True):
+        if question.namespaces and len(tenants) < len(question.namespaces):
+            missing = sorted({*question.namespaces} - {tenant.name for tenant, _ in tenants})
+            raise NotFoundError(f"namespaces: {show(missing)} do not exist; leave them out, or correct the names.")
+    return [
+        [(tenant, *_spelt(db, tenant, question, terms, scope)) for tenant, terms in tenants]
+        for (question, _), tenants, scope in zip(batch, found, scopes, strict=True)
+    ]
 
 
 def _spelt(
@@ -197,14 +219,21 @@ def _asked_for(db: Connection, name: str, question: Question) -> Callable[[], tu
         return words.ask(db, name, question.text)
 
 
-def _scored(asked: Asked, terms: Sequence[Term]) -> ScoredRecall:
-    """Return the recall in one namespace with its scored candidates, in order."""
-    question = asked.question
-    with asked.on_its_shard():
+def _scored(every: Sequence[tuple[Asked, Sequence[Term]]]) -> list[ScoredRecall]:
+    """Return recalls in one namespace with their scored candidates, in order."""
+    if not every:
+        return []
+    with every[0][0].on_its_shard():
         with timed("recall search"):
-            found = _search(asked, terms)
+            found = _search(every)
         with timed("recall weigh"):
-            scored = read_and_score(asked, found)
+            scored = together([read_and_score(asked, own) for (asked, _), own in zip(every, found, strict=True)])
+    return [_ordered(asked, own, one) for (asked, _), own, one in zip(every, found, scored, strict=True)]
+
+
+def _ordered(asked: Asked, found: Found, scored: Scored) -> ScoredRecall:
+    """Return a recall with its scored candidates in order."""
+    question = asked.question
     order = answer.order(scored.seen, scored.scores)
     least, least_for_use = floor.minimum(asked, found), floor.minimum_for_use(asked, found)
     fitting = certain = floor.relevant_enough(question, found, scored, order, least)
@@ -216,23 +245,56 @@ def _scored(asked: Asked, terms: Sequence[Term]) -> ScoredRecall:
     )  # fmt: skip
 
 
-def _search(asked: Asked, terms: Sequence[Term]) -> Found:
+def _search(every: Sequence[tuple[Asked, Sequence[Term]]]) -> list[Found]:
     """Return the results of both arms; in a large namespace they search in parallel on two connections."""
-    context, db, tenant, question, query = asked.context, asked.db, asked.tenant, asked.question, asked.query
-    scope = asked.scope
-    large = query is not None and tenant.counted_facts >= LARGE
-    indexed = tenant.counted_facts >= context.settings.ann_threshold
-    with second_reader(context.read_url) if large else nullcontext(db) as other:
-        near = dict if query is None else arms.vector_arm(other, tenant, query, scope, question.limit, indexed=indexed)
-        text = arms.send_text(db, tenant, question.text, terms, scope, question.limit)
-        by_words = text()
-    similar = near()  # from a second connection, the result arrived with its commit
-    if query is None:
-        return Found(by_words, similar)
-    return Found(by_words, similar, ranking.by_length(context.embedder.weights, by_words.stems.question.mean_words))
+    first = every[0][0]
+    large = first.tenant.counted_facts >= LARGE and any(asked.query is not None for asked, _ in every)
+    with second_reader(first.context.read_url) if large else nullcontext(first.db) as other:
+        near = [_send_near(other, asked) for asked, _ in every]
+        text = [
+            arms.send_text(one.db, one.tenant, one.question.text, terms, one.scope, one.question.limit)
+            for one, terms in every
+        ]
+        by_words = [read() for read in text]
+    # From a second connection, the results arrived with its commit.
+    return [_found(asked, own, read()) for (asked, _), own, read in zip(every, by_words, near, strict=True)]
 
 
-def _answer(every: Sequence[ScoredRecall], *, reranked: bool | None = None) -> Callable[[], Recalled]:
+def _send_near(db: Connection, asked: Asked) -> Callable[[], dict[Key, float]]:
+    """Send the search of the vector arm, if vectors are searched; return its reader."""
+    if asked.query is None:
+        return dict
+    indexed = asked.tenant.counted_facts >= asked.context.settings.ann_threshold
+    return arms.vector_arm(db, asked.tenant, asked.query, asked.scope, asked.question.limit, indexed=indexed)
+
+
+def _found(asked: Asked, by_words: TextArm, near: dict[Key, float]) -> Found:
+    if asked.query is None:
+        return Found(by_words, near)
+    weights = asked.context.embedder.weights
+    return Found(by_words, near, ranking.by_length(weights, by_words.stems.question.mean_words))
+
+
+def _answer(
+    namespace: str,
+    question: Question,
+    query: Vectors | None,
+    every: Sequence[ScoredRecall],
+    *,
+    reranked: bool | None = None,
+) -> Callable[[], Recalled | NotFoundError]:
+    """Send the queries for the answer to a question; return its reader, which gives an error if `why` has no fact."""
+    try:
+        if every:
+            return _shown(every, reranked=reranked)
+        nothing = _nothing(namespace, question, by_meaning=query is not None)
+    except NotFoundError as error:
+        missing = error
+        return lambda: missing
+    return lambda: nothing
+
+
+def _shown(every: Sequence[ScoredRecall], *, reranked: bool | None) -> Callable[[], Recalled]:
     """Send the queries for the results of all namespaces, and on request explain them; return the answer's reader."""
     question, every = every[0].question, shared_out(every, every[0].question.limit)
     shown = [_described(one) for one in every]

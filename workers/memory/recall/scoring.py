@@ -16,8 +16,9 @@ from workers.core.ranking import CONTIGUITY, Vitality
 from workers.memory.namespace_settings import notices_updates
 from workers.memory.recall import stems, updates
 from workers.memory.recall.arms import Found
-from workers.memory.recall.graph import Surroundings, near_in_session, surroundings
+from workers.memory.recall.graph import Surroundings, ask_surroundings, near_in_session
 from workers.memory.recall.question import Asked, Preferences
+from workers.memory.recall.steps import Steps
 from workers.storage import candidates, links, signatures
 from workers.storage.activity import PERMANENT
 from workers.storage.candidates import Candidates
@@ -250,7 +251,7 @@ def _with_exact(asked: Asked, seen: Candidates, query: Vectors, cosines: Floats)
     return cosines
 
 
-def read_and_score(asked: Asked, found: Found) -> Scored:
+def read_and_score(asked: Asked, found: Found) -> Steps[Scored]:
     """Return the most promising candidates of both arms with their scores.
 
     Adds neighbours in the conversation, linked facts, and facts about named entities.
@@ -258,14 +259,17 @@ def read_and_score(asked: Asked, found: Found) -> Scored:
     context, db, tenant, question, query = asked.context, asked.db, asked.tenant, asked.question, asked.query
     best = found.fused(max(_clamped(SCORED, 3 * question.limit), question.limit))
     neighbours_of = list(best)[: _clamped(NEIGHBOURS_OF, question.limit)]
-    around = surroundings(asked, best)
+    surroundings = ask_surroundings(asked, best)
+    yield
+    around = surroundings()
     from_graph = around.found
     ids = list(dict.fromkeys([*best, *from_graph]))
     queries, sought = pooled_queries(context, query), found.text.stems.unsearched
-    read = candidates.read(
+    rows = candidates.ask(
         db, tenant.id, ids, queries, asked.scope, stems=sought, neighbours_of=neighbours_of, reach=len(CONTIGUITY)
     )
-    read, outdated = _with_newer(asked, read, queries, sought)
+    yield
+    read, outdated = yield from _with_newer(asked, rows(), queries, sought)
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, visible(read))
     cosines = similarities(seen, query)
@@ -286,24 +290,27 @@ def read_and_score(asked: Asked, found: Found) -> Scored:
     scores = scores.lifted(context, relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):
-        newer = updates.outdated_pairs(asked, found.text.stems.question, seen, held, scores.total, outdated)
+        newer = yield from updates.outdated_pairs(asked, found.text.stems.question, seen, held, scores.total, outdated)
     scores = scores.above(seen["stated_at"], newer)
     return Scored(seen, hidden, scores, added, around, relevances, newer)
 
 
 def _with_newer(
     asked: Asked, read: Candidates, queries: Mapping[int, Vectors], sought: Sequence[str]
-) -> tuple[Candidates, list[Update]]:
+) -> Steps[tuple[Candidates, list[Update]]]:
     """Return the candidates with the facts that are linked as their updates, and these links."""
     db, tenant, scope = asked.db, asked.tenant, asked.scope
     if not tenant.links or not notices_updates(asked.context, tenant.settings):
         return read, []
-    pairs = links.updates_among(db, tenant.id, read["id"].tolist(), scope)
+    updating = links.ask_updates(db, tenant.id, read["id"].tolist(), scope)
+    yield
+    pairs = updating()
     unread = {one.newer for one in pairs}.difference(read["id"])
     if not unread:
         return read, pairs
-    newer = candidates.read(db, tenant.id, sorted(unread), queries, scope, stems=sought)
-    return np.concatenate([read, newer]), pairs
+    newer = candidates.ask(db, tenant.id, sorted(unread), queries, scope, stems=sought)
+    yield
+    return np.concatenate([read, newer()]), pairs
 
 
 def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:

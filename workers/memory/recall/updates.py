@@ -1,6 +1,6 @@
 """Updates: pairs of candidates where a newer statement makes an older one outdated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from workers.core import ranking, updates
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.relevance import Question
 from workers.memory.recall.question import Asked
+from workers.memory.recall.steps import Steps
 from workers.storage import facts, supersession
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
@@ -30,7 +31,7 @@ Pair = tuple[int, int]
 
 def outdated_pairs(
     asked: Asked, known: Question, rows: Candidates, held: Bools, scores: Floats, links: Sequence[Update]
-) -> list[Pair]:
+) -> Steps[list[Pair]]:
     """Return the pairs of a newer and an outdated one of n candidates with scores; none if it is asked for the past.
 
     `known` are the statistics of the question's k stems in the namespace; `held` says which of them each candidate
@@ -39,8 +40,10 @@ def outdated_pairs(
     if updates.asks_for_the_past(asked.question.text) or len(rows) < 2:  # noqa: PLR2004 - a pair
         return []
     first = np.argsort(-scores, kind="stable")[:FIRST]
+    contradicting = _ask_contradicting(asked.db, asked.tenant.id, rows, first)
     by_words = _by_words(asked, known, rows, held, scores, first)
-    found = chain(_contradicting(asked.db, asked.tenant.id, rows, first), _linked(rows, links), by_words)
+    yield
+    found = chain(contradicting(), _linked(rows, links), by_words)
     return list(dict.fromkeys(found))  # several rules may find one pair
 
 
@@ -52,13 +55,22 @@ def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> di
     return {place: read.get(unread[place], "") if text is None else text for place, text in texts.items()}
 
 
-def _contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints) -> Iterator[Pair]:
-    """Yield pairs with different values for one key of an entity, without accepted contradictions."""
+def _ask_contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints) -> Callable[[], Iterable[Pair]]:
+    """Send the query for pairs with different values for one key of an entity; return its reader.
+
+    It gives them without accepted contradictions.
+    """
     named = [place for place in first.tolist() if rows["entity"][place]]
     if len({rows["entity"][place] for place in named}) == len(named):
-        return
+        return tuple
     places = {UUID(bytes=rows["id"][place]): place for place in named}
-    for one, two in supersession.contradicting_among(db, namespace, list(places)):
+    sent = supersession.ask_contradicting(db, namespace, list(places))
+    return lambda: _in_order(sent(), places, rows)
+
+
+def _in_order(found: Sequence[tuple[UUID, UUID]], places: dict[UUID, int], rows: Candidates) -> Iterator[Pair]:
+    """Yield pairs of a newer and an older one, without those that were stated at the same time."""
+    for one, two in found:
         older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["stated_at"][place]))
         if rows["stated_at"][older] < rows["stated_at"][newer]:
             yield newer, older
