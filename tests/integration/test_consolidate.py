@@ -143,6 +143,23 @@ def test_in_small_steps_and_by_an_index_the_same_near_duplicates_are_found(
     assert near_duplicates(memory, at=301) == at_once
 
 
+def test_a_fact_that_is_edited_while_it_is_compared_is_compared_again(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = {"entity": "Mira", "key": "home"}
+    first, second = memory.add(MOVED, **home, value="Leipzig"), memory.add(HAS_MOVED, **home, value="Halle")
+    add = duplicate_pairs.add
+
+    def add_after_an_edit(*given: Any) -> int:
+        monkeypatch.undo()
+        edit(memory.context, Edit(id=second, value="Leipzig"), day(0))
+        return add(*given)
+
+    monkeypatch.setattr(duplicate_pairs, "add", add_after_an_edit)
+    assert compare(memory.context, "default", day(0)) == 1
+    assert names(near_duplicates(memory)) == [(first, {second})]
+
+
 def test_a_comparison_that_is_broken_off_is_done_again(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
     with monkeypatch.context() as patch:

@@ -166,12 +166,13 @@ def some(memory: Memory, count: int) -> dict[str, Any]:
     """Return values for statements about `count` facts of the namespace `large`."""
     found = memory.rows(
         """
-        select id, hash from facts
-        where namespace = (select id from namespaces where name = 'large') order by id limit %s
+        select id, hash, activity.xmin::text from facts
+        join activity on activity.namespace = facts.namespace and activity.fact = id
+        where facts.namespace = (select id from namespaces where name = 'large') order by id limit %s
         """,
         count,
     )
-    ids, hashes = [id_ for id_, _ in found], [hash_ for _, hash_ in found]
+    ids, hashes, versions = (list(column) for column in zip(*found, strict=True))
     own = memory.value("select id from namespaces where name = 'large'")
     return {
         "namespace": own, "ids": ids, "neighbours_of": ids[:5], "reach": 2, "ones": ids, "others": ids[::-1],
@@ -179,7 +180,7 @@ def some(memory: Memory, count: int) -> dict[str, Any]:
         "late": visible.LATE, "reasons": ["faded"], "query": query_near(0), "limit": 100, "offset": 0, "ever": False,
         "stems": hashes, "last": statements.LAST, "most": 10, "examined": 100, "prefix": "", "key": None,
         "whole": True, "length": 80, "what": "restored", "by": None, "dims": [], "queries": [], "silent_since": None,
-        "after": 0,
+        "after": 0, "versions": versions,
     }  # fmt: skip
 
 

@@ -274,23 +274,25 @@ Number = TypeVar("Number", np.float32, np.uint8)
 
 
 def compare(context: Context, namespace: str, now: datetime) -> int:
-    """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent."""
+    """Find the near-duplicates of the next uncompared facts; return how many were compared. Idempotent.
+
+    Those that are written meanwhile are compared again later.
+    """
     with context.namespace(namespace) as (db, tenant):
         indexed = signatures.is_indexed(db, tenant)
         waiting = duplicate_pairs.uncompared(db, tenant, COMPARED_BY_INDEX if indexed else COMPARED)
         if not waiting:
             return 0
         if indexed:
-            near = signatures.nearest_of_each(db, tenant, waiting, NEAREST, alike.MOST_BITS)
+            near = signatures.nearest_of_each(db, tenant, list(waiting), NEAREST, alike.MOST_BITS)
         else:
-            near = _nearest_of_each(db, tenant, waiting)
+            near = _nearest_of_each(db, tenant, list(waiting))
         candidates = sorted({(min(pair), max(pair)) for pair in near})
         found: dict[Pair, float] = {}
         for begin in range(0, len(candidates), PAIRS):
             found |= _alike(db, tenant, candidates[begin : begin + PAIRS])
         duplicate_pairs.add(db, tenant, list(found), list(found.values()), now)
-        duplicate_pairs.mark_compared(db, tenant, waiting)
-        return len(waiting)
+        return duplicate_pairs.mark_compared(db, tenant, waiting)
 
 
 def _nearest_of_each(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[Pair]:

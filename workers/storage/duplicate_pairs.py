@@ -1,6 +1,6 @@
 """Near-duplicates: pairs of similar facts, found when the newer one is compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -11,16 +11,18 @@ Pair = tuple[UUID, UUID]
 
 # Facts without a signature are compared later.
 UNCOMPARED = """
-    select fact from activity
+    select fact, xmin::text from activity
     where namespace = %(namespace)s and not compared and fidelity <> 0
     limit %(limit)s
 """
 
-# Locked in order, to avoid deadlocks.
+# Locked in order, to avoid deadlocks. A row that was written since it was read has another `xmin`: an edit or a restore
+# may have changed what is to be compared.
 MARK_COMPARED = """
     with mine as (
         select namespace, fact from activity
         where namespace = %(namespace)s and fact = any(%(ids)s) and not compared
+            and xmin::text = (%(versions)s::text[])[array_position(%(ids)s::uuid[], fact)]
         order by fact
         for no key update
     )
@@ -138,9 +140,9 @@ class Member:
     pinned: bool
 
 
-def uncompared(db: Connection, namespace: int, limit: int) -> list[UUID]:
-    """Return facts of a namespace that were not compared yet, including forgotten ones."""
-    return [fact for (fact,) in db.execute(UNCOMPARED, {"namespace": namespace, "limit": limit})]
+def uncompared(db: Connection, namespace: int, limit: int) -> dict[UUID, str]:
+    """Return facts of a namespace that were not compared yet, including forgotten ones, with their versions."""
+    return dict(db.execute(UNCOMPARED, {"namespace": namespace, "limit": limit}).fetchall())
 
 
 def uncompared_namespaces(db: Connection) -> list[str]:
@@ -148,9 +150,10 @@ def uncompared_namespaces(db: Connection) -> list[str]:
     return [name for (name,) in db.execute(UNCOMPARED_NAMESPACES)]
 
 
-def mark_compared(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
-    """Mark facts as compared."""
-    db.execute(MARK_COMPARED, {"namespace": namespace, "ids": list(ids)})
+def mark_compared(db: Connection, namespace: int, versions: Mapping[UUID, str]) -> int:
+    """Mark facts as compared, given with their versions, without those that were written since; return how many."""
+    given = {"namespace": namespace, "ids": list(versions), "versions": list(versions.values())}
+    return db.execute(MARK_COMPARED, given).rowcount
 
 
 def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
