@@ -16,8 +16,11 @@ from celery.signals import import_modules
 if TYPE_CHECKING:
     from tornado.httputil import HTTPServerRequest
 
-RESULTS = ("/api/task/result/", "/api/task/apply/")
-"""Routes that would return task results."""
+RESULT = "/api/task/result/"
+"""Route that would return the result of a task."""
+
+SENDING = ("/api/task/send-task/", "/api/task/async-apply/", "/api/task/apply/")
+"""Routes that would send a task: one makes an API key for any namespace, others erase facts."""
 
 
 @import_modules.connect  # type: ignore[untyped-decorator]  # Celery comes without types
@@ -37,7 +40,7 @@ def require_password(**_: Any) -> None:
 
 
 def guard(flower_url: str) -> None:
-    """Make the loaded command of Flower reject foreign host names and show no results."""
+    """Make the loaded command of Flower reject foreign host names, show no results and send no tasks."""
     command: Any = sys.modules.get("flower.command")
     if command is not None:
         command.Flower = _guarded(command.Flower, urlsplit(flower_url).hostname)
@@ -65,6 +68,9 @@ def _guarded(original: Any, own: str | None) -> Any:
 
         def initialize(self, why: str) -> None:
             self.why = why
+
+        def check_xsrf_cookie(self) -> None:
+            """Let forged requests be refused as others are."""
 
         def prepare(self) -> None:
             self.set_status(403)
@@ -111,6 +117,8 @@ def _fault(request: "HTTPServerRequest", own: str | None) -> str | None:
     """Return why a request is refused, if it is."""
     if not is_own_host(request.host_name, own):
         return "Flower answers to its address, to localhost, and to the host of EBB_FLOWER_URL."
-    if any(path in request.path for path in RESULTS):
+    if RESULT in request.path:
         return "What tasks returned is not shown here; ask the API of Ebb."
+    if any(path in request.path for path in SENDING):
+        return "Tasks are not sent from here; ask the API of Ebb, or send them with Celery."
     return None

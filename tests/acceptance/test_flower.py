@@ -78,13 +78,20 @@ def test_flower_asks_for_its_password_and_refuses_foreign_names(live: LiveSystem
             assert client.get("/tasks", auth=LOGIN, headers={"Host": host}).status_code == 200, host
 
 
+def test_flower_sends_no_tasks_as_one_makes_a_key_for_any_namespace(live: LiveSystem, tmp_path: Path) -> None:
+    with flower(live, tmp_path) as client:
+        for route in ("send-task", "async-apply", "apply"):
+            sent = client.post(f"/api/task/{route}/memory.stats", auth=LOGIN, content="{}")
+            assert (sent.status_code, "not sent from here" in sent.text) == (403, True), route
+
+
 def test_no_page_shows_flower_in_a_frame_or_sends_it_what_to_do(live: LiveSystem, tmp_path: Path) -> None:
     with flower(live, tmp_path) as client:
         for path in ("/workers", "/api/workers", "/unknown", "/static/js/flower.js"):
             assert client.get(path, auth=LOGIN).headers["x-frame-options"] == "DENY", path
         there = {"origin": "http://evil.com", "content-type": "text/plain"}
-        sent = client.post("/api/task/send-task/memory.stats", auth=LOGIN, headers=there, content="{}")
-        assert sent.status_code == 403
+        revoking = "/api/task/revoke/01a1fd54-5b58-7629-9b8d-dfaf36313cae"
+        assert client.post(revoking, auth=LOGIN, headers=there, content="{}").status_code == 403
 
 
 def test_flower_shows_tasks_but_no_text_of_any_memory(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
