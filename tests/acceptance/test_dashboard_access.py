@@ -79,6 +79,14 @@ def test_the_session_cookie_is_inaccessible_to_scripts_and_other_sites(
     client.cookies.clear()
 
 
+def test_a_form_in_an_encoding_of_its_senders_choice_is_not_read(client: httpx2.Client, ours: tuple[str, str]) -> None:
+    body = f'--b\r\nContent-Disposition: form-data; name="key"\r\n\r\n{ours[1]}\r\n--b--\r\n'
+    kind = "multipart/form-data; boundary=b; charset=punycode"
+    answer = client.post("/dashboard/sign-in", content=body, headers={"content-type": kind})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (415, False)
+    assert "was not sent as application/x-www-form-urlencoded" in answer.text
+
+
 @pytest.mark.usefixtures("ours")  # with a key, as without any no visitor needs one
 @pytest.mark.parametrize(
     ("page", "next_"), [("/dashboard/facts?tag=a", "/dashboard/facts?tag=a"), ("//elsewhere", "/")]

@@ -229,14 +229,24 @@ def router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
+FORM = "application/x-www-form-urlencoded"
+NO_FORM = f"This form was not sent as {FORM}, as its page sends it."
+
+
 class PageRoute(APIRoute):
-    """A route that answers errors with pages."""
+    """A route that answers errors with pages, and takes forms as pages send them.
+
+    Of `multipart/form-data` the sender would name the encoding, and some take seconds for 64 KiB on the event loop.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler of a request, which answers errors with pages."""
         answer = super().get_route_handler()
 
         async def answered(request: Request) -> Response:
+            kind = request.headers.get("content-type", FORM)
+            if self.body_field is not None and kind.partition(";")[0].strip().lower() != FORM:
+                return faulty(request, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, NO_FORM)
             try:
                 return await answer(request)
             except EbbError as error:
