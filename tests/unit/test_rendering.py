@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from fastapi import Request
 
-from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, YEAR, page, share, span
+from api.http.dashboard.rendering import DAY, HOUR, MINUTE, MONTH, TEMPLATES, YEAR, detail, page, share, span
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,22 @@ def test_a_span_is_said_in_the_largest_unit_that_fits_twice(seconds: float, said
 )
 def test_a_share_is_said_to_be_nothing_only_where_it_is(value: float | None, said: str) -> None:
     assert share(value) == said
+
+
+@pytest.mark.parametrize("name", ["content_salience", "since", "times", "until", "some_thing"])
+@pytest.mark.parametrize("value", ["infinity", "<b>", 10**308, [1], {"a": 1}, True, None])
+def test_a_detail_of_an_imported_history_may_be_anything(name: str, value: object) -> None:
+    shown = TEMPLATES.from_string("{{ value | detail(name) }}").render(name=name, value=value)
+    assert "<b>" not in shown
+    assert any(said in shown for said in ("salience", "since ", "time", "until ", "without end", "some thing "))
+
+
+def test_details_of_events_are_said_in_words() -> None:
+    assert [detail(1, "times"), detail(1_200, "times")] == ["1 time", "1,200 times"]
+    assert [detail(0.256, "content_salience"), detail(None, "until")] == ["salience of its content 26 %", "without end"]
+    since = detail("2025-01-31T08:00:00Z", "since")
+    assert since == 'since <time datetime="2025-01-31T08:00:00+00:00">2025-01-31 08:00 UTC</time>'
+    assert detail("asked", "forgotten_reason") == "forgotten reason asked"
 
 
 def test_before_the_first_pass_the_command_to_see_one_names_the_namespace() -> None:

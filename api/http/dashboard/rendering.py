@@ -5,6 +5,7 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.metadata import version
@@ -102,7 +103,24 @@ def elapsed(run: Mapping[str, Any]) -> str:
     return DASH if began is None or ended is None else milliseconds((ended - began).total_seconds() * 1_000)
 
 
-FILTERS = (with_code, number, share, milliseconds, span, elapsed, when, ago)
+DETAILS: Mapping[str, Callable[[Any], str]] = {
+    "content_salience": lambda value: f"salience of its content {share(value)}",
+    "since": lambda value: Markup("since {}").format(when(value)),
+    "times": lambda value: f"{number(value)} time{'' if value == 1 else 's'}",
+    "until": lambda value: "without end" if value is None else Markup("until {}").format(when(value)),
+}
+"""Details of events in words, by their names."""
+
+
+def detail(value: Any, name: str) -> str:
+    """Return a detail of an event in words; one of an imported history may be anything, and is shown as it is."""
+    if name in DETAILS:
+        with suppress(TypeError, ValueError, OverflowError, OSError):
+            return DETAILS[name](value)
+    return f"{name.replace('_', ' ')} {value}"
+
+
+FILTERS = (with_code, number, share, milliseconds, span, elapsed, when, ago, detail)
 
 log = logging.getLogger(__name__)
 
