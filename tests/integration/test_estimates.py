@@ -82,6 +82,17 @@ def test_a_namespace_that_has_grown_tenfold_is_estimated_again_but_for_what_was_
     assert strengths(estimated) == after
 
 
+@pytest.mark.parametrize("given", [1e-300, 5e-324, 0.0])
+def test_the_least_strength_that_was_given_stays_when_content_is_estimated_again(
+    estimated: Memory, given: float
+) -> None:
+    estimated.add(SAYS_MUCH, strength=given)
+    estimated.add(SAYS_LITTLE)
+    estimated.rows("update facts set content_salience = 0.5 where text = %s", SAYS_MUCH)
+    assert estimate.estimate_again(estimated.context, "default", day(0)) == 2
+    assert strengths(estimated)[SAYS_MUCH] == given
+
+
 def test_a_constant_start_stays_where_content_is_estimated_again(memory: Memory) -> None:
     memory.add(SAYS_MUCH)
     memory.rows("update facts set content_salience = 0.5")

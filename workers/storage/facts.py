@@ -127,14 +127,15 @@ ESTIMATED = """
     order by id limit %(limit)s
 """
 
-# A decay curve that starts at the old estimate starts at the new one; the next pass recomputes it.
+# A decay curve that starts at the old estimate starts at the new one; the next pass recomputes it. A start that was
+# given may be too small for single precision, which PostgreSQL refuses.
 RESTART = """
     update activity
     set base = new.salience, due_at = case when retired or held then due_at else least(due_at, %(now)s) end
     from unnest(%(ids)b::uuid[], %(saliences)b::float8[]) as new (id, salience)
     join facts on facts.namespace = %(namespace)s and facts.id = new.id
     where activity.namespace = %(namespace)s and activity.fact = new.id
-        and coactivations = 0 and base::real = content_salience
+        and coactivations = 0 and (case when base < 1e-37 then 0 else base end)::real = content_salience
 """
 
 ESTIMATE_AGAIN = ESTIMATE.replace(" and content_salience is null", "")
