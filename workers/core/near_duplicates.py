@@ -91,10 +91,11 @@ def _decide(differing: frozenset[str], common: Collection[str]) -> bool:
 
 def _names(text: str) -> frozenset[str]:
     """Return capitalised words, in lower case; common ones at the start of a sentence do not count."""
-    names = set()
+    names, behind = set(), 0
     for match in WORD.finditer(text):
-        before, word = text[: match.start()].rstrip(), match.group()
-        begins = not before or before.endswith(SENTENCE_ENDS)
+        before, word = text[behind : match.start()].rstrip(), match.group()
+        begins = before.endswith(SENTENCE_ENDS) or not (before or behind)
+        behind = match.end()
         if word[0].isupper() and not (begins and word.lower() in ENGLISH_STOP_WORDS):
             names.add(word.lower())
     return frozenset(names)
