@@ -10,6 +10,7 @@ from memory import Memory, day
 from api.http.dashboard.facts import drawing
 from workers import graph
 from workers.admin import export
+from workers.core.decay_intervals import PACKED
 from workers.errors import NotFoundError
 from workers.memory import curve
 from workers.memory.add import Stored
@@ -62,6 +63,24 @@ def test_a_fact_ends_when_its_curve_says_so(memory: Memory) -> None:
     assert exported(memory, id_, ends)["forgotten_at"] is None
     memory.decay(ends + 0.001)
     assert exported(memory, id_, ends)["forgotten_reason"] == found["ends_for"]
+
+
+def test_intervals_of_an_archive_after_the_last_use_do_not_multiply_the_points_of_a_curve(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.")
+    used = int(day(0).timestamp())
+    packed = b"".join(PACKED.pack(at, at, 100, 1) for at in (used + 100_000, used - 1))
+    memory.rows("update activity set spells = %s", packed)
+    found = drawn(memory, id_, 1)
+    assert (found["from"], found["since"]) == (used - 1, used)
+    assert len(found["at"]) < 1_000
+    assert len(found["hits"]) == 1
+
+
+def test_a_change_before_all_times_is_shown_at_the_last_use(memory: Memory) -> None:
+    id_ = memory.add("We met at the brook.", kind="episodic", durability="persistent")
+    memory.rows("update activity set encoded_at = null")
+    found = drawn(memory, id_, 1)
+    assert found["changes"] == [{"at": found["since"], "what": "aged", "past": True}]
 
 
 def test_a_pinned_fact_keeps_its_level_until_the_pin_ends(memory: Memory) -> None:

@@ -52,8 +52,9 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
         if not len(rows):
             raise no_fact(asked.id, asked.namespace)
         rules = rules_for(context, db, rows.namespaces)
-        intervals = activity.decay_intervals_of(db, tenant, asked.id)
+        found = activity.decay_intervals_of(db, tenant, asked.id)
     facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)
+    intervals = [one for one in found if one.begins <= own.begins]  # an archive may have others, with endless points
     ends_at, reason = (column[0] for column in ends(facts, rules))
     until = _horizon(own, float(ends_at), instant)
     each = [*intervals, own]
@@ -181,7 +182,7 @@ def _changes(facts: Anchors, since: float, until: float, rules: FadingRules) -> 
     known = replace(facts, fidelity=vector, halvings=np.zeros_like(facts.halvings), stale=np.zeros_like(facts.stale))
     before, at = fade(known, since, rules), since
     for _ in range(MOST_CHANGES):
-        at = float(before.due_at[0])
+        at = max(float(before.due_at[0]), since)  # an archive may have an episode that ended before all times
         if not at <= until:
             return
         known = replace(known, fidelity=before.fidelity, halvings=before.halvings, stale=before.stale)
