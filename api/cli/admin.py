@@ -177,7 +177,7 @@ def _assignment(given: str) -> tuple[str, Any]:
         raise typer.BadParameter(f"{show(given)} is no PATH=VALUE.", param_hint="--set")
     try:
         return path.strip(), json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return path.strip(), value
 
 

@@ -186,7 +186,7 @@ def _from_text(kind: type[Any], given: Any) -> Any:
         return given
     try:
         value = json.loads(given)
-    except ValueError:
+    except (ValueError, RecursionError):
         return given
     return value if isinstance(value, bool | int | float) else given
 

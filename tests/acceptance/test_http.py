@@ -383,6 +383,14 @@ def test_arbitrary_json_is_limited_in_depth(api: httpx2.Client, method: str, pat
 
 
 @pytest.mark.parametrize(
+    ("path", "name"), [("/memory/facts", "limit"), ("/memory/lookup?entity=a", "touch"), ("/memory/stats", "timeout")]
+)
+def test_a_parameter_that_is_nested_without_end_is_refused(api: httpx2.Client, path: str, name: str) -> None:
+    answer = api.get(httpx2.URL(path).copy_add_param(name, "[" * 5_000))
+    assert problem(answer, 422).startswith(f"query.{name}: ")
+
+
+@pytest.mark.parametrize(
     ("method", "path"),
     [
         ("GET", "/memory/facts?tags=home"),

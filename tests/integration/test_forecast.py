@@ -161,7 +161,13 @@ def test_other_settings_are_tried_and_nothing_is_changed(memory: Memory) -> None
     )
 
 
-@pytest.mark.parametrize("given", ["cold_threshold", "cold_threshold=2", "half_life=3", "confidenceDecay.halfLife=x"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "cold_threshold", "cold_threshold=2", "half_life=3", "confidenceDecay.halfLife=x",
+        f"confidenceDecay.halfLife={'[' * 5_000}",
+    ],
+)  # fmt: skip
 def test_settings_that_are_not_allowed_are_refused(memory: Memory, given: str) -> None:
     fill(memory, 1)
     with pytest.raises(InvalidInputError):

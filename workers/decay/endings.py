@@ -109,7 +109,7 @@ def _assignment(given: str) -> tuple[str, Any]:
         raise InvalidInputError(f"set: {given!r} is no PATH=VALUE.")
     try:
         return path.strip(), json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return path.strip(), value
 
 
