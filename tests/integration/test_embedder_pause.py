@@ -327,6 +327,17 @@ def test_health_reports_the_pause_without_a_request(away: Memory, server: StandI
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("status", [400, 503])
+def test_health_leaves_what_the_server_says_of_its_own_request_to_the_log(
+    away: Memory, server: StandIn, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    server.always = failure(status, "secret words")
+    said = health(away.context)["embedder"]
+    assert "See the log" in said
+    assert [word for word in ("secret", "127.0.0.1", "/v1") if word in said] == []
+    assert "secret words" in caplog.text
+
+
 def test_a_redis_that_is_away_causes_no_pause(away: Memory) -> None:
     alone = Context(away.context.settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"}))
     with closing(alone):

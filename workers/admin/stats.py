@@ -1,5 +1,6 @@
 """Statistics: the counts of a namespace and of the whole system, their time series, and the health of its parts."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,6 +22,8 @@ from workers.storage import branches, due, limits, namespaces, schema, server, s
 from workers.storage.connection import outside_pool, transaction
 from workers.storage.replicas import Replica
 from workers.storage.tallies import Tally
+
+log = logging.getLogger(__name__)
 
 UNCLASSED = "none"
 DUE = "due"
@@ -196,7 +199,10 @@ def _database(context: Context) -> str:
 
 
 def _embedder(context: Context) -> str:
-    """Embed a word, at most once a minute, as it may cost money, and not during a pause."""
+    """Embed a word, at most once a minute, as it may cost money, and not during a pause.
+
+    What the server says of an error goes to the log alone, as health checks are answered without a key.
+    """
     found = pause.state(context.redis)
     if found.seconds:
         return pause.describe(found)
@@ -207,7 +213,8 @@ def _embedder(context: Context) -> str:
         context.embedder.embed(["health"], retry=False)
         said = OK
     except EbbError as error:
-        said = str(error)
+        log.warning("the embedder does not embed a word: %s", error)
+        said = f"It does not embed a word: {type(error).__name__}. See the log of the workers."
     signals.note_embedder(context.redis, said)
     return said
 
