@@ -24,7 +24,7 @@ MESSAGES = ("messages", "in_context_messages", "message_history")
 PARTS = {"agents", *BLOCKS, *PASSAGES, *MESSAGES}
 """One of these is in each agent file."""
 
-MANIFEST = "manifest.json"
+MANIFEST, LONGEST_MANIFEST = "manifest.json", 1_048_576
 SPEAK, SPEAKS = "send_message", "letta_v1_agent"
 """Letta's tool for speaking, and the type of agents that need none; of others, content beside calls is thoughts."""
 
@@ -188,7 +188,7 @@ def _of_archive(source: BinaryIO) -> Iterator[Any]:
         if inside.keys().isdisjoint(COGX_FILES):
             raise InvalidInputError(f"The export is a TAR without {COGX_FILES[0]} or another file of a COGX archive.")
         for one in inside.get(MANIFEST, ()):
-            _check_version(cast("BinaryIO", packed.extractfile(one)).read())
+            _check_version(cast("BinaryIO", packed.extractfile(one)).read(LONGEST_MANIFEST))
         for name in COGX_FILES:
             for one in inside.get(name, ()):  # an archive may be of several folders
                 yield from records(cast("BinaryIO", packed.extractfile(one)))

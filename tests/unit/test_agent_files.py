@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+import tracemalloc
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt, spoilt_within
 
 from api.contrib import foreign
-from api.contrib.agent_files import letta
+from api.contrib.agent_files import LONGEST_MANIFEST, letta
 from api.contrib.records import LONGEST
 from workers.errors import InvalidInputError
 from workers.validation.facts import new_fact
@@ -157,6 +158,16 @@ def test_an_archive_of_a_later_version_is_refused() -> None:
     assert facts("cogx", packed({**COGX, "manifest.json": [{"cogx_version": "0.2"}]}))
     with pytest.raises(InvalidInputError, match=r"version 1\.0 of COGX"):
         facts("cogx", packed({**COGX, "manifest.json": [{"cogx_version": "1.0"}]}))
+
+
+def test_a_manifest_without_end_is_not_read_to_its_end() -> None:
+    endless = packed({**COGX, "manifest.json": [{"padding": " " * 64 * LONGEST_MANIFEST}]})
+    tracemalloc.start()
+    try:
+        assert facts("cogx", endless)
+        assert tracemalloc.get_traced_memory()[1] < 16 * LONGEST_MANIFEST
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_lines_of_one_file_of_an_archive_are_read_too() -> None:
