@@ -178,11 +178,25 @@ def test_the_later_reading_of_a_file_wins(memory: Memory) -> None:
 
 def test_two_at_once_do_not_meet(memory: Memory) -> None:
     with (
-        signals.try_lock(memory.context.redis, "document:default:a/b.md", 10),
+        signals.try_lock(memory.context.redis, "document:default a/b.md", 10),
         pytest.raises(UnavailableError, match=r"a/b.md is being indexed by another task"),
     ):
         index(memory, "a/b.md", "New.")
     index(memory, "a/b.md", "New.")
+
+
+def test_a_file_does_not_wait_for_one_of_another_namespace(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of namespaces and paths may have a colon, so with one between them two places had one lock."""
+    others: list[Indexed] = []
+
+    def meanwhile(*given: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        others.append(index(memory, "a:b/c.md", "Theirs.", namespace="tenant"))
+        return store_many(*given, **options)
+
+    monkeypatch.setattr(files, "store_many", meanwhile)
+    assert index(memory, "b/c.md", "Ours.", namespace="tenant:a").added == 1
+    assert [one.added for one in others] == [1]
 
 
 def test_a_file_that_is_removed_while_it_is_indexed_is_indexed_again(

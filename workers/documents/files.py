@@ -69,7 +69,7 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
         UnavailableError: the database does not answer, or another caller is indexing the file; try again.
     """
     chunks = _own_chunks(asked, context.settings.max_text)
-    with signals.try_lock(context.redis, f"document:{asked.namespace}:{asked.path}", ALONE_SECONDS) as alone:
+    with signals.try_lock(context.redis, f"document:{asked.namespace} {asked.path}", ALONE_SECONDS) as alone:
         if not alone:
             raise UnavailableError(f"{asked.path} is being indexed by another task: try again.")
         with transaction(context.database_url) as db:
