@@ -19,7 +19,7 @@ from workers.coordination import signals
 from workers.memory import embed, history, recall, restore
 from workers.memory.add import Stored
 from workers.memory.unpack import ask_known_by_id, known_by_id
-from workers.storage import activity, deep, facts, namespaces, packing, tombstones, words
+from workers.storage import activity, deep, exports, facts, namespaces, packing, tombstones, words
 from workers.storage.connection import connect, transaction
 
 TEXT = "Mira hides the spare key behind the blue flower pot."
@@ -548,3 +548,16 @@ def test_a_fact_that_is_restored_while_a_purge_chooses_it_stays(
         assert purging.result() == 0
     assert memory.value("select forgotten_at is null from facts where id = %s", id_) is True
     assert memory.examine(40) == {}
+
+
+def test_each_deep_fact_of_an_export_is_unpacked_once(memory: Memory) -> None:
+    for number in range(30):
+        memory.add(f"Mira hides key {number} behind pot {number}.", decay_class="session")
+    memory.decay(2)
+    assert memory.demote(at=4) == 30
+    with connect(memory.context.database_url) as db:
+        given = deep.parameters(list(deep.rows(db, None, 100))) | {"namespace": None, "ids": None, "seen_at": None}
+        plan = [line for (line,) in db.execute(f"explain (analyze, timing off) {exports.DEEP_ROWS}", given)]
+    populated = [line for line in plan if "_populate_record" in line]
+    assert len(populated) == 2
+    assert all(line.endswith("loops=30)") for line in populated)

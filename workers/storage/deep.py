@@ -129,13 +129,14 @@ ERASE = """
     where deep.namespace = gone.namespace and uuid_hash(deep.id) = uuid_hash(gone.id) and deep.id = gone.id
 """
 
-# Prefix for statements on facts and activity, which then read the unpacked rows instead of the tables.
+# Prefix for statements on facts and activity, which then read the unpacked rows instead of the tables. They are
+# materialized, as a nested loop would unpack every row of activity again for each fact.
 UNPACKED = """
-    with facts as (
+    with facts as materialized (
         select one.* from json_array_elements(%(facts)s::json) as unpacked (row),
             lateral json_populate_record(null::facts, row) as one
     ),
-    activity as (
+    activity as materialized (
         select one.* from jsonb_array_elements(%(activity)s::jsonb) as unpacked (row),
             lateral jsonb_populate_record(null::activity, row) as one
     ),
