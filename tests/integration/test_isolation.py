@@ -52,6 +52,7 @@ WITHOUT_JOIN = {
     "tallies.COUNTS": "groups two tables by namespace, each on its own",
     "tallies.DUE_CHANGED": "the number of due facts is joined, which it counts by namespace",
     "tallies.SETTLE": "deletes what it then groups by namespace",
+    "vectors.COUNT_PENDING": "sums up two tables, each on its own",
 }
 """Statements on several tenants whose tables are not joined by namespace, each with the reason."""
 

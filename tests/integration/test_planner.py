@@ -289,3 +289,13 @@ def test_facts_without_vector_are_found_without_reading_others_before_the_first_
     unknown.rows("update activity set fidelity = 0 where fact = any(%s)", some(unknown, 3)["ids"])
     given = {"after": 0, "fact": UUID(int=0), "limit": 128}
     assert rows_read(unknown, vectors.PENDING, given) <= 10
+
+
+def test_facts_without_vector_are_found_without_reading_others_where_all_wait(others: Memory) -> None:
+    store_many(others, MANY)
+    others.rows("update activity set fidelity = 0")
+    with connect(others.context.database_url, autocommit=True) as db:
+        db.execute("vacuum (analyze) facts, activity")
+    ((last,),) = others.rows("select max(id) from namespaces")
+    given = {"after": last - 1, "fact": UUID(int=2**128 - 1), "limit": 10}
+    assert rows_read(others, vectors.PENDING, given) <= 30

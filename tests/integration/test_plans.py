@@ -356,7 +356,6 @@ def test_neighbours_are_found_by_session_and_turn(filled: Memory) -> None:
 def test_facts_without_vector_are_found_by_their_index(filled: Memory) -> None:
     values = {"after": 0, "fact": "00000000-0000-0000-0000-000000000000", "limit": 128}
     assert "activity_pending" in indexes(filled, vectors.PENDING, values)
-    assert "activity_pending" in indexes(filled, vectors.COUNT_PENDING, {})
 
 
 def test_what_is_due_of_one_namespace_is_counted_by_the_index_of_what_is_due(filled: Memory) -> None:
