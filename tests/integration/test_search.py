@@ -8,6 +8,7 @@ from memory import ON_CITUS, Memory, day, wait_for
 from workers.admin import search_indexes
 from workers.coordination import signals
 from workers.core.signature import encode
+from workers.memory import embed
 from workers.storage import signatures
 from workers.storage.connection import connect
 
@@ -194,6 +195,15 @@ def test_an_index_is_built_by_one_process_where_shared_memory_is_small(small: Me
         db.execute(PARALLEL_FAILS.encode())
     assert len(search_indexes.index_large_namespaces(small.context)) == 1
     assert len(hnsw(small)) == 1
+
+
+def test_new_vectors_of_all_facts_are_not_added_one_by_one_to_the_index_of_the_old_ones(small: Memory) -> None:
+    small.store(*GUESTS)
+    assert search_indexes.index_large_namespaces(small.context)
+    embed.reset(small.having(embedder="hashing").context)
+    assert hnsw(small) == []
+    embed.embed_pending(small.having(embedder="hashing").context, embed.START, day(1))
+    assert len(search_indexes.index_large_namespaces(small.context)) == 1
 
 
 def test_facts_stored_after_the_index_was_built_are_found(small: Memory) -> None:

@@ -247,7 +247,8 @@ def check_embedder(context: Context) -> None:
 def reset(context: Context) -> int:
     """Replace the database's embedder by the configured one and delete all vectors; return how many facts wait.
 
-    Facts are found by words until `embed_pending` has computed the new vectors.
+    Facts are found by words until `embed_pending` has computed the new vectors. The vector indexes of large namespaces
+    are built again when these have enough of them.
 
     Raises:
         EmbeddingError: the embedder fails; nothing was changed.
@@ -270,6 +271,7 @@ def _reset_shard(context: Context, attempts: int = RESETS) -> int:
             # Facts before vectors, the lock order of a pass, to avoid a deadlock.
             vectors.mark_all_pending(db)
             vectors.clear(db)
+            signatures.drop_indexes(db)
             return vectors.count_pending(db)
     except psycopg.errors.DeadlockDetected:
         if attempts == 1:
