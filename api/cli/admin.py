@@ -201,8 +201,8 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
     from workers.memory import embed
 
     context = on_database(home)
-    total = embed.reset(context)
     with client(home, None) as memory, output.bar("facts") as show:
+        total = embed.reset(context)
         memory.send("memory.embed_pending", {})
         waiting, changed = total, time.monotonic()
         while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:

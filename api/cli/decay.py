@@ -153,11 +153,12 @@ def _decide(call: Call, operation: Any, ids: list[str] | None) -> dict[str, Any]
     """Decide about held facts, with repeated calls until none is left."""
     if ids:
         return call.memory.perform(operation, {"ids": ids})
-    answer = call.memory.perform(operation, {"everything": True})
-    decided = answer["decided"]
-    while answer["left"] and answer["decided"]:
+    with output.spinner("held facts are decided about …"):
         answer = call.memory.perform(operation, {"everything": True})
-        decided += answer["decided"]
+        decided = answer["decided"]
+        while answer["left"] and answer["decided"]:
+            answer = call.memory.perform(operation, {"everything": True})
+            decided += answer["decided"]
     return answer | {"decided": decided}
 
 

@@ -160,9 +160,10 @@ def _forget_subject(call: Call) -> None:
     going = found["matching"] - (found.get("kept") or 0)
     what, going = (what, going) if going else (output.LEAVE, found["matching"])
     output.confirm(what, going, yes=call.own["yes"], as_json=call.as_json)
-    done = [call.perform()]
-    while done[-1].get("left"):
-        done.append(call.perform())
+    with output.spinner("facts are forgotten …"):
+        done = [call.perform()]
+        while done[-1].get("left"):
+            done.append(call.perform())
     if call.as_json:
         output.print_json({"receipts": done} if len(done) > 1 else done[0])
     else:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from workers.documents.folders import Folder, Indexer, Sync
 
 MOST_ERRORS = 10
+SHOWN_EVERY = 1_000
+"""After how many facts an export shows their number."""
+
 PLACES = ("offset", "begun", "last")
 """Fields of an import's progress that are no counts."""
 
@@ -114,12 +117,15 @@ def export(
     file = None if file == Path("-") else file
     with contextlib.ExitStack() as stack:
         target = output.standard_output() if file is None else stack.enter_context(_new(file))
+        show = stack.enter_context(output.bar("facts")) if not target.isatty() else lambda *_: None
         facts = others = 0
         lines = exporting(context, name, at)
         for line in (fact for fact in lines if "text" in fact) if as_json else archive_import.with_frame(lines):
             target.write(output.json_line(line, _plain) + "\n")
             facts += "text" in line
             others += not ("text" in line or archive_import.is_frame(line))
+            if facts % SHOWN_EVERY == 0:
+                show(facts, facts, None)
         target.flush()
     if file is not None:
         output.progress(f"{output.counted(facts, 'fact')} and {output.counted(others, 'other record')} in {file}")

@@ -188,12 +188,13 @@ def progress(text: str) -> None:
 
 @contextlib.contextmanager
 def bar(unit: str) -> Iterator[Any]:
-    """Yield a function that updates a progress bar on stderr, shown on terminals only."""
+    """Yield a function that updates a progress bar on stderr, shown on terminals only; results may go to stdout."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.fields[count]} " + unit), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     screen = console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    hidden = not screen.is_terminal
+    with Progress(*columns, console=screen, transient=True, redirect_stdout=False, disable=hidden) as bar:
         task = bar.add_task("", total=None, count=0)
         yield lambda count, done, total: bar.update(task, completed=done, total=total, count=count)
 

@@ -301,3 +301,25 @@ def test_a_full_collection_in_a_child_copies_little_shared_memory(collecting: Li
     result.forget()
     assert sizes["frozen"] > 100_000
     assert sizes["private"] * 1.5 < sizes["shared"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("export",), b"0 facts"),
+        (("forget", "--query", "otters", "--yes"), b"facts are forgotten"),
+        (("held", "--keep", "--all"), b"held facts are decided about"),
+    ],
+)
+def test_what_takes_long_in_a_large_namespace_says_on_a_terminal_that_it_is_at_work(
+    live: LiveSystem, namespace: str, command: tuple[str, ...], said: bytes
+) -> None:
+    live.ebb("store", "Otters sleep afloat.", "--namespace", namespace)
+    terminal, own = os.openpty()
+    environment = live.environment() | {"TERM": "xterm", "COLUMNS": "80"}
+    working = live.command(*command, "-n", namespace)
+    done = subprocess.run(working, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=own, check=False)
+    os.close(own)
+    shown = os.read(terminal, 65_536)
+    assert (done.returncode, said in shown) == (0, True), shown
+    os.close(terminal)
