@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (43, 'snapshot');
+insert into schema_migrations (number, name) values (44, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -149,13 +149,14 @@ return (
 );
 
 -- The input of the text search parser: without the characters by which it takes several words for one path, host or
--- number, and normalised. ASCII texts need no normalisation. The length is limited so that the tsvector always fits.
+-- number, or reads a run of words again from each of them, and normalised. ASCII texts need no normalisation. The length
+-- is limited so that the tsvector always fits.
 -- U+0345, left where no Greek letter is above it, is a letter to the parser and an accent to `folded`: an empty lexeme.
 create function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
-    then replace(replace(replace(left(body, 65536), '.', ' '), '/', ' '), '-', ' ')
-    else in_pairs(replace(translate(normalize(left(body, 65536), nfkc), U&'./-\0345', '    '), 'ß', 'ss'))
+    then replace(replace(replace(replace(replace(left(body, 65536), '.', ' '), '/', ' '), '-', ' '), '_', ' '), '@', ' ')
+    else in_pairs(replace(translate(normalize(left(body, 65536), nfkc), U&'./-_@\0345', '      '), 'ß', 'ss'))
 end;
 
 -- Names and lexemes are compared in lower case, without accents and other special letters, as `core.names.plain` has them.

@@ -86,6 +86,11 @@ def migrate(url: str, *sql: str, mode: Any = "transaction") -> list[str]:
     return said
 
 
+def of_name(name: str) -> str:
+    """Return the statements of the migration with this name."""
+    return next(one.sql for one in migrations.known() if one.name == name)
+
+
 def test_migrated_the_first_release_has_the_catalogue_of_a_fresh_database(old: Memory) -> None:
     with connect(old.context.database_url) as db:
         live = schema.live_catalogue(db)
@@ -252,7 +257,7 @@ def test_names_with_several_blanks_are_found_as_they_are_looked_up(memory: Memor
     with connect(memory.context.database_url) as db:
         db.execute("update facts set entity = e'Ada \t Byron', key = e'first\njob' where id = %s", [fact])
         db.execute("update facts set kind = 'item', entity = 'my  notes', key = 'two  blanks' where id = %s", [item])
-    migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "single_blanks"))
+    migrate(memory.context.database_url, of_name("single_blanks"))
     assert memory.rows("select entity, key from facts order by created_at") == [
         ("Ada Byron", "first job"),
         ("my  notes", "two  blanks"),
@@ -267,9 +272,22 @@ def test_tags_get_the_composed_form_in_which_they_are_looked_for(memory: Memory)
     with connect(memory.context.database_url) as db:
         tags = [decomposed, "home", "caf\u00e9"]
         db.execute("update facts set tags = %s where id = %s", [tags, fact])
-    migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "composed_tags"))
+    migrate(memory.context.database_url, of_name("composed_tags"))
     assert memory.rows("select tags from facts") == [(["caf\u00e9", "home"],)]
     assert memory.ids("breakfast", tag=decomposed) == [fact]
+
+
+def test_words_that_the_parser_took_for_a_path_are_found(memory: Memory) -> None:
+    with connect(memory.context.database_url) as db:
+        db.execute(of_name("iota_below"))
+    path, other = memory.add("Her notes are in home~ada_byron."), memory.add("She signs as ada_lovelace@engine.")
+    found = "select id from facts where search @@ %s::tsquery"
+    assert memory.rows(found, "byron") == []
+    before = memory.rows("select xmin::text from facts where id = %s", other)
+    migrate(memory.context.database_url, of_name("underscores"))
+    assert memory.rows(found, "byron") == [(path,)]
+    assert memory.rows(found, "lovelace & engine") == [(other,)]
+    assert memory.rows("select xmin::text from facts where id = %s", other) == before
 
 
 UNSTABLE = """
@@ -297,8 +315,7 @@ def test_near_duplicates_of_an_earlier_release_are_compared_again_unless_they_we
     with connect(memory.context.database_url) as db:
         db.execute(found, [*sorted(unlike), unlike[0]])
         db.execute("update likenesses set apart_at = found_at where fact = any(%s)", [apart])
-    again = next(one.sql for one in migrations.known() if one.name == "near_duplicates_again")
-    migrate(memory.context.database_url, again)
+    migrate(memory.context.database_url, of_name("near_duplicates_again"))
     assert {id_ for (id_,) in memory.rows("select fact from activity where not compared")} == {*alike, *unlike}
     assert compare(memory.context, "default", day(2)) == 4
     assert {tuple(pair) for pair in memory.rows(pairs)} == {tuple(sorted(alike)), tuple(sorted(apart))}
@@ -321,7 +338,7 @@ def test_where_facts_are_long_their_salience_is_estimated_again(memory: Memory) 
         search_indexes.count_lexemes(memory.context, namespace, day(0))
         estimate.estimate_again(memory.context, namespace, day(0))
     assert estimate.grown_tenfold(memory.context) == []
-    migrate(memory.context.database_url, next(one.sql for one in migrations.known() if one.name == "long_facts"))
+    migrate(memory.context.database_url, of_name("long_facts"))
     assert estimate.grown_tenfold(memory.context) == ["chats"]
 
 
