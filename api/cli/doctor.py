@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,8 +60,7 @@ def doctor(
 
 def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
     unused = {"replicas": not settings.read_database_url, "reranker": not settings.rerank_url}
-    wanted = {name: look for name, look in CHECKS.items() if not unused.get(name)}
-    return [_checked(name, lambda look=look: look(settings, memory)) for name, look in wanted.items()]  # type: ignore[misc]
+    return [_checked(name, settings, memory) for name in CHECKS if not unused.get(name)]
 
 
 def _examined(memory: "Client", checks: list[dict[str, Any]], *, everywhere: bool, mend: bool) -> dict[str, Any] | None:
@@ -74,9 +74,13 @@ def _examined(memory: "Client", checks: list[dict[str, Any]], *, everywhere: boo
     return found
 
 
-def _checked(name: str, look: Callable[[], str]) -> dict[str, Any]:
+def _checked(name: str, settings: "Settings", memory: "Client") -> dict[str, Any]:
     try:
-        return {"name": name, "ok": True, "says": look()}
+        if name in OF_DATABASE:
+            _require(_silence_of_database(settings.database_url))
+        for url in settings.broker_urls if name in OF_REDIS else ():
+            _require(_silence_of_redis(url))
+        return {"name": name, "ok": True, "says": CHECKS[name](settings, memory)}
     except EbbError as error:
         return {"name": name, "ok": False, "says": str(error)}
     except Exception as error:  # noqa: BLE001 - a failing check must not hide the results of others
@@ -90,6 +94,36 @@ def _unforeseen(error: Exception) -> str:
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
         return "cannot be checked without the schema of this version; see above"
     return f"{type(error).__name__}: {error}"
+
+
+def _require(silence: str) -> None:
+    if silence:
+        raise UnavailableError(silence)
+
+
+@cache
+def _silence_of_database(url: str) -> str:
+    """Return why PostgreSQL does not answer, or nothing; asked once, as each check would wait for seconds."""
+    from workers.storage.connection import connect  # psycopg is slow to load
+
+    try:
+        connect(url).close()
+    except UnavailableError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def _silence_of_redis(url: str) -> str:
+    """Return why Redis does not answer, or nothing; asked once, like PostgreSQL."""
+    from workers.coordination.redis import own_keys
+
+    try:
+        with _answering(), own_keys(url) as keys:
+            keys.ping()
+    except UnavailableError as error:
+        return str(error)
+    return ""
 
 
 def _database(settings: "Settings", _: "Client") -> str:
@@ -234,6 +268,7 @@ def _each_redis(check: "Callable[[str, Client], str]") -> "Callable[[Settings, C
         urls, said, failed = settings.broker_urls, list[str](), False
         for group, url in enumerate(urls):
             try:
+                _require(_silence_of_redis(url))
                 found = check(url, memory)
             except UnavailableError as error:
                 found, failed = str(error), True
@@ -356,6 +391,7 @@ def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
         with _answering(), own_keys(url) as keys:
             found |= signals.databases_of_workers(keys, memory.seconds()).keys()
     try:
+        _require(_silence_of_database(settings.database_url))
         with outside_pool(settings.database_url) as db:
             schema.check(db)
             return sorted(found - {schema.identity(db)})
@@ -421,6 +457,12 @@ CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "settings": _settings, "beat": _beat, "embedder": _embedder, "reranker": _reranker,
     "indexes": _indexes, "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
+OF_DATABASE = frozenset({"database", "schema", "embedder", "indexes", "clock", "held"})
+"""Checks that need PostgreSQL."""
+
+OF_REDIS = frozenset({"workers", "settings", "embedder", "reranker", "clock"})
+"""Checks that need the Redis of every group of shards."""
+
 NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""
 

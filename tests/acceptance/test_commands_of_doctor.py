@@ -1,15 +1,21 @@
 """`ebb doctor` on real workers: it finds and repairs faults, and names what does not answer."""
 
+import json
+import socket
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from databases import new_database
 from live_system import ROOT, LiveSystem, eventually
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from api.up import servers
 from workers.coordination import signals
-from workers.coordination.redis import clock
+from workers.coordination.redis import clock, own_keys
 
 pytestmark = pytest.mark.acceptance
 
@@ -115,6 +121,41 @@ def test_the_doctor_says_what_does_not_answer(idle: LiveSystem) -> None:
     assert diagnosis.returncode == 1
     assert "PostgreSQL does not answer" in diagnosis.stdout
     assert "error connecting" not in diagnosis.stderr
+
+
+@contextmanager
+def ending_connections() -> Iterator[tuple[int, list[None]]]:
+    """Yield the port of a server that ends each connection, and one entry for each of them."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        met: list[None] = []
+
+        def end_all() -> None:
+            with suppress(OSError):
+                while True:
+                    connection = listening.accept()[0]
+                    met.append(None)
+                    connection.close()
+
+        threading.Thread(target=end_all, daemon=True).start()
+        try:
+            yield listening.getsockname()[1], met
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_the_doctor_waits_once_for_each_server_that_does_not_answer(idle: LiveSystem) -> None:
+    with ending_connections() as (postgres, of_postgres), ending_connections() as (redis, of_redis):
+        idle.settings["EBB_DATABASE_URL"] = f"postgresql://127.0.0.1:{postgres}/ebb?sslmode=disable"
+        idle.settings["EBB_REDIS_URL"] = f"redis://127.0.0.1:{redis}/0"
+        diagnosis = idle.ebb("doctor", "--json")
+        of_doctor = len(of_redis)
+        with own_keys(idle.settings["EBB_REDIS_URL"]) as keys, pytest.raises(RedisConnectionError):
+            keys.ping()
+    assert diagnosis.returncode == 1
+    checks = json.loads(diagnosis.stdout)["checks"]
+    assert [check["name"] for check in checks if "does not answer" not in check["says"]] == []
+    assert len(of_postgres) == 1
+    assert of_doctor == len(of_redis) - of_doctor
 
 
 def test_the_doctor_does_not_show_statements_where_the_schema_is_missing(
