@@ -24,7 +24,7 @@ from api.transport import AWAY
 from workers import tracing
 from workers.coordination import bulk, outbox, pause, signals, timings
 from workers.coordination.redis import condition, explain
-from workers.errors import EbbError, UnavailableError
+from workers.errors import EbbError, LateError, UnavailableError
 from workers.queues import MAINTENANCE, QUEUES, RECALL, STORE, age_of
 
 if TYPE_CHECKING:
@@ -121,6 +121,12 @@ routes = APIRouter(tags=["health"], generate_unique_id_function=own_name)
 OK, UNKNOWN = "ok", "unknown"
 NEEDED = ("redis", RECALL, STORE, "database")
 ASK_SECONDS = 3.0
+LATE = (
+    f"not known: no worker said within {ASK_SECONDS:g} s how PostgreSQL is, so they are busy, or PostgreSQL is slow or "
+    "does not answer"
+)
+"""State of the database while requests may still be answered; after some seconds workers know whether it is away."""
+
 KNOWN_SECONDS = 2.0
 """How long the result of the checks is cached."""
 
@@ -150,7 +156,7 @@ async def live() -> Live:
 def ready(request: Request, response: Response) -> Ready:
     """Return the state of each part; 503 if storing or recalling is not possible."""
     found = checks(door_of(request))
-    down = any(found[name] != OK for name in NEEDED)
+    down = any(found[name] not in {OK, LATE} for name in NEEDED)
     well = all(check == OK for check in found.values())
     response.status_code = HTTPStatus.SERVICE_UNAVAILABLE if down else HTTPStatus.OK
     shown = {part: without_addresses(said) for part, said in found.items()}
@@ -183,6 +189,8 @@ def _checks(door: Door) -> dict[str, str]:
 def _asked(door: Door) -> dict[str, str]:
     try:
         return dict(door.client.call("memory.health", {}, ASK_SECONDS))
+    except LateError:
+        return {"database": LATE}
     except EbbError as error:
         return {"database": str(error)}
 

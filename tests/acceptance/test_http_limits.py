@@ -22,6 +22,7 @@ from api.http.limits import SHARE, SPARE, THREADS
 from api.up import servers, supervision
 from api.up.home import Home
 from workers.coordination import outbox, signals
+from workers.coordination.redis import clock
 from workers.queues import length_of
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
@@ -173,6 +174,16 @@ def test_a_queue_that_is_too_long_and_workers_that_are_away_are_distinguished(id
         assert "no worker" in ready.json()["checks"]["recall"]
         assert api.get("/health/live").json() == {"status": "live"}
         assert {entry.task for entry in outbox.entries(idle.own_keys)} == {"memory.store"}
+
+
+def test_a_database_whose_state_workers_do_not_say_in_time_takes_no_api_out_of_service(idle: LiveSystem) -> None:
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    with serving(idle) as api:
+        now = clock(idle.own_keys).timestamp()
+        signals.note_heartbeat(idle.own_keys, "busy@tests", ["recall", "store", "maintenance"], now)
+        ready = api.get("/health/ready")
+    assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+    assert ready.json()["checks"]["database"].startswith("not known: no worker said within 3 s")
 
 
 def test_a_namespace_with_too_many_requests_is_refused_and_others_are_served(idle: LiveSystem) -> None:

@@ -392,6 +392,7 @@ def test_a_database_that_is_read_only_is_not_well(context: Context, database_url
     name = sql.Identifier(str(conninfo_to_dict(database_url)["dbname"]))
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(sql.SQL("alter database {} set default_transaction_read_only = on").format(name))
+    close_pools()  # it is of new sessions
     assert "takes no writes" in health(context)["database"]
 
 
@@ -399,7 +400,18 @@ def test_a_disk_on_which_no_file_grows_is_not_well(context: Context, database_ur
     name = sql.Identifier(str(conninfo_to_dict(database_url)["dbname"]))
     with psycopg.connect(database_url, autocommit=True) as db:  # fails as a full disk does, which keeps room in its log
         db.execute(sql.SQL("alter database {} set temp_file_limit = 0").format(name))
+    close_pools()
     assert health(context)["database"].startswith("PostgreSQL takes no writes: temporary file size exceeds")
+
+
+def test_the_health_of_a_distant_server_is_known_after_few_trips(context: Context) -> None:
+    with relayed(context.database_url) as (url, relay):
+        distant = Context(context.settings.model_copy(update={"database_url": url}))
+        assert health(distant)["database"] == "ok"
+        relay.trips = 0
+        assert health(distant)["database"] == "ok"
+        assert relay.trips <= 8
+        close_pools()
 
 
 def _write_read_only(begun: AbstractContextManager[Connection]) -> None:

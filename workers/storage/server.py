@@ -54,13 +54,14 @@ def now(db: Connection) -> datetime:
     return shown.astimezone(UTC)
 
 
-# The cheapest write: a record in the write-ahead log, flushed by the commit.
-PROBE = "select pg_logical_emit_message(true, 'ebb', 'probe')"
-
-# The log has room that was taken before. On a full disk no file grows, which this shows: its rows exceed the memory
-# that it may use, so that they go to a temporary file.
-GROWS = "select count(*) from generate_series(1, 10000)"
-LITTLE_MEMORY = "select set_config('work_mem', '64kB', true)"
+# The cheapest write: a record in the write-ahead log, flushed by the commit. The log has room that was taken before.
+# On a full disk no file grows, which the rows show: they exceed the memory that they may use, so that they go to a
+# temporary file. In one trip, as the server may be distant.
+PROBE = """
+    select set_config('work_mem', '64kB', true);
+    select count(*) from generate_series(1, 10000);
+    select pg_logical_emit_message(true, 'ebb', 'probe')
+"""
 
 READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
 
@@ -74,8 +75,6 @@ def try_write(db: Connection) -> None:
     if scalar(db, READ_ONLY):
         raise UnavailableError("PostgreSQL takes no writes: it is read-only, or a replica that follows another.")
     try:
-        db.execute(LITTLE_MEMORY)
-        db.execute(GROWS)
         db.execute(PROBE)
         db.commit()
     except psycopg.errors.DiskFull as error:

@@ -125,7 +125,7 @@ def measure(_: Task, asked: Upkeep) -> dict[str, Any]:
     return figures
 
 
-@internal("memory.health", Params)
+@internal("memory.health", Params, soft_time_limit=8, time_limit=12)
 def health(_: Task, __: Params) -> dict[str, Any]:
     """Return the health of the database and the embedder."""
     return stats.health(context)
