@@ -56,10 +56,10 @@ def with_deadline(options: Mapping[str, Any], clock: Clock) -> dict[str, Any]:
     return {"headers": headers | {UNTIL: until.isoformat()}}
 
 
-def has_passed(until: Any, clock: Clock) -> bool:
-    """Return whether the deadline of a message has passed; false if Redis does not answer."""
+def has_passed(until: Any, clock: Clock, seconds: float = 0.0) -> bool:
+    """Return whether the deadline of a message is over in so many seconds; false if Redis does not answer."""
     try:
-        return clock.now() > datetime.fromisoformat(until)
+        return clock.now() + timedelta(seconds=seconds) > datetime.fromisoformat(until)
     except (RedisError, ValueError, TypeError):
         return False
 

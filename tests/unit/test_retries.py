@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SEND_AGAIN = """
 from datetime import UTC, datetime, timedelta
 from celery import signals
@@ -55,6 +57,34 @@ def slow(self):
 
 print(type(slow.apply().result).__name__)
 """
+
+SAY_WHY = """
+import sys
+from datetime import UTC, datetime, timedelta
+from workers.celery import app
+from workers.clock import UNTIL
+from workers.errors import UnavailableError
+from workers.tasks.task import EbbTask
+
+app.server_clock.read = lambda: datetime.now(UTC)
+
+@app.task(bind=True, base=EbbTask)
+def away(self):
+    print(self.request.retries)
+    self.request.update({UNTIL: (datetime.now(UTC) + timedelta(seconds=float(sys.argv[1]))).isoformat()})
+    raise UnavailableError("away")
+
+print(away.apply().result)
+"""
+
+
+@pytest.mark.parametrize(("seconds", "tries"), [("0", "0"), ("3600", "0123456")])
+def test_a_task_whose_caller_would_stop_waiting_before_another_try_says_why_it_failed(seconds: str, tries: str) -> None:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    tried = subprocess.run(
+        [sys.executable, "-c", SAY_WHY, seconds], env=environment, capture_output=True, text=True, check=False
+    )
+    assert tried.stdout.split() == [*tries, "away"], tried.stderr
 
 
 def test_a_question_that_took_longer_than_its_time_limit_is_not_tried_again() -> None:

@@ -1,6 +1,7 @@
 """The base of every task: retries while a server is unavailable, the instant of a write, ids and deduplication."""
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -45,6 +46,9 @@ FOLLOW_UP: dict[str, Any] = {"max_retries": 20_000}
 context = Context(settings)
 
 STORES = ("memory.store", "memory.store_many")
+
+BEGAN = "ebb_began"
+"""Name in a request of when this delivery began, by the monotonic clock."""
 
 EARLY = "ebb_early"
 """Name in a request of the seconds until it is due, if it must not wait for that long."""
@@ -151,6 +155,7 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
         Raises:
             InvalidInputError: it is not due for longer than Redis lets a worker hold it.
         """
+        self.request.update({BEGAN: time.monotonic()})
         if (early := self.request.get(EARLY)) is not None:
             raise InvalidInputError(
                 f"eta: {self.request.eta} is {early:.0f} seconds ahead, and at most {VISIBILITY_SECONDS} are allowed, "
@@ -161,6 +166,14 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
             entry = self._accepted(str(namespace), task_id)
             kwargs.clear()  # Celery calls the task with this dictionary
             kwargs.update(entry.arguments)
+
+    def retry(self, *args: Any, exc: BaseException | None = None, **options: Any) -> Any:
+        """Retry, or raise `exc`, which says why, if the caller stops waiting before another try as long as this one."""
+        now = time.monotonic()
+        seconds = (options.get("countdown") or 0.0) + now - self.request.get(BEGAN, now)
+        if exc is not None and clock.has_passed(self.request.get(clock.UNTIL), app.server_clock, seconds):
+            raise exc
+        return super().retry(*args, exc=exc, **options)
 
     def _accepted(self, namespace: str, task_id: str) -> outbox.Entry:
         """Return the outbox entry of a message; if there is none, the write has been done before."""
