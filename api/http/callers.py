@@ -136,7 +136,8 @@ def _check_local(request: Request, *, any_key: bool) -> None:
     if not is_loopback(_host(request)) or _is_of_another_site(request):
         raise RefusedError(
             HTTPStatus.FORBIDDEN,
-            "Without keys, only programs and pages of this machine are answered, at 127.0.0.1 or localhost.",
+            "Without keys, Ebb answers only programs and pages of its own machine, and only at 127.0.0.1 or localhost. "
+            "For any other name, or another machine, make a key with `ebb keys create`.",
         )
 
 

@@ -464,20 +464,24 @@ def test_health_is_also_answered_to_checks_that_ask_for_the_head_alone(served: h
 
 def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
     for origin in ("https://evil.example", "http://[", "null", "127.0.0.1"):
-        assert "this machine" in problem(api.get("/memory/stats", headers={"origin": origin}), 403), origin
+        assert "its own machine" in problem(api.get("/memory/stats", headers={"origin": origin}), 403), origin
     for host in ("evil.example", "127.0.0.1@evil.example", "evil.example:127.0.0.1", "localhost:x", "127.0.0.1 x", ""):
-        assert "this machine" in problem(api.get("/memory/stats", headers={"host": host}), 403), host
+        assert "its own machine" in problem(api.get("/memory/stats", headers={"host": host}), 403), host
     for host in ("localhost", "LOCALHOST:5556", "127.0.0.1:1", "[::1]:5556", "[::1]"):
         assert api.get("/memory/stats", headers={"host": host}).status_code == 200, host
     for passed_on in ("X-Forwarded-For", "Forwarded", "Via", "X-Real-IP", "X-Forwarded-Host"):
         assert "proxy" in problem(api.get("/memory/stats", headers={passed_on: "127.0.0.1"}), 401), passed_on
     elsewhere = {"sec-fetch-site": "cross-site"}
     fact = {"text": "A page of another site stored this."}
-    assert "this machine" in problem(api.post("/memory/facts", json=fact, headers=elsewhere), 403)
+    assert "its own machine" in problem(api.post("/memory/facts", json=fact, headers=elsewhere), 403)
     assert api.get("/memory/stats", headers=elsewhere | {"sec-fetch-mode": "navigate"}).status_code == 200
-    assert "this machine" in problem(api.get("/memory/stats", headers={"host": "evil.example"}), 403)
+    assert "its own machine" in problem(api.get("/memory/stats", headers={"host": "evil.example"}), 403)
     here = {"origin": f"http://localhost:{api.base_url.port}"}
     assert api.get("/memory/stats", headers=here).status_code == 200
+    page = api.get("/dashboard/facts", headers={"host": "ebb.example"})
+    assert page.status_code == 403
+    assert "make a key with" in page.text
+    assert "open the dashboard at" not in page.text, "127.0.0.1 may be another machine for who reads this"
 
 
 def test_what_a_page_of_another_site_links_to_does_not_count_as_use(api: httpx2.Client) -> None:

@@ -187,7 +187,7 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {one.__name__: one for one in FILTERS}
 
 ADVICE = {
-    HTTPStatus.FORBIDDEN: "If your key may not do this, sign in with one that may, or open the dashboard at 127.0.0.1.",
+    HTTPStatus.FORBIDDEN: "If your key may not do this, sign in with one that may.",
     HTTPStatus.NOT_FOUND: "It may have been purged, or it belongs to another namespace.",
     HTTPStatus.TOO_MANY_REQUESTS: "Try again later. If this happens often, start more workers.",
     HTTPStatus.SERVICE_UNAVAILABLE: "No stored fact is lost. This page works again when all parts run.",

@@ -88,13 +88,19 @@ Writing = Annotated[Session, _with("write")]
 Administering = Annotated[Session, _with("admin")]
 
 
+FOREIGN_FORM = (
+    "This form was sent by a page of another site; open it here. If it was this page, the proxy in front of Ebb has to "
+    "pass on the header Host as the browser sends it."
+)
+
+
 def check_origin(request: Request) -> None:
     """Raise `RefusedError` if a form was sent by a page of another site."""
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
     foreign = origin is not None and origin.partition("://")[2] != request.url.netloc
     if foreign or site not in ("same-origin", "none"):
-        raise RefusedError(HTTPStatus.FORBIDDEN, "This form was sent by a page of another site; open it here.")
+        raise RefusedError(HTTPStatus.FORBIDDEN, FOREIGN_FORM)
 
 
 def check_token(request: Request, token: Annotated[str, Form()] = "") -> None:
