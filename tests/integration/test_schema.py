@@ -141,6 +141,21 @@ def test_a_server_that_takes_no_writes_is_refused_with_what_to_do(memory: Memory
         schema.apply(read_only)
 
 
+def test_a_role_that_may_not_write_each_table_is_refused_and_the_tables_are_named(memory: Memory) -> None:
+    with connect(memory.context.database_url) as db:
+        db.execute("create role little")
+        db.execute("grant select, insert, update, delete on all tables in schema public to little")
+        db.execute("set local role little")
+        schema.verify(db)
+        db.execute("reset role")
+        db.execute("revoke all on events from little")
+        db.execute("revoke delete on links from little")
+        db.execute("set local role little")
+        with pytest.raises(SchemaError, match=r"may not read and write events, links: have .* `grant select"):
+            schema.verify(db)
+        db.rollback()
+
+
 def test_a_schema_that_this_version_cannot_work_with_is_refused(memory: Memory) -> None:
     memory.rows(NEXT, schema.version() + 1)
     memory.rows("insert into schema_version (version) values (%s)", schema.compatibility() + 1)

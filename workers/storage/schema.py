@@ -172,14 +172,39 @@ def check_writable(db: Connection) -> None:
         )
 
 
+WITHOUT_RIGHTS = """
+    select string_agg(relname::text, ', ' order by relname)
+    from pg_class
+    where relnamespace = quote_ident(current_schema())::regnamespace and relkind in ('r', 'p')
+        and relname = any(%(tables)s)
+        and not (has_table_privilege(oid, 'select') and has_table_privilege(oid, 'insert')
+            and has_table_privilege(oid, 'update') and has_table_privilege(oid, 'delete'))
+"""
+
+OF_MIGRATIONS = "schema_migrations", "schema_version"
+"""Tables that only `ebb migrate` writes."""
+
+
+def check_rights(db: Connection) -> None:
+    """Raise `SchemaError` if the role may not read and write each table: some tasks would fail, and others not."""
+    columns = (name.removeprefix("column ") for name in expected_catalogue()["objects"] if name.startswith("column "))
+    tables = {column.partition(".")[0] for column in columns}.difference(OF_MIGRATIONS)
+    if lacking := scalar(db, WITHOUT_RIGHTS, {"tables": [*tables]}):
+        raise SchemaError(
+            f"The role {db.info.user!r} may not read and write {lacking}: have the owner of the tables "
+            "`grant select, insert, update, delete` on them to it."
+        )
+
+
 def identity(db: Connection) -> str:
     """Return what distinguishes this database from others, and what a backup that is restored in its place keeps."""
     return str(scalar(db, IDENTITY))
 
 
 def verify(db: Connection) -> None:
-    """Raise `SchemaError` unless `check` passes and the live catalogue is what this version of Ebb works with."""
+    """Raise `SchemaError` unless checks pass and the live catalogue is what this version of Ebb works with."""
     check(db)
+    check_rights(db)
     found = differences(db)
     if found:
         more = f", and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
@@ -216,12 +241,13 @@ def all_differences(database_url: str, count: int) -> list[str]:
     """Return the differences of all shards; those of further shards name the shard.
 
     Raises:
-        SchemaError: a shard has no schema, or one of another version.
+        SchemaError: a shard has no schema, or one of another version, or the role lacks a right there.
     """
     found: list[str] = []
     for shard in range(count):
         with _of_shard(shard, count), outside_pool(database_url) as db:
             check(db)
+            check_rights(db)
             found += [f"shard {shard}: {one}" if shard else one for one in differences(db)]
     return found
 
