@@ -58,8 +58,8 @@ def test_without_a_database_a_page_says_so_in_time_and_works_once_it_is_there(
         admin.execute(sql.SQL(allow).format(sql.Identifier(name), sql.SQL("false")))
         admin.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name])
         answer = client.get("/")
-        assert answer.status_code == 504
-        assert "the database does not answer" in answer.text
+        said = {503: "PostgreSQL does not answer", 504: "the database does not answer"}  # if the last try takes long
+        assert said[answer.status_code] in answer.text
         assert "/health/ready" in answer.text
         admin.execute(sql.SQL(allow).format(sql.Identifier(name), sql.SQL("true")))
         assert eventually(lambda: client.get("/").status_code == 200, "it works again")

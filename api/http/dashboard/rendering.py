@@ -247,14 +247,14 @@ def router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-FORM = "application/x-www-form-urlencoded"
-NO_FORM = f"This form was not sent as {FORM}, as its page sends it."
+MULTIPART = "multipart/"
+NO_FORM = "A form of this page is sent as application/x-www-form-urlencoded."
 
 
 class PageRoute(APIRoute):
     """A route that answers errors with pages, and takes forms as pages send them.
 
-    Of `multipart/form-data` the sender would name the encoding, and some take seconds for 64 KiB on the event loop.
+    Of `multipart/form-data` the sender names the encoding, and some take seconds for 64 KiB on the event loop.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -262,8 +262,7 @@ class PageRoute(APIRoute):
         answer = super().get_route_handler()
 
         async def answered(request: Request) -> Response:
-            kind = request.headers.get("content-type", FORM)
-            if self.body_field is not None and kind.partition(";")[0].strip().lower() != FORM:
+            if request.headers.get("content-type", "").strip().lower().startswith(MULTIPART):
                 return faulty(request, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, NO_FORM)
             try:
                 return await answer(request)
