@@ -1,5 +1,5 @@
--- The text search parser took minutes for a long run of words that '_' or '@' joins. It ends words at both, except in what it
--- took for paths (`a~b_c`), entities and tags of HTML: where such words are found now, facts get them.
+-- The text search parser took minutes for a long run of words joined by '_' or '@', so these become blanks. Nothing else changes in
+-- most texts. Only in a path (`a~b_c`), an entity or a tag of HTML are there more words now: such facts are indexed again.
 create or replace function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
