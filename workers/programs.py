@@ -98,9 +98,9 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
 
 
 class Dispatcher(EventDispatcher):  # type: ignore[misc]  # Celery comes without types
-    """Celery's sender of events, which would wait for a Redis that is away with each heartbeat.
+    """Celery's sender of events, without its retries.
 
-    It would do so in the thread of the worker's loop, where no signal to stop is noticed meanwhile.
+    With them a heartbeat waits until Redis is back, in the thread of the worker's loop, which then notices no signal.
     """
 
     def send(self, *args: Any, **options: Any) -> Any:
