@@ -23,10 +23,11 @@ PIECES = Path(__file__).parent / "weights" / "pieces.npy"
 LATIN_WORD = re.compile("[a-z0-9\u00df-\u024f]+")
 """Words in other scripts fall into pieces of one letter each, whose vectors say nothing."""
 
-KNOWN = 8_192
-"""Number of recent words whose vectors are kept; they take about 6 MB."""
+KNOWN = 20_000
+"""Number of recent words whose vectors are kept; they take about 9 MB."""
 
-_recent: dict[str, Vectors] = {}
+_recent: dict[str, bytes] = {}
+"""The vectors of length 1 of recent words, in half precision."""
 
 USUAL_WEIGHT = 77_000.0
 """The weight of words without such a vector: the median of the words of questions (LoCoMo 1-5, BEAM-100K 1-10)."""
@@ -83,11 +84,12 @@ def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
 
 def _units(words: Sequence[str]) -> Vectors:
     """Return the vectors of n words with length 1; those of recent words are not computed again."""
-    known = {word: _recent.get(word) for word in words}
-    if unknown := [word for word, vector in known.items() if vector is None]:
-        computed = dict(zip(unknown, normalise(of_words(unknown)), strict=True))
+    known = {word: vector for word in words if (vector := _recent.get(word))}
+    if unknown := [word for word in dict.fromkeys(words) if word not in known]:
+        computed = normalise(of_words(unknown)).astype(np.float16)
+        known |= zip(unknown, map(bytes, computed), strict=True)
         if len(_recent) > KNOWN:
             _recent.clear()
-        _recent.update(computed)
-        known |= computed
-    return np.array([known[word] for word in words])
+        _recent.update((word, known[word]) for word in unknown)
+    packed = b"".join(known[word] for word in words)
+    return np.frombuffer(packed, np.float16).reshape(len(words), -1).astype(np.float32)
