@@ -20,14 +20,14 @@ def similar(word: str, *texts: str) -> list[float]:
 
 def test_a_text_is_as_similar_to_a_word_as_its_most_similar_word() -> None:
     boss, novel = most_similar(of_words(["boss", "novel"]), TEXTS).T
-    assert boss[0] == pytest.approx(similar("boss", "manager")[0])
-    assert novel[1] == pytest.approx(max(similar("novel", "halfway", "books", "jacob")))
+    assert boss[0] == pytest.approx(similar("boss", "manager")[0], abs=1e-3)
+    assert novel[1] == pytest.approx(max(similar("novel", "halfway", "books", "jacob")), abs=1e-3)
     assert min(boss[0], novel[1]) > 0.5
     assert max(boss[1], novel[0]) < 0.3
 
 
 def test_the_same_word_is_most_similar_whatever_its_case_and_accents() -> None:
-    assert similar("café", "CAFÉ", "a Cafe!") == pytest.approx([1, 1])
+    assert similar("café", "CAFÉ", "a Cafe!") == pytest.approx([1, 1], abs=1e-3)
 
 
 def test_texts_without_words_in_latin_letters_are_like_nothing() -> None:

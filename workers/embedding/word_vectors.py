@@ -79,7 +79,7 @@ def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
         if words:
             begin, end = end, end + len(words)
             found[row] = cosines[begin:end].max(axis=0)
-    return np.maximum(found, 0.0)
+    return np.clip(found, 0.0, 1.0)  # half precision may exceed 1
 
 
 def _units(words: Sequence[str]) -> Vectors:
