@@ -28,6 +28,9 @@ FETCH_SECONDS = 3.0
 ALL_SECONDS = 6.0
 """Limit for all requests of a fetch, however slowly their answers arrive."""
 
+WAIT_SECONDS = 0.5
+"""Time that a token with an unknown key waits for another one's fetch; each holds one of few threads."""
+
 PAUSE_SECONDS = 10.0
 """Time between two requests for keys, however many tokens name unknown ones."""
 
@@ -54,29 +57,37 @@ class Issuer:
     def key(self, id_: str) -> jwt.PyJWK | None:
         """Return the key with this id, fetched again if it is unknown or old.
 
-        A known key is returned at once while another request fetches, as the server may hang.
+        While one request fetches, a known key is returned at once, and others wait shortly, and not at all after a
+        failure: the server may hang, and anyone can name unknown keys.
 
         Raises:
-            UnavailableError: the authorization server does not answer, and no key was known.
+            UnavailableError: the key is not known, and the authorization server does not answer.
         """
-        if not self._is_due(id_):
-            return self._known(id_)
-        with self.lock:
-            if self._is_due(id_):
-                try:
-                    self.keys = within(ALL_SECONDS, self._fetch)
-                except FAULTS as error:
-                    self.fault = f"{type(error).__name__}: {error}"
-                self.fetched_at = time.monotonic()  # at the end, or those that waited would fetch one after the other
-            return self._known(id_)
+        patience = 0 if id_ in self.keys or self.fault else WAIT_SECONDS
+        if self._is_due(id_) and self.lock.acquire(timeout=patience):
+            try:
+                if self._is_due(id_):
+                    self._refresh()
+            finally:
+                self.lock.release()
+        return self._known(id_)
+
+    def _refresh(self) -> None:
+        """Fetch the keys; those of before stay if this fails."""
+        try:
+            self.keys, self.fault = within(ALL_SECONDS, self._fetch), ""
+        except FAULTS as error:
+            self.fault = f"{type(error).__name__}: {error}"
+        self.fetched_at = time.monotonic()  # at the end, or those that waited would fetch one after the other
 
     def _is_due(self, id_: str) -> bool:
         age = time.monotonic() - self.fetched_at
         return age > FRESH_SECONDS or (id_ not in self.keys and age > PAUSE_SECONDS)
 
     def _known(self, id_: str) -> jwt.PyJWK | None:
-        if not self.keys:
-            raise UnavailableError(f"The keys of {self.url} could not be fetched: {self.fault}; try again later.")
+        if id_ not in self.keys and (self.fault or self._is_due(id_)):
+            fault = self.fault or "its server has not answered yet"
+            raise UnavailableError(f"The keys of {self.url} could not be fetched: {fault}; try again later.")
         return self.keys.get(id_)
 
     def _fetch(self) -> dict[str, jwt.PyJWK]:

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
@@ -28,7 +28,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from api.http.problems import RefusedError
 from api.http.tokens import Tokens
 from api.up import servers
 from workers.errors import SettingsError, UnavailableError
@@ -344,27 +343,53 @@ def test_a_valid_token_is_not_called_invalid_after_its_keys_could_not_be_fetched
                 tokens.verify(token)
 
 
-def test_a_token_of_a_known_key_waits_for_no_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def hanging(issuer: AuthorizationServer, tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a token with an unknown key fetch keys from a server that hangs."""
     hangs, ends = threading.Event(), threading.Event()
 
-    def hanging() -> dict[str, Any]:
+    def jwks() -> dict[str, Any]:
         hangs.set()
         ends.wait()
         return {}
 
+    monkeypatch.setattr(issuer, "jwks", jwks)
+    issuer.rotate()
+    waiting = threading.Thread(target=unavailable, args=(tokens, issuer.token(AUDIENCE)))
+    waiting.start()
+    hangs.wait()
+    yield
+    assert waiting.is_alive()
+    ends.set()
+    waiting.join()
+
+
+@pytest.mark.parametrize("fresh_seconds", [3_600.0, 0.0])
+def test_a_token_of_a_known_key_waits_for_no_server_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, fresh_seconds: float
+) -> None:
     with authorization_server(USER) as issuer:
         tokens, token = tokens_of(issuer), issuer.token(AUDIENCE)
         tokens.verify(token)
         monkeypatch.setattr("api.http.tokens.PAUSE_SECONDS", 0.0)
-        monkeypatch.setattr(issuer, "jwks", hanging)
-        issuer.rotate()
-        waiting = threading.Thread(target=refused, args=(tokens, issuer.token(AUDIENCE)))
-        waiting.start()
-        hangs.wait()
-        tokens.verify(token)
-        assert waiting.is_alive()
-        ends.set()
-        waiting.join()
+        monkeypatch.setattr("api.http.tokens.FRESH_SECONDS", fresh_seconds)
+        with hanging(issuer, tokens, monkeypatch):
+            tokens.verify(token)
+
+
+def test_tokens_with_unknown_keys_are_refused_while_the_server_hangs_and_after_it_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("api.http.tokens.WAIT_SECONDS", 0.0)
+    with authorization_server(USER) as issuer:
+        tokens = tokens_of(issuer)
+        tokens.verify(issuer.token(AUDIENCE))
+        monkeypatch.setattr("api.http.tokens.PAUSE_SECONDS", 0.0)
+        with hanging(issuer, tokens, monkeypatch):
+            unavailable(tokens, issuer.token(AUDIENCE))
+        monkeypatch.setattr("api.http.tokens.WAIT_SECONDS", None)
+        with hanging(issuer, tokens, monkeypatch):
+            unavailable(tokens, issuer.token(AUDIENCE))
 
 
 def test_fetching_keys_ends_however_slowly_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,8 +403,8 @@ def test_fetching_keys_ends_however_slowly_they_arrive(monkeypatch: pytest.Monke
         ends.set()
 
 
-def refused(tokens: Tokens, token: str) -> None:
-    with pytest.raises(RefusedError):
+def unavailable(tokens: Tokens, token: str) -> None:
+    with pytest.raises(UnavailableError, match="could not be fetched"):
         tokens.verify(token)
 
 
