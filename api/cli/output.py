@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
-from ebb import broker
 
 from workers.errors import EbbError, InvalidInputError
 
@@ -34,6 +33,10 @@ HomeFolder = Annotated[
     ),
 ]
 OVERLONG = re.compile(r"(\S{80})\S{240,}?((?:'[.:;,]?)?)(?!\S)")
+MASK = "•••"
+LOGIN = re.compile(r"(//[^:@/]*):[^/]*@")
+SECRET_OPTION = re.compile(r"([?&]\w*(?:password|secret)=)[^&]*")
+SECRET_VALUE = re.compile(r"(\b\w*(?:password|secret)\s*=\s*)(?:'(?:\\.|[^'\\])*'|(?:\\.|\S)*)")
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
@@ -301,8 +304,8 @@ def fail(error: EbbError, *, as_json: bool) -> None:
         console(stderr=True).print(message, markup=False)
 
 
-def without_password(url: str) -> str:
-    """Return the URL with its password masked."""
-    password = broker.parts_of(url).password
-    shown = url.replace(f":{password}@", ":•••@") if password else url
-    return re.sub(r"(sentinel_password=)[^&]*", r"\1•••", shown)
+def without_password(address: str) -> str:
+    """Return a URL, or the `name=value` form of libpq, with its passwords masked."""
+    if "://" not in address:
+        return SECRET_VALUE.sub(rf"\1{MASK}", address)
+    return SECRET_OPTION.sub(rf"\1{MASK}", LOGIN.sub(rf"\1:{MASK}@", address))

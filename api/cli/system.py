@@ -77,7 +77,7 @@ def up(
     )
     with output.tolerating_closed_stdout():
         if as_json:
-            output.print_json(_status(settings, place))
+            output.print_json(_without_passwords(_status(settings, place)))
         else:
             _print_guide(system, moved=home is not None)
     if not detach:
@@ -125,7 +125,10 @@ def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
 
 
 def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Show what runs at this home and where to reach it; the exit code is 1 if nothing does."""
+    """Show what runs at this home and where to reach it; the exit code is 1 if nothing does.
+
+    With --json, addresses include their passwords, for programs that connect to the servers.
+    """
     settings, place = _home(home)
     found = _status(settings, place)
     if as_json:
@@ -141,8 +144,9 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
 def _show_status(found: dict[str, Any]) -> None:
     output.print_table(("process", "pid", "state"), [tuple(each.values()) for each in found["processes"]])
     output.console().print()
+    shown = _without_passwords(found)
     for name in ("home", "database_url", "redis_url", "flower_url", "api_url"):
-        output.console().print(f"{name:<13} {output.without_password(found[name])}", markup=False)
+        output.console().print(f"{name:<13} {shown[name]}", markup=False)
     if found["flower_password"]:
         output.console().print(f"{'flower_login':<13} {_with_login(found)}", markup=False)
 
@@ -165,6 +169,12 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
         **{name: known.get(name) or None for name in names},
         "processes": [asdict(process) for process in processes],
     }
+
+
+def _without_passwords(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a status for the terminal and for logs, to which a supervisor may send what `ebb up` prints."""
+    masked = {name: output.without_password(found[name]) for name in ("database_url", "redis_url") if found[name]}
+    return found | masked | ({"flower_password": output.MASK} if found["flower_password"] else {})
 
 
 def _with_login(found: dict[str, Any]) -> str:

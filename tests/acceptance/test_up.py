@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import command_line
 import httpx2
@@ -291,6 +292,17 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
     assert [each["state"] for each in running.status()["processes"]] == ["running"] * len(PROGRAMS)
 
 
+def test_up_prints_no_password_and_status_hands_them_to_programs(running: Place) -> None:
+    stopping.stop_home(running.home)
+    up = running.up()
+    known = running.status()
+    secrets = [str(urlsplit(known["redis_url"]).password), known["flower_password"]]
+    assert all(secrets)
+    assert not any(secret in up.stdout + up.stderr for secret in secrets)
+    assert json.loads(up.stdout).keys() == known.keys()
+    assert servers.redis_fault(known["redis_url"]) is None
+
+
 ENDINGS = (signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.deep) for one in (signal.SIGINT, signal.SIGHUP)))
 """Signals that `ebb up` handles by one function."""
 
@@ -489,7 +501,7 @@ def test_configured_servers_are_used_instead_of_embedded_ones_until_down_stops_t
     up = place.up(EBB_DATABASE_URL=database_url, EBB_REDIS_URL=redis_url)
     assert up.returncode == 0, up.stdout + up.stderr
     assert "compares meaning, of English words" in " ".join(up.stderr.split())
-    status = json.loads(up.stdout)
+    status = place.status()
     assert (status["database_url"], status["redis_url"]) == (database_url, redis_url)
     others = [name for name in PROGRAMS if name not in ("postgres", "redis")]
     assert [each["name"] for each in status["processes"]] == others

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, examples
 
+from api.cli import output
 from workers import flower, redaction
 
 ID = "01a1fd54-5b58-7629-9b8d-dfaf36313cae"
@@ -55,3 +56,21 @@ def test_a_foreign_host_is_not_flowers_own(host: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "::1", "10.0.0.7", "Ebb.test"])
 def test_addresses_localhost_and_the_name_that_people_use_are_flowers_own(host: str) -> None:
     assert flower.is_own_host(host, "ebb.test")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("redis://:s3cret@h:6379/0", "redis://:•••@h:6379/0"),
+        ("sentinel://:s3cret@a,b/0?master_name=m&sentinel_password=s3cret",
+         "sentinel://:•••@a,b/0?master_name=m&sentinel_password=•••"),
+        ("postgresql://ebb:s3cret?s3cret@h/db", "postgresql://ebb:•••@h/db"),
+        ("postgresql://h/db?user=ebb&password=s3cret&sslpassword=s3cret",
+         "postgresql://h/db?user=ebb&password=•••&sslpassword=•••"),
+        ("host=h user=ebb password=s3cret\\ s3cret dbname=db", "host=h user=ebb password=••• dbname=db"),
+        ("host=h password = 's3cret \\' s3cret' dbname=db", "host=h password = ••• dbname=db"),
+        ("postgresql://a:5432,b:5432/db?host=/run/postgres", "postgresql://a:5432,b:5432/db?host=/run/postgres"),
+    ],
+)  # fmt: skip
+def test_addresses_are_shown_without_passwords_in_any_form(address: str, shown: str) -> None:
+    assert output.without_password(address) == shown
