@@ -5,6 +5,7 @@ import fcntl
 import inspect
 import os
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -248,7 +249,7 @@ def _new(file: Path) -> Iterator[TextIO]:
     own = Path(os.path.realpath(file))  # unlike `resolve`, at a loop of links, too
     draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
     try:
-        target = draft.open("w" if draft == own else "a", encoding="utf-8")
+        target = own.open("w", encoding="utf-8") if draft == own else _opened(draft)
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{file} cannot be written: {error}. Give a file in a folder that is there.") from None
     with target:
@@ -263,6 +264,34 @@ def _new(file: Path) -> Iterator[TextIO]:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+
+
+def _opened(draft: Path) -> TextIO:
+    """Make the draft of an export, or open one that an export of the same user left.
+
+    In a shared folder another user may have put a link there, to have its target overwritten, or a file, to read it.
+
+    Raises:
+        InvalidInputError: something else has its name.
+    """
+
+    def made(path: str, flags: int) -> int:
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, flags | os.O_EXCL, 0o666)
+        try:
+            found = os.open(path, flags & ~os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:  # the export that wrote it has ended
+            return made(path, flags)
+        except OSError:
+            raise taken from None
+        state = os.fstat(found)
+        if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_nlink > 1:
+            os.close(found)
+            raise taken
+        return found
+
+    taken = InvalidInputError(f"{draft} is no file that an export of yours left: remove it, or give another file.")
+    return open(draft, "a", encoding="utf-8", opener=made)
 
 
 def _lock(target: TextIO, draft: Path, file: Path) -> None:

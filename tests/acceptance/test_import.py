@@ -3,9 +3,10 @@
 import errno
 import fcntl
 import json
+import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -391,6 +392,38 @@ def test_a_draft_that_a_killed_export_left_is_written_again(live: LiveSystem, na
     assert live.ebb("export", str(tmp_path / "archive.jsonl"), "--namespace", namespace).returncode == 0
     assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl"]
     assert imported(live, str(tmp_path / "archive.jsonl"), "-n", f"{namespace}-copy")[1]["added"] == 1
+
+
+LEFT: dict[str, Callable[[Path, Path], None]] = {
+    "link": lambda draft, other: draft.symlink_to(other),
+    "dangling link": lambda draft, other: draft.symlink_to(other.with_name("none")),
+    "hard link": lambda draft, other: draft.hardlink_to(other),
+    "pipe": lambda draft, _: os.mkfifo(draft),
+    "folder": lambda draft, _: draft.mkdir(),
+}
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_an_export_writes_to_no_other_file_by_what_has_the_name_of_its_draft(
+    live: LiveSystem, namespace: str, tmp_path: Path, left: str
+) -> None:
+    other, draft = tmp_path / "other", tmp_path / "archive.jsonl.part"
+    other.write_text("another's")
+    LEFT[left](draft, other)
+    done = live.ebb("export", str(tmp_path / "archive.jsonl"), "--namespace", namespace)
+    assert (done.returncode, "remove it, or give another file" in " ".join(done.stderr.split())) == (1, True)
+    assert {one.name for one in tmp_path.iterdir()} == {"other", "archive.jsonl.part"}
+    assert other.read_text() == "another's"
+
+
+def test_an_export_writes_to_no_draft_of_another_user_who_could_read_it(
+    live: LiveSystem, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "archive.jsonl.part").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    done = live.ebb("export", str(tmp_path / "archive.jsonl"), "--namespace", namespace)
+    assert (done.returncode, "remove it, or give another file" in " ".join(done.stderr.split())) == (1, True)
+    assert [one.name for one in tmp_path.iterdir()] == ["archive.jsonl.part"]
 
 
 def test_an_export_into_a_file_system_without_locks_is_written(
