@@ -32,7 +32,13 @@ SLACK_SECONDS = 0.5
 """Time after which an attempt ends that the time limits of its socket have not ended, because each read was quick."""
 
 LONGEST_ANSWER = 1 << 28
-"""Bytes of an answer; 2,048 vectors of 3,072 numbers are half of it."""
+"""Bytes of an answer, whatever was asked; 2,048 vectors of 3,072 numbers are half of it."""
+
+ENVELOPE = 1 << 20
+"""Bytes of an answer beside what was asked for, such as what the server says about itself."""
+
+LONGEST_REFUSAL = 1 << 16
+"""Bytes that are read of a refusal."""
 
 RETRIED = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 REFUSES_ALL = {
@@ -115,14 +121,18 @@ class Endpoint:
         """Return the URL without credentials."""
         return str(self._url.copy_with(userinfo=b"", query=None))
 
-    def post(self, payload: Mapping[str, Any], seconds: float | None = None, *, attempts: int = ATTEMPTS) -> bytes:
+    def post(
+        self, payload: Mapping[str, Any], seconds: float | None = None, *, longest: int, attempts: int = ATTEMPTS
+    ) -> bytes:
         """Return the body of the server's answer, within `seconds` if given.
+
+        What was asked for takes at most `longest` bytes. A body that is clearly longer is not read to its end.
 
         Raises:
             EbbError: the service's own error: the server refused, or every attempt failed.
         """
         budget = self._budget if seconds is None else min(seconds, self._budget)
-        deadline = time.monotonic() + budget
+        deadline, longest = time.monotonic() + budget, min(ENVELOPE + longest, LONGEST_ANSWER)
         retrying = Retrying(
             sleep=self._sleep,
             wait=_pause,
@@ -131,7 +141,7 @@ class Endpoint:
             reraise=True,
         )
         try:
-            return retrying(self._attempt, payload, deadline)
+            return retrying(self._attempt, payload, deadline, longest)
         except TransientError as error:
             made = retrying.statistics["attempt_number"]
             message = f"{error} Attempts: {made}."
@@ -155,11 +165,11 @@ class Endpoint:
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         return httpx2.Client(headers=headers)
 
-    def _attempt(self, payload: Mapping[str, Any], deadline: float) -> bytes:
+    def _attempt(self, payload: Mapping[str, Any], deadline: float, longest: int) -> bytes:
         # An attempt may start at the very end of the budget, and a socket timeout must be above 0.
         seconds = max(min(self._timeout, deadline - time.monotonic()), 0.001)
         try:
-            return within(seconds + SLACK_SECONDS, lambda: self._exchange(payload, seconds))
+            return within(seconds + SLACK_SECONDS, lambda: self._exchange(payload, seconds, longest))
         except (httpx2.TimeoutException, TimeoutError) as error:
             raise TransientError(
                 f"{self} did not answer within {seconds:.3g} s. Check that it is up; {self._service.when_slow}.",
@@ -172,23 +182,25 @@ class Endpoint:
                 doubtful=not isinstance(error, UNCONNECTED),
             ) from None
 
-    def _exchange(self, payload: Mapping[str, Any], seconds: float) -> bytes:
+    def _exchange(self, payload: Mapping[str, Any], seconds: float, longest: int) -> bytes:
         end = time.monotonic() + seconds
         body = bytearray()
         with self._client.stream("POST", self._url, json=payload, timeout=seconds) as response:
+            if response.status_code != HTTPStatus.OK:
+                longest = LONGEST_REFUSAL
             # The client's timeout is per read; a body that arrives slowly must end as well.
             for chunk in response.iter_bytes():
                 body += chunk
                 if time.monotonic() > end:
                     raise httpx2.ReadTimeout("the body came too slowly", request=response.request)
-                if len(body) > LONGEST_ANSWER:
-                    raise self._service.unavailable(self._too_long(), doubtful=True)
+                if len(body) > longest:
+                    break
         if response.status_code != HTTPStatus.OK:
             raise self._refusal(response, body.decode(errors="replace"))
+        if len(body) > longest:
+            said = f"{self} answered with more than {longest >> 20} MiB, too much for what it was asked"
+            raise self._service.unavailable(f"{said}. Check {self._service.settings}_URL.", doubtful=True)
         return bytes(body)
-
-    def _too_long(self) -> str:
-        return f"{self} answered with more than {LONGEST_ANSWER >> 20} MiB. Check {self._service.settings}_URL."
 
     def _refusal(self, response: httpx2.Response, body: str) -> EbbError:
         status = response.status_code

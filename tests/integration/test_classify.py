@@ -10,7 +10,7 @@ import pytest
 from llm import always, answering, judging, question, saying
 from memory import Memory, day
 from pydantic import BaseModel
-from stand_in import Reply, StandIn, broken_off, drip, failure, raw, serving, silence
+from stand_in import Reply, StandIn, broken_off, drip, endless, failure, raw, serving, silence
 
 from workers.coordination import idempotency
 from workers.errors import InvalidInputError, JudgementError
@@ -282,6 +282,15 @@ def test_every_failure_ends_in_an_addition(
     assert (action, live(judged)) == ("added", {old, new})
     assert llm.requests
     assert KEY not in caplog.text
+
+
+def test_an_answer_without_end_is_not_read_to_the_timeout(
+    judged: Memory, llm: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    judged.add(PORTO)
+    llm.always = endless
+    assert stored(judged, GONE)[0][0] == "added"
+    assert "answered with more than 5 MiB, too much for what it was asked. Check EBB_LLM_URL" in caplog.text
 
 
 def test_an_llm_that_is_away_costs_a_store_no_more_than_its_time(judged: Memory, llm: StandIn) -> None:

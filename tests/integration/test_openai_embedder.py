@@ -322,14 +322,35 @@ def test_an_answer_that_drips_in_ends_at_the_timeout(
 
 
 def test_an_answer_without_end_is_not_read_to_the_timeout(
-    api: Api, embedder: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
+    api: Api, embedder: OpenAIEmbedder, pauses: list[float]
 ) -> None:
-    monkeypatch.setattr("workers.endpoint.LONGEST_ANSWER", 1 << 20)
     api.replies.append(endless)
 
-    with pytest.raises(EmbeddingError, match=r"more than 1 MiB\. Check EBB_EMBEDDING_URL"):
+    with pytest.raises(EmbeddingError, match=r"more than 1 MiB, too much .* asked\. Check EBB_EMBEDDING_URL"):
         embedder.embed(["one"])
-    assert len(api.requests) == 1
+    assert (len(api.requests), pauses) == (1, [])
+
+
+def test_an_answer_may_be_as_long_as_what_was_asked_for(api: Api, make: Callable[..., OpenAIEmbedder]) -> None:
+    def indented(items: list[dict[str, Any]]) -> None:
+        for item in items:
+            item["spaces"] = " " * 20 * len(item["embedding"])
+
+    api.always = answer(indented)
+
+    assert make(embedding_batch=200).embed(list(map(str, range(200)))).shape == (200, 1536)
+
+
+def test_a_refusal_without_end_is_quoted_from_its_beginning(api: Api, embedder: OpenAIEmbedder) -> None:
+    def refusing(handler: Handler) -> None:
+        handler.send(400, b"no such model", {"content-length": str(1 << 50)})
+        while not handler.server.over.is_set():
+            handler.wfile.write(b" " * 0x10000)
+
+    api.replies.append(refusing)
+
+    with pytest.raises(EmbeddingError, match=r"answered 400 .*: no such model\. .*EBB_EMBEDDING_MODEL"):
+        embedder.embed(["one"])
 
 
 def test_a_refusal_that_is_nested_too_deeply_is_quoted(api: Api, embedder: OpenAIEmbedder) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from memory import Memory, day
-from stand_in import Handler, Reply, StandIn, broken_off, drip, failure, raw, serving, silence
+from stand_in import Handler, Reply, StandIn, broken_off, drip, endless, failure, raw, serving, silence
 
 from workers.coordination import pause
 from workers.coordination.pause import RERANKER
@@ -213,6 +213,14 @@ def test_whatever_fails_leaves_the_order_of_recall_and_is_logged_without_the_key
     assert len(server.requests) == (1 if fault in AWAY else 2)
     assert "results stand in their own order" in caplog.text
     assert KEY not in caplog.text
+
+
+def test_an_answer_without_end_is_not_read_to_the_timeout(
+    ranked: Memory, server: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.always = endless
+    assert ranked.ask(QUERY).reranked is False
+    assert "answered with more than 1 MiB, too much for what it was asked. Check EBB_RERANK_URL" in caplog.text
 
 
 def test_a_wrong_address_fails_no_recall(own: Memory, having: Having) -> None:

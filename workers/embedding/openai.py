@@ -39,6 +39,12 @@ EMBEDDINGS = Service(
 PIECE_BYTES = 8_000
 """OpenAI's models read 8,192 tokens, and a byte is at most one token, so no piece is too long."""
 
+NUMBER_BYTES = 48
+"""A number has at most 25 characters; some servers put each on a line of its own, indented."""
+
+MANY_DIMS = 16_000
+"""Dimensions that an answer may have, if no more are due: how many it has instead is worth reading."""
+
 REQUEST_BYTES = 300_000
 """OpenAI accepts 300,000 tokens per request."""
 
@@ -116,7 +122,9 @@ class OpenAIEmbedder:
         payload: dict[str, Any] = {"model": self._model, "input": list(texts)}
         if self._model in SHORTENS and self._max_dims < KNOWN_DIMS[self._model]:
             payload["dimensions"] = self._max_dims
-        vectors = self._read(self._endpoint.post(payload, attempts=attempts), len(texts), self._known_dims)
+        longest = len(texts) * max(self._known_dims or 0, MANY_DIMS) * NUMBER_BYTES
+        body = self._endpoint.post(payload, longest=longest, attempts=attempts)
+        vectors = self._read(body, len(texts), self._known_dims)
         self._known_dims = vectors.shape[1]
         return vectors
 

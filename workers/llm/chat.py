@@ -26,6 +26,9 @@ CHAT = Service(
     },
 )
 
+ANSWER_BYTES = 4 << 20
+"""Some models can write 128,000 tokens, and some servers write a letter in six bytes."""
+
 Answer = TypeVar("Answer", bound=StrictAnswer)
 
 
@@ -66,7 +69,7 @@ class Chat:
             ],
             "response_format": {"type": "json_schema", "json_schema": schema},
         }
-        return self._read(self._endpoint.post(payload, seconds), answer)
+        return self._read(self._endpoint.post(payload, seconds, longest=ANSWER_BYTES), answer)
 
     def close(self) -> None:
         """Close the connections to the endpoint."""

@@ -36,6 +36,10 @@ OTHER_NAME = {"documents": "texts", "texts": "documents"}
 """What servers call the documents; Text Embeddings Inference says `texts`, and its refusal names the missing field."""
 
 
+BYTES_OF_A_BYTE = 6
+"""Some servers repeat the documents, and some write a letter as `\\u0000`."""
+
+
 class _Rank(BaseModel):
     index: int
     score: float = Field(validation_alias=AliasChoices("relevance_score", "score"), allow_inf_nan=False)
@@ -94,7 +98,8 @@ class Reranker:
         payload = self._model | {"query": query, name: list(documents), "top_n": len(documents)}
         if name == "texts":
             payload["truncate"] = True
-        return self._read(self._endpoint.post(payload, attempts=1), len(documents))
+        longest = BYTES_OF_A_BYTE * sum(len(one.encode()) for one in documents)
+        return self._read(self._endpoint.post(payload, longest=longest, attempts=1), len(documents))
 
     def _read(self, body: bytes, count: int) -> Floats:
         try:
