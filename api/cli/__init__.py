@@ -158,7 +158,7 @@ def _postgres_answers() -> Iterator[None]:
         yield
     except Exception as error:
         psycopg = sys.modules.get("psycopg")  # slow to load; without it no connection was made
-        if psycopg is None or not isinstance(error, psycopg.OperationalError):
+        if psycopg is None or not isinstance(error, psycopg.OperationalError | psycopg.errors.InsufficientPrivilege):
             raise
         from workers.storage.connection import broken_off
 

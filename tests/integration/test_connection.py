@@ -270,6 +270,26 @@ def test_a_full_disk_is_named_and_what_to_do(
         db.execute(full.encode())
 
 
+@pytest.mark.parametrize("act", [transaction, writing, reading, snapshot])
+def test_rights_that_the_role_lacks_are_named_and_what_to_do(
+    memory: Memory, act: Callable[[str], AbstractContextManager[Connection]]
+) -> None:
+    lacking = "do $$ begin raise 'permission denied for table facts' using errcode = 'insufficient_privilege'; end $$"
+    said = r"^PostgreSQL does not let Ebb's role do this: permission denied for table facts\. Have the owner of the"
+    with pytest.raises(UnavailableError, match=said), act(memory.context.database_url) as db:
+        db.execute(lacking.encode())
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ['FATAL:  password authentication failed for user "ebb"', 'FATAL:  permission denied for database "ebb"',
+     'FATAL:  role "ebb" is not permitted to log in', 'FATAL:  database "ebb" does not exist'],
+)  # fmt: skip
+def test_a_server_that_refuses_the_role_is_not_said_to_be_away(cause: str) -> None:
+    said = str(_refused(cause))
+    assert said.startswith(f"PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_")
+
+
 @pytest.mark.parametrize("act", [transaction, writing])
 @pytest.mark.parametrize(
     "said", ["server closed the connection unexpectedly", "failure on connection marked as essential: 127.0.0.1:5433"]

@@ -159,6 +159,12 @@ NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are r
 NO_ROOM = re.compile(r"No space left on device|[Dd]isk quota exceeded")
 """The system's messages for a full disk; without room PostgreSQL may not even start a session."""
 
+NOT_ALLOWED = re.compile(
+    r"authentication failed|permission denied for|not permitted to log in|no password supplied"
+    r"|no pg_hba\.conf entry|(?:role|database) \".*\" does not exist"
+)
+"""PostgreSQL's messages for a role that may not connect, or is not there."""
+
 NODE_ENDED = re.compile(
     r"could not commit transaction .* active node|server closed the connection unexpectedly"
     r"|failure on connection marked as essential"
@@ -246,14 +252,17 @@ def _nodes_answer() -> Iterator[None]:
 
 @contextmanager
 def _takes_writes(db: Connection) -> Iterator[None]:
-    """Raise `UnavailableError` if the server's disk is full, or if it became read-only, and then connect again.
+    """Raise `UnavailableError` if the server's disk is full, the role lacks rights, or the server became read-only.
 
-    A server that became a standby may keep its connections; among several hosts, a new one leads to the primary.
+    Then connect again, as a server that became a standby may keep its connections; among several hosts, a new one leads
+    to the primary.
     """
     try:
         yield
     except psycopg.errors.DiskFull as error:
         raise disk_full(cause_of(error)) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise _not_allowed(error) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         db.close()
         raise UnavailableError(
@@ -437,7 +446,7 @@ def limit_statements(db: Connection, seconds: float) -> None:
 @contextmanager
 def snapshot(url: str) -> Iterator[Connection]:
     """Yield a connection outside the pool that reads one snapshot, without time limits."""
-    with connect(url) as db:
+    with connect(url) as db, _takes_writes(db):
         db.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         db.read_only = True
         _prepare(db)
@@ -644,14 +653,29 @@ def _refused(cause: str) -> UnavailableError:
         return NoConnectionError(f"PostgreSQL has no connection free: {cause}. {MAKE_ROOM}")
     if NO_ROOM.search(cause):
         return disk_full(cause)
+    if NOT_ALLOWED.search(cause):
+        return UnavailableError(
+            f"PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_DATABASE_URL, and "
+            "what the role may do."
+        )
     return UnavailableError(f"PostgreSQL does not answer: {cause}. Is it running at that address?")
 
 
-def broken_off(error: psycopg.OperationalError) -> UnavailableError:
-    """Return the error for a command that can be repeated, and whose statement the server broke off."""
+def broken_off(error: psycopg.Error) -> UnavailableError:
+    """Return the error for a command that can be repeated, and whose statement the server broke off or refused."""
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return _not_allowed(error)
     if isinstance(error, psycopg.errors.DiskFull):
         return disk_full(cause_of(error))
     return UnavailableError(f"PostgreSQL broke this off: {cause_of(error)}. Run the command again.")
+
+
+def _not_allowed(error: psycopg.errors.InsufficientPrivilege) -> UnavailableError:
+    """Return the error for a statement that the role may not run."""
+    return UnavailableError(
+        f"PostgreSQL does not let Ebb's role do this: {cause_of(error)}. Have the owner of the tables `grant select, "
+        "insert, update, delete` on them to it; Ebb then goes on by itself."
+    )
 
 
 def disk_full(cause: str) -> UnavailableError:
