@@ -54,7 +54,7 @@ class Client(Sender, JsonOperations):
         done = self.perform(operation("memory.store"), given, wait=wait)
         return done if wait else {"id": given["id"], **done}
 
-    def store_many(self, facts: Sequence[Mapping[str, Any]], *, wait: bool = True, **how: bool) -> Answer:
+    def store_many(self, facts: Sequence[Mapping[str, Any] | str], *, wait: bool = True, **how: bool) -> Answer:
         """Store facts in one task, each with an id of its own."""
         return self.perform(operation("memory.store_many"), {"facts": _named(facts), **how}, wait=wait)
 
@@ -85,6 +85,9 @@ class Client(Sender, JsonOperations):
         return self.perform(operation("memory.restore"), {"ids": ids, **selection}, wait=wait, seconds=seconds)
 
 
-def _named(facts: Sequence[Any]) -> list[Any]:
+def _named(facts: Sequence[Any]) -> Sequence[Any]:
     """Return facts with ids, so that sending them again stores nothing twice."""
-    return [{"id": str(uuid7()), **sealed(fact)} if isinstance(fact, dict) else fact for fact in facts]
+    if isinstance(facts, str):  # no list of letters; the worker refuses it
+        return facts
+    objects = ({"text": fact} if isinstance(fact, str) else fact for fact in facts)
+    return [{"id": str(uuid7()), **sealed(fact)} if isinstance(fact, dict) else fact for fact in objects]

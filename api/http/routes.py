@@ -10,8 +10,9 @@ from ebb.contract import admin, decay, documents, facts, graph, reports, retenti
 from ebb.contract.graph import RELATIONS, Edge
 from ebb.contract.operation import Operation, TaskState, operations
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
-from ebb.contract.values import MOST_DAYS, MOST_RESULTS, Flag, Limit, Shallow
+from ebb.contract.values import MOST_DAYS, MOST_RESULTS, Flag, Limit, Shallow, text_as
 from fastapi import APIRouter, Path, Response
+from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from api.http.dispatch import Reader, Session
@@ -39,6 +40,7 @@ MAY_MISS = (
 """Operations that answer 404 although their path names no fact."""
 
 AGE = {"ge": 1, "le": MOST_DAYS}
+OR_TEXT = WithJsonSchema({"anyOf": [{"type": "object", "additionalProperties": True}, {"type": "string"}]})
 OWN_ROUTES: set[Operation] = set()
 """Operations whose own route was added."""
 
@@ -168,10 +170,14 @@ def _add(
     add(routes, operation, act, route=path, problems=(*missing, *problems), tags=[tag], **how)
 
 
-def _objects(operation: Operation, name: str, kind: Any = dict[str, Any]) -> dict[str, FieldInfo]:
-    """Return the list of a batch; over HTTP its members are objects, unless another `kind` is given, and shallow."""
+def _objects(operation: Operation, name: str, kind: Any = dict[str, Any], *, text: str = "") -> dict[str, FieldInfo]:
+    """Return the list of a batch; over HTTP its members are objects, unless another `kind` is given, and shallow.
+
+    A text may stand for an object in which it is the `text`.
+    """
     listed = copy(operation.params.model_fields[name])
-    listed.annotation = list[Annotated[kind, Shallow]]
+    one: Any = Annotated[kind, Shallow, text_as(text), OR_TEXT] if text else Annotated[kind, Shallow]
+    listed.annotation = list[one]
     return {name: listed}
 
 
@@ -179,7 +185,7 @@ _add(
     facts.STORE, store, responses={201: {"model": facts.Stored}},
     description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
 )  # fmt: skip
-_add(facts.STORE_MANY, store_many, own=_objects(facts.STORE_MANY, "facts"))
+_add(facts.STORE_MANY, store_many, own=_objects(facts.STORE_MANY, "facts", text="text"))
 _add(facts.REMEMBER, own=_objects(facts.REMEMBER, "messages", Any))
 _add(reports.FACTS, own={"limit": field(Limit, 100, description="how many at most")})
 _add(
@@ -214,7 +220,7 @@ _add(documents.ITEMS, lambda memory, given, _: memory.perform(documents.ITEMS, _
 _add(documents.MANY_ITEMS, _of_each(_refreshing, documents.MANY_ITEMS))
 _add(admin.IMPORT, import_records, own=_objects(admin.IMPORT, "records", Any))
 _add(retention.FORGET, forget)
-_add(RECALL_MANY, _of_each(_by_key, RECALL_MANY), own=_objects(RECALL_MANY, "queries"))
+_add(RECALL_MANY, _of_each(_by_key, RECALL_MANY), own=_objects(RECALL_MANY, "queries", text="query"))
 BY_KEY = "whether this counts as use; if left out: with a key that may write"
 for question in (RECALL, LOOKUP, CONTEXT):
     _add(question, _ask(question), own={"touch": field(bool | None, None, description=BY_KEY)})

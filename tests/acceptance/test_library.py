@@ -67,6 +67,26 @@ def test_many_facts_are_stored_at_once_from_objects_and_dictionaries(memory: Mem
     assert {one.text for one in memory.facts().facts} == {"Mira sails", "Anselm bakes"}
 
 
+def test_a_text_stands_for_an_object_with_only_this_at_every_door(
+    memory: Memory, live: LiveSystem, namespace: str
+) -> None:
+    texts, questions = [TEXT, " ", "The kettle whistles"], ["Where is the key?", " ", {"query": "Where is the key?"}]
+    with live.client(namespace) as client:
+        batch = {"facts": texts, "namespace": namespace}
+        done = [client.store_many(texts), client.call("memory.store_many", batch, 60)]
+        asked = client.call("memory.recall_many", {"queries": questions, "namespace": namespace}, 60)["answers"]
+        with pytest.raises(InvalidInputError, match=r"facts: .*list"):
+            client.store_many(TEXT)
+    rows = [row for answer in done for row in answer["results"]]
+    assert [row.get("action") for row in rows] == ["added", None, "added", "duplicate", None, "duplicate"]
+    stored = memory.store_many(texts).results
+    assert [None if isinstance(row, Rejected) else row.action for row in stored] == ["duplicate", None, "duplicate"]
+    answers = [one.model_dump(mode="json") for one in memory.recall_many(questions).answers]
+    for found in (asked, answers):
+        assert [[one["text"] for one in each.get("results", [])] for each in found] == [[TEXT], [], [TEXT]]
+    assert asked[1]["error"] == answers[1]["error"]
+
+
 def test_parameters_that_have_other_names_over_http_reach_their_operation(memory: Memory) -> None:
     edge = memory.relate("Mira", "Leipzig", "lives in", weight=0.5)
     preview = memory.decay_relations(dry_run=True)

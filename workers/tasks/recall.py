@@ -207,7 +207,7 @@ def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | I
     """Return one of many questions with the common namespace, or the error."""
     if not isinstance(given, dict) or not given.keys().isdisjoint(SHARED):
         return InvalidInputError(
-            f"A question is an object with `query`, without `namespace` and `now`; given {show(given)}."
+            f"A question is a text, or an object with `query`, without `namespace` and `now`; given {show(given)}."
         )
     try:
         names = contract.RECALL.parameters

@@ -28,6 +28,7 @@ from ebb.contract.values import (
     Value,
     none_if_blank,
     single_blanks,
+    text_as,
 )
 
 
@@ -132,10 +133,12 @@ class Store(NewFact, Statement):
 class StoreMany(Statement):
     """Store many facts as one task, each with its own answer in order; an invalid one does not affect others."""
 
-    model_config = examples({"facts": [{"text": "Mira moved to Leipzig"}, {"text": "Anselm bakes"}]})
+    model_config = examples({"facts": [{"text": "Mira moved to Leipzig", "entity": "Mira"}, "Anselm bakes"]})
 
-    facts: list[Any] = Field(
-        min_length=1, max_length=MOST_FACTS, description="facts as `POST /memory/facts` takes them"
+    facts: list[Annotated[Any, text_as("text")]] = Field(
+        min_length=1,
+        max_length=MOST_FACTS,
+        description="facts as `POST /memory/facts` takes them, or their texts alone",
     )
 
 

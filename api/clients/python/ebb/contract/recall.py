@@ -28,6 +28,7 @@ from ebb.contract.values import (
     Tag,
     Tier,
     Whole,
+    text_as,
 )
 
 BY_MEANING = (
@@ -120,10 +121,12 @@ class Recall(Filters, Several, Explained):
 class RecallMany(Timed):
     """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
-    model_config = examples({"queries": [{"query": "Where is the key?", "limit": 3}, {"query": "Mira"}]})
+    model_config = examples({"queries": [{"query": "Where is the key?", "limit": 3}, "Mira"]})
 
-    queries: list[Any] = Field(
-        min_length=1, max_length=MOST_QUESTIONS, description="questions as `POST /memory/recall` takes them"
+    queries: list[Annotated[Any, text_as("query")]] = Field(
+        min_length=1,
+        max_length=MOST_QUESTIONS,
+        description="questions as `POST /memory/recall` takes them, or their texts alone",
     )
 
 

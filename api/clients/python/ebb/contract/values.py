@@ -286,6 +286,11 @@ def _once(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
+def text_as(name: str) -> BeforeValidator:
+    """Return the validator that takes a text for an object which has only this, under a name."""
+    return BeforeValidator(lambda given: {name: given} if isinstance(given, str) else given)
+
+
 Text = Annotated[str, BeforeValidator(storable)]
 Name = Annotated[str, Field(max_length=LONGEST_FIELD), BeforeValidator(storable), AfterValidator(not_blank)]
 Named = Annotated[Name, AfterValidator(single_blanks)]
