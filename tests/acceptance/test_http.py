@@ -90,6 +90,25 @@ def test_many_facts_are_answered_one_by_one(api: httpx2.Client) -> None:
     assert "txt: is no field of a fact" in unknown["error"]
 
 
+@pytest.mark.parametrize("number", ["1e999", "NaN"])
+def test_a_number_that_json_cannot_have_is_refused_and_not_taken_for_null(api: httpx2.Client, number: str) -> None:
+    def asked(path: str, body: str) -> httpx2.Response:
+        return api.post(path, content=body.replace("NUMBER", number), headers={"content-type": "application/json"})
+
+    facts = (
+        '{"facts": [{"text": "A meadow.", "metadata": {"size": NUMBER}}, {"text": "A wood.", "importance": NUMBER}]}'
+    )
+    meadow, wood = asked("/memory/facts/batch", facts).json()["results"]
+    assert "metadata: must be JSON, without NaN or infinity" in meadow["error"]
+    assert "importance: input should be a finite number" in wood["error"]
+    question = '{"queries": [{"query": "meadow", "min_relevance": NUMBER}]}'
+    (found,) = asked("/memory/recall/batch", question).json()["answers"]
+    assert "min_relevance: input should be a finite number" in found["error"]
+    wanted = '{"path": [], "filter": {"size": {"$lt": NUMBER}}}'
+    for path, body in (("search", wanted), ("search/batch", f'{{"queries": [{wanted}]}}')):
+        assert "filter: must be JSON, without NaN or infinity" in problem(asked(f"/memory/items/{path}", body), 422)
+
+
 def test_pins_end_and_pinned_facts_are_marked(api: httpx2.Client) -> None:
     id_ = stored(api)
     assert api.post(f"/memory/facts/{id_}/pin", json={"until": "2100-01-01"}).json()["until"] == "2100-01-01T00:00:00Z"

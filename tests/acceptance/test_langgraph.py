@@ -172,6 +172,7 @@ def test_pages_follow_each_other(store: EbbStore) -> None:
         ({"size": math.inf}, set()),
         ({"size": {"$eq": math.nan}}, set()),
         ({"size": {"$ne": math.nan}}, {"1", "2", "3", "4"}),
+        ({"size": [math.nan, (math.inf,)]}, set()),
     ],
 )
 def test_filters_choose_by_value_and_operator(store: EbbStore, wanted: dict[str, Any], found: set[str]) -> None:

@@ -1,6 +1,7 @@
 """Paths of items, and filters on documents."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -61,6 +62,12 @@ def test_a_document_has_no_values_that_json_has_not(value: str) -> None:
     with pytest.raises(ValidationError, match="must be JSON, without NaN or infinity"):
         PutItem.model_validate(PLACE | {"document": f'{{"size": {value}}}'})
     assert PutItem.model_validate(PLACE | {"document": f'{{"size": {json.dumps(value)}}}'})
+
+
+@pytest.mark.parametrize("wanted", [{"size": math.nan}, {"size": {"$lt": math.inf}}, {"a": [{"deep": [-math.inf]}]}])
+def test_a_filter_has_no_values_that_json_has_not(wanted: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="must be JSON, without NaN or infinity"):
+        ListItems.model_validate({"path": [], "filter": wanted})
 
 
 @pytest.mark.parametrize("path", [["a\ud800"], ["b\0"], ("a", "b")])

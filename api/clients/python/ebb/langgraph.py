@@ -135,6 +135,8 @@ def _sendable(wanted: Any) -> Any:
     """Return a filter that JSON can represent: infinity becomes `BEYOND`, and NaN a value that equals nothing."""
     if isinstance(wanted, Mapping):
         return {name: _sendable(one) for name, one in wanted.items()}
+    if isinstance(wanted, list | tuple):
+        return [_sendable(one) for one in wanted]
     if not isinstance(wanted, float) or math.isfinite(wanted):
         return wanted
     return ["not a number"] if math.isnan(wanted) else BEYOND if wanted > 0 else -BEYOND

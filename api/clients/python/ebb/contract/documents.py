@@ -42,6 +42,7 @@ from ebb.contract.values import (
     Text,
     Value,
     Whole,
+    finite,
     shallow,
     storable,
 )
@@ -112,7 +113,7 @@ def _filter(wanted: Any) -> Any:
     named = [name for one in wanted.values() if isinstance(one, dict) for name in one if name.startswith("$")]
     if unknown := [name for name in named if name not in OPERATORS]:
         raise ValueError(f"{show(unknown[0])} is no operator; known are {', '.join(OPERATORS)}")
-    return shallow(wanted)
+    return finite(shallow(wanted))
 
 
 File = Annotated[str, BeforeValidator(storable), AfterValidator(_file)]

@@ -34,7 +34,8 @@ EXAMPLE_OTHER_ID = "01a1fd55-0c3e-7d02-8a41-52b7e3f0c9d6"
 class Params(BaseModel):
     """The parameters of an operation, in the order of the task's arguments; unknown ones are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    # NaN and infinities stay what they are, to be refused: as null they would be something else
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, ser_json_inf_nan="constants")
 
     def given(self) -> dict[str, Any]:
         """Return the given parameters as plain JSON."""

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -250,6 +251,16 @@ def shallow(value: Any) -> Any:
         level = [below for one in level for below in _below(one)]
     if level:
         raise ValueError(f"must be nested at most {MOST_LEVELS} levels deep")
+    return value
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value; refuse NaN and infinities, which JSON does not have."""
+    level = [value]
+    while level:
+        if any(isinstance(one, float) and not isfinite(one) for one in level):
+            raise ValueError("must be JSON, without NaN or infinity")
+        level = [below for one in level for below in _below(one)]
     return value
 
 
