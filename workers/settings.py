@@ -66,12 +66,16 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     # where things are
-    database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own")
+    database_url: str = Field("", description="PostgreSQL with pgvector; empty: `ebb up` starts its own", repr=False)
     direct_database_url: str = Field(
-        "", description="PostgreSQL itself, where that leads to PgBouncer; for migrations, indexes, cleaning"
+        "",
+        description="PostgreSQL itself, where that leads to PgBouncer; for migrations, indexes, cleaning",
+        repr=False,
     )
     read_database_url: str = Field(
-        "", description="replicas of that PostgreSQL to read from, separated by commas or spaces; empty: none"
+        "",
+        description="replicas of that PostgreSQL to read from, separated by commas or spaces; empty: none",
+        repr=False,
     )
     max_read_lag: float = Field(
         10.0, gt=0, le=86_400, description="seconds that a replica may be behind; past that the primary is read"
@@ -79,9 +83,13 @@ class Settings(BaseModel):
     shards: int = Field(
         1, ge=1, le=500, description="schemas that namespaces are spread over; the same in every process"
     )
-    redis_url: str = Field("", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own")
+    redis_url: str = Field(
+        "", description="Redis, or Sentinels that name it; empty: `ebb up` starts its own", repr=False
+    )
     brokers: str = Field(
-        "", description="Redis of each group of shards, separated by commas or spaces, the same in every process"
+        "",
+        description="Redis of each group of shards, separated by commas or spaces, the same in every process",
+        repr=False,
     )
     redis_fsync: Literal["everysec", "always"] = Field(
         "everysec", description="how often the Redis that `ebb up` starts puts what it accepted on its disk"

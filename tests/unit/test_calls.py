@@ -198,6 +198,11 @@ def test_a_namespace_among_the_parameters_gets_a_hint() -> None:
 def test_messages_name_the_address_without_its_password() -> None:
     with pytest.raises(InvalidInputError, match=r"^url: 'redis://127\.0\.0\.1:6379/0' does not begin"):
         Memory("redis://:secret@127.0.0.1:6379/0")
+    for wrong in ("mira:secret@127.0.0.1", "http://mira:secret/s@127.0.0.1"):
+        with pytest.raises(InvalidInputError, match=r"^url: it ") as malformed:
+            Memory(wrong)
+        assert "secret" not in str(malformed.value)
+    assert "secret" not in repr(Server("http://mira:secret@127.0.0.1:1", key="secret"))
     with Memory("http://mira:secret@127.0.0.1:1", retries=0) as memory, pytest.raises(UnavailableError) as refused:
         memory.stats()
     assert "at http://127.0.0.1:1: " in str(refused.value)

@@ -93,6 +93,12 @@ def test_a_key_is_not_shown() -> None:
     assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret", EBB_LLM_KEY="secret", EBB_RERANK_KEY="secret"))
 
 
+def test_an_address_that_may_have_a_password_is_not_shown() -> None:
+    postgres, redis = "postgresql://ebb:secret@127.0.0.1/ebb", "redis://:secret@127.0.0.1:6379/0"
+    given = {f"EBB_{name}DATABASE_URL": postgres for name in ("", "DIRECT_", "READ_")}
+    assert "secret" not in repr(read(EBB_REDIS_URL=redis, EBB_BROKERS=redis, **given))
+
+
 def test_no_llm_is_asked_by_default() -> None:
     given = read(EBB_LLM_KEY="key")
 

@@ -51,8 +51,8 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 class Server:
     """The address of Ebb and the caller; `timeout` in seconds replaces those of the operations."""
 
-    url: str
-    key: str | None = None
+    url: str = field(repr=False)
+    key: str | None = field(default=None, repr=False)
     namespace: str | None = None
     timeout: float | None = None
     retries: int = 2
@@ -71,15 +71,16 @@ class Server:
         try:
             url = httpx.URL(self.url)
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
-            raise InvalidInputError(f"url: {error}; {AN_ADDRESS}") from None
+            fault = "it cannot be read" if "@" in self.url else error  # before an @ may be a password
+            raise InvalidInputError(f"url: {fault}; {AN_ADDRESS}") from None
         if url.scheme not in ("http", "https") or not url.host:
-            fault = f"{self.shown!r} does not begin with http://HOST or https://HOST"
-            raise InvalidInputError(f"url: {fault}; {AN_ADDRESS}")
+            shown = "it" if "@" in self.shown else repr(self.shown)
+            raise InvalidInputError(f"url: {shown} does not begin with http://HOST or https://HOST; {AN_ADDRESS}")
 
     @property
     def shown(self) -> str:
         """The address for messages, without a user's name and password."""
-        return str(httpx.URL(self.url).copy_with(userinfo=b""))
+        return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None))
 
     def headers(self) -> dict[str, str]:
         """Return the headers for key, namespace and position in the log."""
