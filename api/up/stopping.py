@@ -50,10 +50,15 @@ def supervisor_of(home: Home) -> psutil.Process | None:
 
 
 def _at_control(home: Home) -> psutil.Process | None:
-    """Return the supervisord that answers at the home's socket: after the folder was moved, it has another path."""
+    """Return the supervisord that answers at the home's socket: after the folder was moved, it has another path.
+
+    The socket may be in /tmp, where another user may have made one that names any process.
+    """
     try:
-        return psutil.Process(Supervisor(home.control).processes()[0].pid)
-    except (UnavailableError, psutil.NoSuchProcess):
+        found = psutil.Process(Supervisor(home.control).processes()[0].pid)
+        own = home.run.lstat().st_uid == home.folder.stat().st_uid
+        return found if own and SUPERVISORDS.intersection(found.cmdline()) else None
+    except (UnavailableError, OSError, psutil.Error):
         return None
 
 

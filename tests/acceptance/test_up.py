@@ -6,15 +6,18 @@ import os
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from xmlrpc.server import SimpleXMLRPCDispatcher, SimpleXMLRPCRequestHandler
 
 import command_line
 import httpx2
@@ -493,6 +496,37 @@ def test_a_home_with_unsupported_characters_is_refused(place: Place, name: str) 
 def test_the_sockets_of_a_home_with_a_comma_are_outside_of_it(place: Place) -> None:
     home = Home(place.folder / "mira, 2026")
     assert "," not in str(home.run)
+
+
+class AtSocket(SimpleXMLRPCRequestHandler):
+    disable_nagle_algorithm = False  # sockets of files have none
+
+
+class Imitation(socketserver.UnixStreamServer, SimpleXMLRPCDispatcher):
+    """Answers at the socket of a home as supervisord does, with the id of another process."""
+
+    logRequests = False  # noqa: N815 - xmlrpc's name
+
+    def __init__(self, socket_path: Path, pid: int) -> None:
+        SimpleXMLRPCDispatcher.__init__(self)
+        self.register_function(list, "supervisor.getAllProcessInfo")
+        self.register_function(lambda: pid, "supervisor.getPID")
+        super().__init__(str(socket_path), AtSocket)
+
+
+def test_down_ends_no_process_that_another_program_names_at_the_socket_of_a_home(place: Place) -> None:
+    home = Home(place.folder / "mira, 2026")
+    home.prepare()
+    with subprocess.Popen(["sleep", "20"]) as other, Imitation(home.control, other.pid) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        named = supervision.Supervisor(home.control).processes()[0].pid
+        ended, status = stopping.stop_home(home), other.poll()
+        server.shutdown()
+        thread.join()
+        other.kill()
+    assert (named, ended, status) == (other.pid, [], None)
+    shutil.rmtree(home.run)
 
 
 def test_configured_servers_are_used_instead_of_embedded_ones_until_down_stops_the_others(
