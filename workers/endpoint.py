@@ -259,7 +259,7 @@ def _checked_url(url: str, service: Service) -> httpx2.URL:
     except httpx2.InvalidURL:
         parsed = httpx2.URL()
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        given = "" if "@" in url else f"={url!r}"  # before an @ may be a password
+        given = "" if "@" in url else f"={url.partition('?')[0]!r}"  # before an @, and after a ?, may be a password
         raise SettingsError(
             f"{service.settings}_URL{given} is no URL of a server. Give its base, such as http://localhost:11434/v1."
         )

@@ -503,6 +503,21 @@ def _check_broker(given: str, name: str) -> None:
         broker.check(given)
     except ValueError as error:
         raise ValueError(f"{name} {error}") from None
+    parts = broker.parts_of(given)
+    if parts.query and parts.scheme != "sentinel" and not _is_read_by_redis(given):
+        options = ", ".join(one.partition("=")[0] for one in parts.query.split("&"))  # without values, as of a password
+        raise ValueError(f"{name} has options that cannot be used, or not with these values: {options}; {broker.FORMS}")
+
+
+def _is_read_by_redis(given: str) -> bool:
+    from redis import ConnectionPool, RedisError  # noqa: PLC0415 - slow to load, and not needed without options
+
+    own = ("username", "password", "host", "port", "db")  # Celery reads these before the ?
+    try:
+        ConnectionPool.from_url(given).make_connection()
+    except (TypeError, ValueError, RedisError):
+        return False
+    return not any(option.partition("=")[0] in own for option in broker.parts_of(given).query.split("&"))
 
 
 def _is_read_by_libpq(given: str) -> bool:
@@ -583,7 +598,9 @@ def _explain(error: ValidationError) -> str:
             own = detail["type"] == "value_error"
             message = _message(detail)
             said = message if own else f"{message[0].lower()}{message[1:]}"
-            lines.append(f"{name}={detail['input']!r} is not allowed: {said}.")
+            may_have_password = name.endswith("_URL") and "@" in str(detail["input"])
+            given = name if may_have_password else f"{name}={detail['input']!r}"
+            lines.append(f"{given} is not allowed: {said}.")
     return "\n".join(lines)
 
 

@@ -93,6 +93,31 @@ def test_a_key_is_not_shown() -> None:
     assert "secret" not in repr(read(EBB_EMBEDDING_KEY="secret", EBB_LLM_KEY="secret", EBB_RERANK_KEY="secret"))
 
 
+@pytest.mark.parametrize("scheme", ["redis", "rediss"])
+@pytest.mark.parametrize(
+    "options", ["password=secret", "bogus=secret", "socket_timeout=secret", "retry_on_timeout=1&x=1"]
+)
+def test_options_of_redis_that_cannot_be_used_are_named_without_their_values(scheme: str, options: str) -> None:
+    with pytest.raises(SettingsError, match=r"^EBB_REDIS_URL has options that cannot be used") as caught:
+        read(EBB_REDIS_URL=f"{scheme}://127.0.0.1:6379/0?{options}")
+    assert "secret" not in str(caught.value)
+    assert options.partition("=")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", ["socket_timeout=5&health_check_interval=30", "ssl_cert_reqs=none&ssl_ca_certs=/a.pem"]
+)
+def test_options_that_the_client_of_redis_takes_are_accepted(options: str) -> None:
+    scheme = "rediss" if "ssl" in options else "redis"
+    assert read(EBB_REDIS_URL=f"{scheme}://:secret@127.0.0.1:6379/0?{options}").redis_url.endswith(options)
+
+
+def test_a_wrong_address_with_a_password_is_not_shown() -> None:
+    with pytest.raises(SettingsError, match=r"^EBB_FLOWER_URL is not allowed: give an address") as caught:
+        read(EBB_FLOWER_URL="mira:secret@flower.example.org")
+    assert "secret" not in str(caught.value)
+
+
 def test_an_address_that_may_have_a_password_is_not_shown() -> None:
     postgres, redis = "postgresql://ebb:secret@127.0.0.1/ebb", "redis://:secret@127.0.0.1:6379/0"
     given = {f"EBB_{name}DATABASE_URL": postgres for name in ("", "DIRECT_", "READ_")}
