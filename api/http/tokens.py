@@ -1,8 +1,9 @@
 """Access tokens of external authorization servers: JWTs (RFC 9068), verified by their issuer's published keys."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from threading import Lock
 from typing import Any, get_args
@@ -27,6 +28,9 @@ LEEWAY_SECONDS = 30
 FETCH_SECONDS = 3.0
 ALL_SECONDS = 6.0
 """Limit for all requests of a fetch, however slowly their answers arrive."""
+
+LONGEST_ANSWER = 1 << 20
+"""Bytes of an answer with metadata or keys."""
 
 WAIT_SECONDS = 0.5
 """Time that a token with an unknown key waits for another one's fetch; each holds one of few threads."""
@@ -92,11 +96,29 @@ class Issuer:
 
     def _fetch(self) -> dict[str, jwt.PyJWK]:
         with httpx.Client(timeout=FETCH_SECONDS) as client:
-            found = client.get(next(_documents(client, self.url))["jwks_uri"]).raise_for_status().json()
+            read = partial(_read, client, until=time.monotonic() + ALL_SECONDS)
+            found = read(next(_documents(read, self.url))["jwks_uri"]).raise_for_status().json()
         return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if isinstance(key.key_id, str)}
 
 
-def _documents(client: httpx.Client, issuer: str) -> Iterator[dict[str, Any]]:
+def _read(client: httpx.Client, url: str, until: float) -> httpx.Response:
+    """Return the answer of an authorization server, which may neither be endless nor come too slowly.
+
+    Raises:
+        ValueError: it is longer than `LONGEST_ANSWER`, or not there at `until` on the monotonic clock.
+    """
+    body = bytearray()
+    with client.stream("GET", url) as answer:
+        for chunk in answer.iter_bytes():
+            body += chunk
+            if len(body) > LONGEST_ANSWER:
+                raise ValueError(f"{url} answered with more than {LONGEST_ANSWER >> 20} MiB")
+            if time.monotonic() > until:
+                raise ValueError(f"{url} answers too slowly")
+    return httpx.Response(answer.status_code, content=bytes(body), request=answer.request)
+
+
+def _documents(read: Callable[[str], httpx.Response], issuer: str) -> Iterator[dict[str, Any]]:
     """Yield the issuer's metadata where it publishes some: as RFC 8414 says, or as OpenID Connect does."""
     parts = urlsplit(issuer)
     path = parts.path.rstrip("/")
@@ -105,7 +127,7 @@ def _documents(client: httpx.Client, issuer: str) -> Iterator[dict[str, Any]]:
         f"/.well-known/openid-configuration{path}",
         f"{path}/.well-known/openid-configuration",
     ):
-        answer = client.get(f"{parts.scheme}://{parts.netloc}{place}")
+        answer = read(f"{parts.scheme}://{parts.netloc}{place}")
         if answer.is_success and answer.json().get("issuer") == issuer:
             yield answer.json()
 

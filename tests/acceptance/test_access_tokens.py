@@ -403,6 +403,14 @@ def test_fetching_keys_ends_however_slowly_they_arrive(monkeypatch: pytest.Monke
         ends.set()
 
 
+def test_an_answer_with_keys_is_not_read_beyond_a_mebibyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    with authorization_server(USER) as issuer:
+        known = issuer.jwks()
+        monkeypatch.setattr(issuer, "jwks", lambda: {"much": "x" * 2_000_000} | known)
+        with pytest.raises(UnavailableError, match="answered with more than 1 MiB; try again later"):
+            tokens_of(issuer).verify(issuer.token(AUDIENCE))
+
+
 def unavailable(tokens: Tokens, token: str) -> None:
     with pytest.raises(UnavailableError, match="could not be fetched"):
         tokens.verify(token)
