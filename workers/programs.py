@@ -16,7 +16,7 @@ from celery.beat import PersistentScheduler, Service
 from celery.events.dispatcher import EventDispatcher
 from celery.exceptions import CPendingDeprecationWarning, InvalidTaskError
 from celery.platforms import EX_FAILURE, signals
-from celery.worker import consumer
+from celery.worker import consumer, state
 from kombu.exceptions import ContentDisallowed
 from redis.exceptions import RedisError, ResponseError
 
@@ -33,19 +33,22 @@ SECONDS_TO_STOP = 20.0
 
 
 class Worker(worker.Worker):  # type: ignore[misc]  # Celery comes without types
-    """Celery's worker, whose shutdown after a failure is bounded.
+    """Celery's worker, whose shutdown is bounded, except a warm one, which waits until all tasks have finished.
 
-    If the broker connection is lost during a reconnect, closing channels and joining the pool may wait for ever: the
-    process would neither work nor exit.
+    Closing channels may wait for ever if the broker connection is lost during a reconnect, and joining the pool if a
+    child was killed while it wrote a result: the process would neither work nor exit.
     """
 
     def stop(self, in_sighandler: bool = False, exitcode: int | None = None) -> None:
         """Shut down; after a failure the process is ended if that takes too long."""
-        if exitcode == EX_FAILURE:
-            last = threading.Timer(SECONDS_TO_STOP, _end)
-            last.daemon = True
-            last.start()
+        if exitcode == EX_FAILURE and state.should_stop is None:  # Ctrl-C has the same exit code
+            _end_soon()
         super().stop(in_sighandler=in_sighandler, exitcode=exitcode)
+
+    def wait_for_soft_shutdown(self) -> None:
+        """Begin a cold shutdown; the process is ended if that takes too long."""
+        _end_soon()
+        super().wait_for_soft_shutdown()
 
     def stats(self) -> dict[str, Any]:
         """Return what Flower shows of this worker, without the password of Sentinels."""
@@ -56,8 +59,15 @@ class Worker(worker.Worker):  # type: ignore[misc]  # Celery comes without types
         return found
 
 
-def _end(*_: Any) -> None:
-    log.critical("the worker failed and did not stop within %g s: it ends now", SECONDS_TO_STOP)
+def _end_soon() -> None:
+    """End this process, and with it its children, if it still exists after `SECONDS_TO_STOP`."""
+    last = threading.Timer(SECONDS_TO_STOP, _end)
+    last.daemon = True
+    last.start()
+
+
+def _end() -> None:
+    log.critical("the worker did not stop within %g s: it ends now", SECONDS_TO_STOP)
     logging.shutdown()
     os._exit(EX_FAILURE)
 

@@ -8,43 +8,55 @@ import sys
 import psutil
 import pytest
 
-from api.up import stopping
+from api.up import processes, stopping
 
-# The consumer fails, and another part of the worker never stops.
+# The consumer fails or gets a signal, and another part of the worker never stops, unless the worker waits for tasks.
 WORKER = """
-import threading
-from celery.bootsteps import StartStopStep
+import signal, sys, threading
+from celery.concurrency.solo import TaskPool
+from celery.worker import state
 from celery.worker.consumer import Consumer
 from workers import programs
 from workers.celery import app
 
-class Stuck(StartStopStep):
-    def start(self, parent):
-        pass
+class Stuck(TaskPool):
+    def on_stop(self):
+        bounded = any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+        print("stops", "in time" if bounded else "after the last task", flush=True)
+        if bounded:
+            threading.Event().wait()
 
-    def stop(self, parent):
-        print("stops", flush=True)
-        threading.Event().wait()
-
-class Broken(Consumer):
+class Ended(Consumer):
     def start(self):
-        raise AttributeError("'NoneType' object has no attribute 'hostname'")
+        if sys.argv[1] == "failure":
+            raise AttributeError("'NoneType' object has no attribute 'hostname'")
+        signal.raise_signal(signal.Signals[sys.argv[1]])
+        state.maybe_shutdown()
 
 programs.SECONDS_TO_STOP = 0.1
 app.conf.imports = ()
-app.steps["worker"].add(Stuck)
-app.conf.worker_consumer = Broken
-app.Worker(pool="solo", hostname="stuck@here", quiet=True).start()
+app.conf.worker_consumer = Ended
+app.Worker(pool=Stuck, hostname="stuck@here", quiet=True).start()
 print("goes on")
 """
 
 
-def test_a_worker_that_failed_ends_even_where_stopping_it_hangs() -> None:
-    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"}
-    program = [sys.executable, "-c", WORKER]
-    ended = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "stops\n"), ended.stderr
+@pytest.mark.parametrize("cause", ["failure", "SIGTERM", "SIGQUIT"])
+def test_a_worker_ends_even_where_stopping_it_hangs(cause: str) -> None:
+    ended = _worker(cause)
+    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (1, "stops in time"), ended.stderr
     assert "did not stop within 0.1 s" in ended.stderr
+
+
+def test_a_worker_that_gets_an_interruption_waits_for_its_tasks() -> None:
+    ended = _worker("SIGINT")
+    assert ended.stdout.splitlines()[-2:] == ["stops after the last task", "goes on"], ended.stderr
+
+
+def _worker(cause: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"EBB_REDIS_URL": "redis://127.0.0.1:1/0"} | processes.SOFT_STOP
+    program = [sys.executable, "-c", WORKER, cause]
+    return subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
 
 
 # The next heartbeat is due before the loss of the connection is noticed.
