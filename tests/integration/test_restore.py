@@ -326,7 +326,7 @@ from celery.exceptions import Ignore
 from workers.memory import restore
 from workers.tasks import retention
 
-restore.AT_ONCE, retention.RESTORE_SECONDS = 1, 0
+restore.AT_ONCE, retention.SHORT_SECONDS = 1, 0
 try:
     retention.restore.run(namespace="default", reason="asked")
 except Ignore:

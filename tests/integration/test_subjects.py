@@ -1,6 +1,10 @@
 """Forgetting by subject covers all facts about it, live or not, and no others."""
 
+import json
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +17,7 @@ from workers.admin import purge
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting
 from workers.memory import restore
+from workers.queues import MAINTENANCE
 from workers.storage import subjects
 
 
@@ -187,6 +192,43 @@ def test_the_receipt_counts_what_a_delivery_forgot_before_it_was_broken_off(
     monkeypatch.setattr(forgetting, "forget", acting)
     done = forgetting.forget_subject(memory.context, asked, day(2), run, math.inf)
     assert (done.matching, done.done) == (3 + purge, 3 + purge)
+
+
+LONG_FORGET = """
+import json, sys
+from uuid import uuid4
+from workers.memory import forget
+from workers.tasks import retention
+
+def send(kwargs, queue, **_):
+    queues.append(queue)
+    sent.append(kwargs)
+
+forget.BATCH, retention.SHORT_SECONDS, retention.FORGET_SECONDS = 1, 0, 0
+queues, sent = [], [{"session": "a", "accepted": sys.argv[1] == "accepted"}]
+retention.forget.apply_async = send
+while sent:
+    done = retention.forget.apply(kwargs=sent.pop(), task_id=str(uuid4()))
+print(json.dumps({"queues": queues, "answer": done.result}))
+"""
+
+
+@pytest.mark.parametrize(("asked", "matching", "parts"), [("awaited", 2, 2), ("accepted", 4, 5)])
+def test_the_rest_of_a_long_request_is_left_to_children_that_do_not_recall(
+    memory: Memory, asked: str, matching: int, parts: int
+) -> None:
+    memory.store({"text": "Tea at four.", "session": "b"})
+    for hour in ("four", "five", "six", "seven"):
+        memory.store({"text": f"Tea at {hour}.", "session": "a"})
+    settings = memory.context.settings
+    urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
+    program = [sys.executable, "-c", LONG_FORGET, asked]
+    done = json.loads(subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout)
+    assert done["queues"] == [MAINTENANCE] * (parts - 1)
+    counts = {name: done["answer"][name] for name in ("matching", "done", "kept", "left")}
+    assert counts == {"matching": matching, "done": matching - 1, "kept": 1, "left": asked == "awaited"}
+    assert len(done["answer"]["results"]) == matching
+    assert memory.value("select count(*) from facts where forgotten_at is null") == 5 - matching
 
 
 def test_a_session_that_is_forgotten_keeps_what_another_one_said_too(memory: Memory) -> None:

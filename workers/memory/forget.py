@@ -209,16 +209,28 @@ LONGEST = 200
 FORGOT = ("forgotten", "purged")
 
 
-def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, until: float) -> Forgot:
+def forget_subject(
+    context: Context,
+    asked: Forget,
+    now: datetime,
+    run: UUID,
+    until: float,
+    *,
+    part: UUID | None = None,
+    so_far: Forgot | None = None,
+) -> Forgot:
     """Forget or count the facts that match a subject, in batches until `until` on the monotonic clock.
 
-    What an earlier delivery with the same `run` and `now` forgot is counted again.
+    `part` is the id of this part of the run, the first by default, and `so_far` the answer of earlier ones. What an
+    earlier delivery of the same part forgot is counted again.
 
     Raises:
         InvalidInputError: the query has no word to search for.
     """
-    shown, actions, left = list[Outcome](), Counter[str](), False
-    before = 0 if asked.dry_run else _forgotten_before(context, asked.namespace, now, run)
+    earlier = so_far or Forgot(results=[])
+    shown, actions, left = list(earlier.results), Counter[str](), False
+    before = 0 if asked.dry_run else _forgotten_before(context, asked.namespace, now, part or run)
+    before, kept = max(before, earlier.done or 0), earlier.kept or 0
     for found in _batches(context, asked, now):
         outcomes = _forget_batch(context, asked, found, now, run)
         actions.update(one.action for one in outcomes)
@@ -229,16 +241,16 @@ def forget_subject(context: Context, asked: Forget, now: datetime, run: UUID, un
     done = {"done": before + sum(actions[name] for name in FORGOT), "left": left, "run": run, "at": now}
     return Forgot(
         results=shown,
-        matching=before + actions.total(),
-        kept=None if asked.session is None else actions["kept"],
+        matching=before + kept + actions.total(),
+        kept=None if asked.session is None else kept + actions["kept"],
         **(done if left or not asked.dry_run else {}),
     )
 
 
-def _forgotten_before(context: Context, namespace: str, now: datetime, run: UUID) -> int:
-    """Return how many facts an earlier delivery of a request forgot or erased; its batches are committed one by one."""
+def _forgotten_before(context: Context, namespace: str, now: datetime, part: UUID) -> int:
+    """Return how many facts were forgotten or erased up to an earlier delivery of a part, whose batches are committed."""
     with context.namespace(namespace) as (db, tenant):
-        if not tenant or activity.claim_uses(db, tenant, [run]):
+        if not tenant or activity.claim_uses(db, tenant, [part]):
             return 0
         return statements.count_forgotten(db, tenant, now)
 

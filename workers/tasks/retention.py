@@ -11,7 +11,7 @@ from ebb.contract import facts
 from ebb.contract import retention as contract
 from ebb.contract.operation import Params
 from ebb.contract.retention import Outcome
-from ebb.contract.values import REQUESTED, Name, Text
+from ebb.contract.values import REQUESTED, Flag, Name, Text
 from ebb.contract.values import Cursor as CursorText
 from pydantic import Field
 
@@ -37,13 +37,25 @@ Total = Annotated[int, Field(ge=0, lt=2**63)]
 
 EVERY_REASON: Reasons = (*BY_DECAY, *REQUESTED)
 FORGET_SECONDS = 15.0
-"""Time limit of forgetting by subject in one task; the caller repeats the request for the rest."""
+"""Time limit of a successor that forgets by subject; a caller who waits repeats the request for the rest."""
 
-RESTORE_SECONDS = 2.0
-"""Time after which a restore of many facts hands over to a successor in the maintenance queue."""
+SHORT_SECONDS = 2.0
+"""Time after which forgetting by subject, or a restore of many facts, hands over to a successor.
+
+That one runs in the maintenance queue, so that no child is kept from recalls.
+"""
 
 MOST_ERRORS = 20
 """Maximum number of errors in the answer."""
+
+
+class Forget(contract.Forget):
+    """A request to forget, or the rest of one; for the rest of an `accepted` one, nobody would ask again."""
+
+    run: UUID | None = None
+    so_far: contract.Forgot | None = None
+    accepted: Flag = False
+    asked_by: Name | None = None
 
 
 class SoFar(Params):
@@ -98,19 +110,32 @@ def used(self: Task, asked: contract.Use) -> contract.Used:
     return answer
 
 
-@task_of(contract.FORGET, contract.Forget, base=OnceTask)
-def forget(self: Task, asked: contract.Forget) -> dict[str, Any]:
+@task_of(contract.FORGET, Forget, base=OnceTask)
+def forget(self: Task, asked: Forget) -> dict[str, Any]:
     """Forget facts, or erase them at once; return the outcomes in order."""
-    at, run = instant(self, asked, writes=not asked.dry_run), uuid_of(self.request.id or "")
+    at, own_id = instant(self, asked, writes=not asked.dry_run), uuid_of(self.request.id or "")
     if asked.ids is None:
-        until = time.monotonic() + FORGET_SECONDS
-        answer = plain(forgetting.forget_subject(context, asked, at, run, until))
-    else:
-        done = forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge, run=run)
-        answer = _results(asked.ids, done) | ({} if asked.purge else {"run": str(run)})
+        return _forget_subject(self, asked, at, own_id)
+    done = forgetting.forget(context, asked.namespace, asked.ids, at, purge=asked.purge, run=own_id)
+    signals.mark_grown(context.redis, asked.namespace)
+    return _results(asked.ids, done) | ({} if asked.purge else {"run": str(own_id)})
+
+
+def _forget_subject(task: Task, asked: Forget, at: datetime, own_id: UUID) -> dict[str, Any]:
+    """Forget by subject; a successor goes on, until its time is over or, for an accepted request, to the end."""
+    until = time.monotonic() + (FORGET_SECONDS if asked.asked_by else SHORT_SECONDS)
+    run, accepted = asked.run or own_id, asked.accepted or task.request.get(outbox.HEADER) is not None
+    done = forgetting.forget_subject(context, asked, at, run, until, part=own_id, so_far=asked.so_far)
+    answer = plain(done)
     if not asked.dry_run:
         signals.mark_grown(context.redis, asked.namespace)
-    return answer
+    if done.left and (accepted or not asked.asked_by):
+        going = {"run": str(run), "now": at.isoformat(), "accepted": accepted}
+        going |= {} if asked.dry_run else {"so_far": answer}
+        hand_over(task, asked, going, f"{done.done} facts so far")
+    if asked.asked_by:
+        outbox.remove(context.redis, asked.namespace, asked.asked_by)
+    return answered(asked.asked_by, answer)
 
 
 @task_of(contract.PIN, contract.Pin, base=OnceTask)
@@ -167,7 +192,7 @@ def _restore_selected(asked: Restore, selection: Selection, at: datetime) -> tup
 
     The first task, which keeps a child from recalls, ends soon; its successors do not.
     """
-    deadline = time.monotonic() + (WORK_SECONDS if asked.asked_by else RESTORE_SECONDS)
+    deadline = time.monotonic() + (WORK_SECONDS if asked.asked_by else SHORT_SECONDS)
     done, place = asked.so_far or SoFar(), cursors.place(asked.after, Cursor)
     while True:
         batch = restoring.restore_next(context, asked.namespace, selection, at, place)
