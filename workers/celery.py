@@ -21,7 +21,7 @@ from workers.coordination.redis import clock as redis_clock
 from workers.coordination.redis import own_keys
 from workers.cron import crontabs
 from workers.errors import SettingsError
-from workers.queues import QUEUES, configuration
+from workers.queues import FIRST, QUEUES, SENT_AT, configuration
 from workers.settings import Settings
 from workers.storage import routing
 
@@ -84,7 +84,7 @@ def worker_configuration(settings: Settings) -> dict[str, Any]:
 
 
 def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return the beat schedule; messages that wait longer than their period expire."""
+    """Return the beat schedule; messages are taken before other maintenance, and expire after their period."""
     entries = {
         "decay.plan": (settings.decay_interval_minutes * 60, SCHEDULED),
         "decay.prune": (PRUNE_SECONDS, SCHEDULED),
@@ -109,7 +109,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
             "task": name,
             "schedule": timedelta(seconds=seconds),
             "kwargs": arguments,
-            "options": {"expires": max(seconds, 30.0)},
+            "options": {"expires": max(seconds, 30.0), "priority": FIRST},
         }
         for name, (seconds, arguments) in entries.items()
     }
@@ -118,7 +118,7 @@ def schedule(settings: Settings) -> dict[str, dict[str, Any]]:
 
 def _relations_schedule(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return the schedule in `EBB_TIMEZONE`; readers compute weights themselves and do not depend on it."""
-    entry = {"task": "relations.decay", "kwargs": SCHEDULED, "options": {"expires": MISSED_SECONDS}}
+    entry = {"task": "relations.decay", "kwargs": SCHEDULED, "options": {"expires": MISSED_SECONDS, "priority": FIRST}}
     names = ("relations.decay", "relations.decay by weekday")
     schedules = crontabs(settings.relation_schedule)
     return {name: entry | {"schedule": when} for name, when in zip(names, schedules, strict=False)}
@@ -158,10 +158,17 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
         """
         if isinstance(queue := options.get("queue"), str) and queue not in QUEUES:
             options["queue"] = Queue(queue)  # type: ignore[no-untyped-call]
-        options["headers"] = headers.of_trace() | routing.headers() | (options.get("headers") or {})
+        own = self._sent_at() | headers.of_trace() | routing.headers()
+        options["headers"] = own | (options.get("headers") or {})
         options |= clock.with_start(options, self.server_clock)
         options |= clock.with_deadline(options, self.server_clock) | redaction.headers(args, kwargs)
         return super().send_task(name, args, kwargs, **options)
+
+    def _sent_at(self) -> dict[str, float]:
+        """Return the header by which the age of a queue is known."""
+        with suppress(RedisError):  # then sending fails too
+            return {SENT_AT: self.server_clock.now().timestamp()}
+        return {}
 
     @cached_property
     def server_clock(self) -> Clock:

@@ -11,6 +11,9 @@ from workers.coordination.shares import CLASSES
 
 QUEUES = RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120
+FIRST, FURTHER = CLASSES[:2]
+"""Priorities of what beat sends, and of other work in `maintenance`, which may be hours of it."""
+
 SEPARATOR = "\x06\x16"
 """What Celery on Redis puts between a queue's name and a priority."""
 
@@ -70,14 +73,15 @@ def lists_of(queue: str) -> list[str]:
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, Any]:
-    """Return the queue of a task: that of its operation, or else of internal tasks.
+    """Return the queue of a task: that of its operation, or else of internal tasks; and a priority for maintenance.
 
     Senders do not declare queues: workers do, and messages wait without. If Redis fails during a declaration, Celery
     continues with a closed channel and raises an `AttributeError`.
     """
     operation = None if name in INTERNAL else find(name)
     queue = operation.queue if operation is not None else INTERNAL.get(name, STORE)
-    return {"queue": queue, "routing_key": queue, "declare": ()}
+    priority = {"priority": FURTHER} if queue == MAINTENANCE else {}
+    return {"queue": queue, "routing_key": queue, "declare": (), **priority}
 
 
 def configuration(redis_url: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -24,7 +25,7 @@ from workers.memory import restore, supersede
 from workers.memory.add import Stored
 from workers.memory.forget import forget_within
 from workers.memory.restore import BY_DECAY
-from workers.queues import MAINTENANCE, STORE
+from workers.queues import MAINTENANCE, STORE, lists_of
 from workers.storage import events
 from workers.storage.connection import transaction
 
@@ -341,8 +342,9 @@ def test_the_rest_of_a_long_restore_is_left_to_children_that_do_not_recall(memor
     }  # fmt: skip
     subprocess.run([sys.executable, "-c", LONG_RESTORE], env=os.environ | urls, check=True)
     with Redis.from_url(urls["EBB_REDIS_URL"]) as broker:
-        sent = {queue: broker.lrange(queue, 0, -1) for queue in (STORE, MAINTENANCE)}
-        broker.delete(*sent)
+        keys = {queue: lists_of(queue) for queue in (STORE, MAINTENANCE)}
+        sent = {queue: [one for key in of for one in broker.lrange(key, 0, -1)] for queue, of in keys.items()}
+        broker.delete(*chain.from_iterable(keys.values()))
     waiting = {queue: [json.loads(one)["headers"]["task"] for one in messages] for queue, messages in sent.items()}
     assert waiting == {STORE: ["memory.regenerate"], MAINTENANCE: ["memory.restore"]}
     assert memory.value("select count(*) from facts where forgotten_at is not null") == 1

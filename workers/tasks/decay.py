@@ -23,7 +23,7 @@ from workers.decay import passes as decay
 from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
 from workers.memory import embed
-from workers.queues import MAINTENANCE
+from workers.queues import FURTHER, MAINTENANCE
 from workers.tasks import callbacks
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, use_of, uuid_of, write_instant
@@ -227,7 +227,7 @@ def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str) -> NoRetu
     """
     callbacks.keep(context.redis, task)
     given = asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""}
-    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE)
+    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE, priority=FURTHER)
     leave_answer_to_others(task, said)
 
 

@@ -28,7 +28,7 @@ from workers.memory import store as storing
 from workers.memory.add import Stored
 from workers.memory.extract import AT_ONCE, QUESTION_SECONDS
 from workers.memory.remember import outcomes, turns
-from workers.queues import VISIBILITY_SECONDS
+from workers.queues import SENT_AT, VISIBILITY_SECONDS
 from workers.tasks.bulk import SLICE, SLICED, Sliced, in_slices
 from workers.tasks.graph import autolink
 from workers.tasks.maintenance import analyze_new
@@ -182,7 +182,7 @@ def sweep_outbox(_: Task, _asked: Params) -> None:
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
             continue
         if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
-            headers = {outbox.HEADER: entry.namespace, **entry.trace}
+            headers = {outbox.HEADER: entry.namespace, SENT_AT: entry.accepted_at, **entry.trace}
             app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
 
 
