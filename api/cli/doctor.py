@@ -27,7 +27,7 @@ SILENT_SECONDS = 300.0
 """A running beat sends several tasks a minute."""
 
 LATE_SECONDS = 300.0
-"""Older writes in the outbox are late."""
+"""Older writes in the outbox are late, and older tasks in a queue."""
 
 
 def doctor(
@@ -281,11 +281,11 @@ def _each_redis(check: "Callable[[str, Client], str]") -> "Callable[[Settings, C
 
 
 @_each_redis
-def _redis(url: str, _: "Client") -> str:
+def _redis(url: str, memory: "Client") -> str:
     from workers.coordination import signals
     from workers.coordination.redis import condition as condition_of
     from workers.coordination.redis import open_redis, own_keys
-    from workers.queues import QUEUES, length_of
+    from workers.queues import QUEUES, age_of, length_of
 
     with _answering(), open_redis(url) as server, own_keys(url) as keys:
         condition = condition_of(server)
@@ -293,12 +293,19 @@ def _redis(url: str, _: "Client") -> str:
         said = f"{condition}; waiting are {waiting}"
         unserved = server.llen(DEFAULT_QUEUE)
         stray = f"{output.counted(unserved, 'task')} in {DEFAULT_QUEUE}, which no worker of Ebb serves: {ROUTE}"
-        lost = [stray] if unserved else []
+        warned = [*condition.warnings(), *([stray] if unserved else [])]
+        ages = {queue: age_of(server, queue, memory.seconds()) for queue in QUEUES}
+        warned += [
+            f"the first task in {queue} has waited for {age / 60:.0f} minutes, and those that expire are not done: "
+            f"start more workers with `ebb worker --queues {queue}`, or wait for the end of long tasks"
+            for queue, age in ages.items()
+            if age > LATE_SECONDS
+        ]
         try:
             signals.try_write(keys)
         except UnavailableError as error:
             raise UnavailableError(f"{error} {said}") from None
-    text = "\n".join([said, *(f"warning: {warning}" for warning in [*condition.warnings(), *lost])])
+    text = "\n".join([said, *(f"warning: {warning}" for warning in warned)])
     if condition.is_nearly_full():
         raise UnavailableError(text)
     return text

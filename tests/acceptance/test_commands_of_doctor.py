@@ -15,7 +15,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from api.up import servers
 from workers.coordination import signals
-from workers.coordination.redis import clock, own_keys
+from workers.coordination.redis import clock, open_redis, own_keys
+from workers.queues import MAINTENANCE, SENT_AT, lists_of
 
 pytestmark = pytest.mark.acceptance
 
@@ -113,6 +114,16 @@ def test_the_doctor_says_that_beat_sends_nothing(idle: LiveSystem) -> None:
         diagnosis = idle.ebb("doctor")
         assert diagnosis.returncode == status, diagnosis.stdout
     assert "sent its last task 10 minutes ago, so nothing fades" in " ".join(diagnosis.stdout.split())
+
+
+def test_the_doctor_says_that_tasks_have_waited_for_long(idle: LiveSystem) -> None:
+    for minutes, is_named in ((4, False), (20, True)):
+        sent_at = clock(idle.own_keys).timestamp() - 60 * minutes
+        idle.control.send_task("decay.plan", headers={SENT_AT: sent_at})
+        said = " ".join(idle.ebb("doctor").stdout.split())
+        assert ("warning: the first task in maintenance has waited for 20 minutes" in said) == is_named
+        with open_redis(idle.redis_url) as queues:
+            queues.delete(*lists_of(MAINTENANCE))
 
 
 def test_the_doctor_says_what_does_not_answer(idle: LiveSystem) -> None:
