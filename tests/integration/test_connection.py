@@ -235,6 +235,32 @@ def test_an_address_may_say_itself_when_a_connection_counts_as_dead(memory: Memo
         assert (given["tcp_user_timeout"], given["keepalives_idle"]) == ("1234", "10")
 
 
+ENDLESS = """
+import sys
+from workers.storage import connection
+
+url, statement = sys.argv[1:]
+for name in {"client_connection_check_interval"}.intersection(connection.SERVER_ALIVE):
+    connection.SERVER_ALIVE[name] = "100ms"
+with connection.connect(url, autocommit=True) as db:
+    db.execute("set statement_timeout = 0")
+    db.execute(statement)
+"""
+
+
+def test_what_a_killed_process_began_ends_soon(memory: Memory) -> None:
+    url, statement = memory.context.database_url, f"select pg_sleep(1e6), '{uuid4()}'"
+    running = "select count(*) from pg_stat_activity where query = %s and state = 'active'"
+    with subprocess.Popen([sys.executable, "-c", ENDLESS, url, statement]) as process:
+        try:
+            while not memory.value(running, statement):
+                assert process.poll() is None
+        finally:
+            process.kill()
+    while memory.value(running, statement):
+        pass
+
+
 @pytest.fixture
 def crowded(memory: Memory) -> Iterator[str]:
     """Return the URL of a role that may not connect."""

@@ -101,6 +101,7 @@ SERVER_ALIVE = {
     "tcp_keepalives_interval": "10s",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60s",
+    "client_connection_check_interval": "10s",  # else what a killed process began runs, and locks, to its end
 }
 
 LIMITS_TRANSACTIONS, LIMITS_SESSIONS = 170_000, 140_000
@@ -131,6 +132,7 @@ CONFIGURE = """
             select count(set_config(name, value, false))
             from unnest(%(names)s::text[], %(values)s::text[]) as given (name, value)
             where pg_backend_pid() = %(process)s
+                and (name <> 'client_connection_check_interval' or version() ~ 'linux|darwin|freebsd')
         )
 """
 
