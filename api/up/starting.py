@@ -70,8 +70,10 @@ def start(
             _start_servers(system, [program.name for program in embedded], settings, report)
             located = settings.model_copy(update={"database_url": database_url})
             if reindex:
+                report(f"The words of all facts are stemmed again as {settings.language}: minutes where facts are many")
                 report(f"Facts whose words are stemmed as {settings.language} now: {_reindex(located)}")
             if reembed:
+                report("The vectors of all facts are dropped: minutes where facts are many")
                 waiting = _drop_vectors(located)
                 report(f"Facts that wait for new vectors, found by their words meanwhile: {waiting}")
             _start_workers(system, report, reembed=reembed)

@@ -334,6 +334,18 @@ def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_unt
     assert all_gone(family)
 
 
+def test_what_takes_long_at_the_start_is_announced_before_it_begins(stopped: Place) -> None:
+    up = stopped.process(*stopped.detached(), "--reembed", "--reindex")
+    assert up.returncode == 0, up.stderr
+    lines = [line.removeprefix("✓ ") for line in up.stderr.splitlines() if "fact" in line.lower()]
+    assert [line.partition(":")[0] for line in lines] == [
+        "The words of all facts are stemmed again as english",
+        "Facts whose words are stemmed as english now",
+        "The vectors of all facts are dropped",
+        "Facts that wait for new vectors, found by their words meanwhile",
+    ]
+
+
 def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(
     stopped: Place, database_url: str, redis_url: str
 ) -> None:
