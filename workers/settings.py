@@ -214,7 +214,11 @@ class Settings(BaseModel):
     relation_minimum: float = Field(0.1, ge=0, le=1, description="weight below which a relation is not used")
     relation_decay: bool = Field(default=True, description="relations' weights are brought up to date on schedule")
     relation_schedule: str = Field("30 4 * * 0", description="when: minute, hour, day, month, weekday, as in cron")
-    timezone: str = Field("UTC", description="time zone of the schedule")
+    timezone: str = Field(
+        "UTC",
+        description="time zone of the schedule; a time that the clock leaves out in spring counts as an hour later, and "
+        "one that comes twice in autumn counts once",
+    )
 
     auto_link: bool = Field(default=False, description="new facts are linked with similar ones")
     auto_link_min_score: float = Field(0.7, ge=0, le=1, description="least similarity for such a link")
