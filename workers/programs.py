@@ -90,10 +90,22 @@ class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
 
 
 class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes without types
-    """Celery's scheduler, which goes on at once after the clock was set back.
+    """Celery's scheduler, which goes on at once after the clock was set back, and with a damaged schedule file.
 
-    Celery alone waits until the clock reaches the last runs, which its schedule file keeps across restarts.
+    Celery alone waits until the clock reaches the last runs, which its schedule file keeps across restarts, and ends
+    where a full disk or a failure of power has cut off that file, at each start again.
     """
+
+    def setup_schedule(self) -> None:
+        """Read when tasks were last sent; if that fails, begin anew, as at the first start."""
+        try:
+            super().setup_schedule()
+        except Exception as error:  # noqa: BLE001 - whatever unpickling raises
+            log.warning("the schedule file %s is damaged, and begun anew: %r", self.schedule_filename, error)
+            with suppress(Exception):
+                self._store.close()  # else it would write its index later
+            self._remove_db()
+            super().setup_schedule()
 
     def tick(self, *args: Any, **options: Any) -> float:
         """Send a due task, if any; return the seconds until the next look."""

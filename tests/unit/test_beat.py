@@ -11,15 +11,20 @@ from workers.programs import Scheduler
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
+def app() -> Iterator[Celery]:
     with Celery(broker="memory://", set_as_current=False) as app:
         app.conf.beat_schedule = {
             name: {"task": name, "schedule": timedelta(seconds=seconds)}
             for name, seconds in (("one", 30), ("other", 60))
         }
-        scheduler = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
-        yield scheduler
-        scheduler.close()
+        yield app
+
+
+@pytest.fixture
+def scheduler(app: Celery, tmp_path: Path) -> Iterator[Scheduler]:
+    scheduler = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
+    yield scheduler
+    scheduler.close()
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -36,3 +41,15 @@ def test_what_was_sent_just_now_is_not_sent_again(scheduler: Scheduler) -> None:
     last = {name: entry.last_run_at for name, entry in scheduler.schedule.items()}
     assert 0 < scheduler.tick() <= 30
     assert {name: entry.last_run_at for name, entry in scheduler.schedule.items()} == last
+
+
+@pytest.mark.parametrize("rest", [b"", b"\0" * 10, b"\x80\x04\x8c\x03one."])
+def test_a_schedule_file_that_was_cut_off_is_begun_anew(app: Celery, tmp_path: Path, rest: bytes) -> None:
+    file = str(tmp_path / "schedule")
+    Scheduler(app, schedule_filename=file).close()
+    largest = max(tmp_path.iterdir(), key=lambda one: one.stat().st_size)
+    largest.write_bytes(rest * (largest.stat().st_size // max(len(rest), 1)))
+    for _ in range(2):
+        scheduler = Scheduler(app, schedule_filename=file)
+        assert {"one", "other"} <= scheduler.schedule.keys()
+        scheduler.close()
