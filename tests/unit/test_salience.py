@@ -1,5 +1,7 @@
 """Salience: informative statements score higher than small talk, also with missing inputs."""
 
+from unicodedata import normalize
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -82,6 +84,19 @@ def test_words_that_no_older_statement_has_are_new() -> None:
 
 def test_words_are_different_and_say_something() -> None:
     assert words("The oboe and the Oboe's reed, of the reed-maker") == ["oboe", "reed", "maker"]
+    assert words("user_id") == ["user", "id"]
+
+
+def test_words_are_those_of_the_text_index() -> None:
+    assert words("Größer als Łódź") == ["grosser", "als", "lodz"]
+    assert words("राज़ दिल्ली") == ["राज़", "दिल्ली"]
+    known = {"grosser": 50, "lodz": 50, "als": 50}
+    assert one("Größer als Łódź", known=known) == one("Grosser als Lodz", known=known)
+
+
+def test_salience_does_not_depend_on_how_accents_are_written() -> None:
+    text = "Chị Hương không ăn được đậu phộng"
+    assert one(normalize("NFD", text)) == one(text)
 
 
 def test_where_facts_are_long_rare_words_score_lower_and_in_between_both_weights_count() -> None:

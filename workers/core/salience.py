@@ -9,21 +9,21 @@ evidence; a random half holds 0.5.
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from workers.core.arrays import Floats
+from workers.core.names import folded
 from workers.core.ranking import by_length
 from workers.core.summary import ENGLISH_STOP_WORDS
+from workers.core.text import words as words_in
 
 USER, ASSISTANTS = "user", frozenset({"assistant", "system", "tool"})
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
-PART = re.compile(r"[^\W_]{2,}")
-"""A word as in the text index, which splits words at apostrophes and hyphens."""
-
 QUESTION_MARKS = ("?", "\uff1f")
 FIGURE = re.compile(r"\d+")
 TIME = re.compile(
@@ -152,9 +152,9 @@ def _mean_words(statements: Sequence[Statement]) -> float:
 
 
 def words(text: str) -> list[str]:
-    """Return the distinct words of a text without stop words, in lower case."""
-    found = dict.fromkeys(PART.findall(text.lower()))
-    return [word for word in found if word not in ENGLISH_STOP_WORDS]
+    """Return the distinct words of a text without stop words, in the form of `names.folded`, as words are counted."""
+    found = dict.fromkeys(words_in(folded(text).replace("_", " ")))
+    return [word for word in found if len(word) > 1 and word not in ENGLISH_STOP_WORDS]
 
 
 def features(statements: Sequence[Statement], facts_by_word: Mapping[str, int], facts: int, seen: set[str]) -> Floats:
@@ -180,7 +180,7 @@ def _information(said: Sequence[str], facts_by_word: Mapping[str, int], facts: i
 
 
 def _features(statement: Statement, information: float, new_words: int) -> tuple[float, ...]:
-    text = statement.text
+    text = unicodedata.normalize("NFC", statement.text)
     # Letters outside ASCII may get another number of characters, or depend on what follows the word.
     spoken = WORD.findall(text.lower()) if text.isascii() else [word.lower() for word in WORD.findall(text)]
     said = frozenset(spoken)
