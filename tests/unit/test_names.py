@@ -108,6 +108,7 @@ def test_capitalised_words_that_are_searched_for_may_be_names() -> None:
     assert capitalised("What did Mira say to ZOË O'Brien of the harbour?", searched) == {"mira", "zoe", "o", "brien"}
     assert capitalised("what did mira say?", searched) == frozenset()
     assert capitalised("12 Öre", {"12", "ore"}) == {"ore"}
+    assert capitalised("Where does Bjo\u0308rn live?", {"bjorn"}) == {"bjorn"}
 
 
 @properties

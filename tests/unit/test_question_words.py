@@ -1,5 +1,7 @@
 """Question words of scripts without blanks, which are left out of a query."""
 
+from unicodedata import normalize
+
 import pytest
 
 from workers.core.questions import without_question_words
@@ -27,6 +29,11 @@ from workers.core.questions import without_question_words
 )
 def test_question_words_are_left_out(query: str, rest: str) -> None:
     assert without_question_words(query) == rest
+
+
+def test_question_words_are_left_out_in_whatever_form() -> None:
+    query = "보물지도는 어디에 있나요?"
+    assert without_question_words(normalize("NFD", query)) == without_question_words(query)
 
 
 @pytest.mark.parametrize(

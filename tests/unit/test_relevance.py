@@ -163,6 +163,7 @@ def test_dates_that_no_text_has_count_for_nothing_and_others_do() -> None:
     [
         ("Where does Joanna live?", {"joanna": 0, "live": 4}, True),
         ("Where does Joanna live?", {"joanna": 7, "live": 0}, False),
+        ("Where does Bjo\u0308rn live?", {"bjorn": 0, "live": 4}, True),
         ("When did Caroline meet Nate's sister?", {"carolin": 0, "caroline": 0, "nate": 3, "meet": 2}, False),
         ("Which dog do the Hendersons have?", {"henderson": 3, "hendersons": 0, "dog": 0}, False),
         ("What did Mary say in July?", {"mari": 2, "mary": 0, "say": 1, "juli": 0, "july": 0}, False),

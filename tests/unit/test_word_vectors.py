@@ -27,7 +27,8 @@ def test_a_text_is_as_similar_to_a_word_as_its_most_similar_word() -> None:
 
 
 def test_the_same_word_is_most_similar_whatever_its_case_and_accents() -> None:
-    assert similar("café", "CAFÉ", "a Cafe!") == pytest.approx([1, 1], abs=1e-3)
+    assert similar("café", "CAFÉ", "a Cafe!", "Cafe\u0301") == pytest.approx([1, 1, 1], abs=1e-3)
+    assert similar("duc", "Đức", "Đu\u031b\u0301c") == pytest.approx([1, 1], abs=1e-3)
 
 
 def test_texts_without_words_in_latin_letters_are_like_nothing() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice, product
 
 from workers.core.summary import ENGLISH_STOP_WORDS
-from workers.core.text import combining
+from workers.core.text import combining, words
 
 LONGEST = 8
 """Words of the longest name that is recognised."""
@@ -54,9 +54,9 @@ def mentioned_names(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in (" ".join(name.split()) for name in names) if _stands(said, _composed(name), inside)]
 
 
-def capitalised(text: str, words: Collection[str]) -> frozenset[str]:
+def capitalised(text: str, among: Collection[str]) -> frozenset[str]:
     """Return those of some words, in the form of `folded`, that a text writes with a capital: possibly names."""
-    return frozenset(folded(word) for word in WORD.findall(text) if word[0].isupper()).intersection(words)
+    return frozenset(folded(word) for word in words(text) if word[0].isupper()).intersection(among)
 
 
 def names_in_question(question: str) -> frozenset[str]:
@@ -64,7 +64,7 @@ def names_in_question(question: str) -> frozenset[str]:
 
     Other languages capitalise more than names; words in capitals are terms rather than names.
     """
-    inside = WITHIN.findall(question) if ENGLISH_QUESTION.match(question) else []
+    inside = WITHIN.findall(unicodedata.normalize("NFC", question)) if ENGLISH_QUESTION.match(question) else []
     return frozenset(folded(word) for word in inside if word[0].isupper() and not word.isupper())
 
 
@@ -91,8 +91,8 @@ def _stretches(text: str) -> Iterator[str]:
     marks = combining(text)
     befores = [_breaks(text, range(begin - 1, end - 1), marks) for begin, end in chunks]
     ends = [_breaks(text, range(begin + 1, end + 1), marks) for begin, end in chunks]
-    for words in range(1, LONGEST + 1):
-        for first, last in enumerate(range(words - 1, len(chunks))):
+    for count in range(1, LONGEST + 1):
+        for first, last in enumerate(range(count - 1, len(chunks))):
             stretches = (text[before + 1 : end] for before, end in product(befores[first], ends[last]))
             yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
 

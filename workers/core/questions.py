@@ -12,6 +12,7 @@ whole.
 """
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from difflib import SequenceMatcher
 from string import ascii_lowercase
@@ -171,6 +172,7 @@ def without_question_words(query: str) -> str:
     """Return the query without question words of these languages, unless nothing else is left."""
     if query.isascii():
         return query
+    query = unicodedata.normalize("NFC", query)
     asking = next((words for letter, words in LANGUAGES.items() if letter.search(query)), None)
     rest = query if asking is None else asking.sub(" ", query)
     return rest if UNSPACED_RUN.search(rest) else query

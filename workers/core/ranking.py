@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
-from workers.core.names import WORD, folded
+from workers.core.names import folded
+from workers.core.text import words
 
 K1 = 0.9
 B = 0.4
@@ -222,8 +223,8 @@ def begins_with_name(texts: Sequence[str], names: Collection[str]) -> Floats:
     """Return 1 for each text whose first word, in the form of `names.folded`, is one of the names, else 0."""
     if not names:
         return np.zeros(len(texts))
-    first = [WORD.search(text) for text in texts]
-    return np.array([float(word is not None and folded(word[0]) in names) for word in first])
+    first = [words(text)[:1] for text in texts]
+    return np.array([float(any(folded(word) in names for word in one)) for one in first])
 
 
 def hop_factors(hops: Ints, strengths: Floats) -> Floats:

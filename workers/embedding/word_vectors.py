@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from workers.core.arrays import Floats, Vectors
 from workers.core.fidelity import normalise
+from workers.core.names import folded
 from workers.core.summary import ENGLISH_STOP_WORDS
 from workers.embedding.wordpiece import encode
 
@@ -69,7 +70,7 @@ def most_similar(vectors: Vectors, texts: Sequence[str]) -> Floats:
 
     Negative ones are 0, as are those of texts without words in Latin letters.
     """
-    said = [[word for word in LATIN_WORD.findall(text.lower()) if word not in ENGLISH_STOP_WORDS] for text in texts]
+    said = [[word for word in LATIN_WORD.findall(folded(text)) if word not in ENGLISH_STOP_WORDS] for text in texts]
     found = np.zeros((len(texts), len(vectors)))
     if not any(said):
         return found
