@@ -37,6 +37,23 @@ def test_a_run_of_blanks_takes_time_in_proportion_to_its_length() -> None:
     assert process_time() - began < 1
 
 
+@pytest.mark.parametrize(
+    ("text", "pointed", "value"),
+    [
+        ("小明住在北京海淀区。他喜欢茶。", Quote("住在北京", "小明", "home", "北京", single=True), "北京"),
+        ("タナカさんは大阪に住む。", Quote("大阪に住む", "タナカ", "home", "大阪", single=True), "大阪"),
+        ("สมชายอยู่ที่เชียงใหม่", Quote("อยู่ที่เชียงใหม่", "สมชาย", "home", "เชียงใหม่", single=True), "เชียงใหม่"),
+        ("小明用API写代码。", Quote("用api", "小明", "tool", "api", single=True), "API"),
+    ],
+)
+def test_words_are_found_in_scripts_without_blanks(text: str, pointed: Quote, value: str) -> None:
+    fact = extracted(pointed, text, [text])
+
+    assert fact is not None
+    assert fact.quote == text.removesuffix("他喜欢茶。")
+    assert (fact.entity, fact.value) == (pointed.entity, value)
+
+
 def test_negations_stay_in_the_extracted_sentence() -> None:
     fact = found(replace(HOME, quote="live in Porto", value="Porto"))
 

@@ -93,6 +93,19 @@ def test_names_that_are_given_are_found_as_whole_words(text: str, expected: list
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("小明住在哪里?", ["小明"]),
+        ("Anna住在北京吗", ["Anna", "北京"]),
+        ("Annabel住在北", []),
+        ("น้ำอยู่ที่ไหน", ["น้ำ"]),
+    ],
+)
+def test_names_are_found_at_any_character_of_scripts_without_blanks(text: str, expected: list[str]) -> None:
+    assert mentioned_names(text, ["小明", "Anna", "北京", "ท", "น้ำ"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("रामायण किसने लिखी?", []),
         ("राम कहाँ है?", ["राम"]),
         ("Where is Jose\u0301?", ["Jos\u00e9"]),

@@ -8,14 +8,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.core.names import mentioned_names
+from workers.core.names import as_words, mentioned_names
 from workers.core.summary import SENTENCE_END
+from workers.core.text import combining
 
 SPEAKER = "user"
 """Entity of statements that speakers make about themselves without a name."""
 
-BREAK = re.compile(rf"{SENTENCE_END.pattern}|(?<!\s)\s*\n\s*")
-"""The end of a sentence or line. A run of blanks is read once, not again from each of its characters."""
+BREAK = re.compile(rf"{SENTENCE_END.pattern}|(?<!\s)\s*\n\s*|(?<=[。！？])(?=\w)")  # noqa: RUF001
+"""The end of a sentence or line; full-width marks need no blank after them.
+
+A run of blanks is read once, not again from each of its characters.
+"""
 
 KEY = re.compile(r"[^\W\d_]+([ _-][^\W\d_]+){0,2}")
 """Up to three words, so that a key cannot hold a statement."""
@@ -84,8 +88,8 @@ def _entity(name: str, texts: Sequence[str]) -> str | None:
 
 def _found(words: str, text: str) -> tuple[int, int] | None:
     """Return where whole words occur in a text, ignoring case and blanks."""
-    pattern = r"\s+".join(re.escape(word) for word in words.split())
-    match = re.search(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE) if pattern else None
+    phrase = " ".join(words.split())
+    match = re.search(as_words(phrase, combining(text)), text, re.IGNORECASE) if phrase else None
     return match.span() if match else None
 
 

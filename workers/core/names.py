@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice, product
 
+from workers.core.passages import UNSPACED, is_unspaced
 from workers.core.summary import ENGLISH_STOP_WORDS
 from workers.core.text import combining, words
 
@@ -50,8 +51,21 @@ def word_phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
 def mentioned_names(text: str, names: Iterable[str]) -> list[str]:
     """Return the names that occur in a text as whole words, ignoring case and blanks."""
     said = _composed(text)
-    inside = "".join([r"\w", *map(re.escape, combining(said))])
-    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, _composed(name), inside)]
+    marks = combining(said)
+    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, _composed(name), marks)]
+
+
+def as_words(phrase: str, marks: Collection[str]) -> str:
+    """Return the pattern of a phrase as whole words, with any blanks, in a text with these accents and vowel signs.
+
+    In scripts without blanks between words, a phrase may begin and end at any character.
+    """
+    accents, signs = ("".join(re.escape(one) for one in marks if is_unspaced(one) is own) for own in (False, True))
+    spaced = rf"(?-i:[^\W{UNSPACED}]{f'|[{accents}]' if accents else ''})"
+    before = "" if is_unspaced(phrase[:1]) else f"(?<!{spaced})"
+    after = f"(?![{accents}{signs}])" if accents or signs else ""
+    after += "" if is_unspaced(phrase[-1:]) else f"(?!{spaced})"
+    return before + r"\s+".join(re.escape(word) for word in phrase.split()) + after
 
 
 def capitalised(text: str, among: Collection[str]) -> frozenset[str]:
@@ -80,10 +94,10 @@ def _composed(text: str) -> str:
     return unicodedata.normalize("NFC", " ".join(text.lower().split()))
 
 
-def _stands(said: str, name: str, inside: str) -> bool:
-    """Return whether a name is in a text, between other characters than those `inside` words, given as a class."""
+def _stands(said: str, name: str, marks: Collection[str]) -> bool:
+    """Return whether a name is in a text as whole words."""
     # Searching a plain string is much faster than a regular expression, and most names are not in the text.
-    return name in said and re.search(rf"(?<![{inside}]){re.escape(name)}(?![{inside}])", said) is not None
+    return name in said and re.search(as_words(name, marks), said) is not None
 
 
 def _stretches(text: str) -> Iterator[str]:
