@@ -211,6 +211,14 @@ def test_facts_of_related_entities_are_recalled_as_long_as_the_relation_is_in_us
     assert gain(400) == 0
 
 
+def test_entities_are_found_within_a_question_without_blanks(memory: Memory) -> None:
+    memory.store("他喜欢喝咖啡")
+    about = memory.add("喜欢喝绿茶", entity="李华")
+    relate(memory, "小明", "李华")
+    assert graph_part(shown(memory, "李华喜欢喝什么?")[about]) == pytest.approx(NAMED)
+    assert graph_part(shown(memory, "小明的妻子喜欢喝什么?")[about]) == pytest.approx(NAMED)
+
+
 def test_an_entity_with_many_facts_adds_its_newest(memory: Memory) -> None:
     memory.store(*OTHERS)
     ids = [memory.add(f"Postcard {i} came from Riga.", entity="Olga", at=i) for i in range(30)]

@@ -26,6 +26,10 @@ names = st.lists(words, min_size=1, max_size=4).map(" ".join)
         ("ask (Project Alpha) about it", "Project Alpha"),
         ("mail ana@example.org, please", "ana@example.org"),
         ("the Ministry of Very Silly Walks", "Ministry of Very Silly Walks"),
+        ("小明的妻子叫什么", "小明"),
+        ("タナカさんはどこ?", "タナカ"),
+        ("민수는 어디에 있어?", "민수"),
+        ("แผนที่อยู่เชียงใหม่", "เชียงใหม่"),
         ("the Society for the Protection of Small Harbour Birds", "Society for the Protection of Small Harbour Birds"),
     ],
 )
@@ -37,6 +41,7 @@ def test_no_phrase_begins_or_ends_within_a_word() -> None:
     assert word_phrases("Anabel") == ["Anabel"]
     assert "Ana" not in word_phrases("Anabel met Diana and Ana_7.")
     assert word_phrases("रामायण किसने") == ["रामायण", "किसने", "रामायण किसने"]
+    assert word_phrases("น้ำดี") == ["น้ำดี", "น้", "ดี", "น้ำ", "ำดี"]
 
 
 @given(st.text("abé_ ", max_size=20), names, st.text("abé_ ", max_size=20))

@@ -3,9 +3,9 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 
-from workers.core.passages import UNSPACED, is_unspaced
+from workers.core.passages import UNSPACED, UNSPACED_RUN, is_unspaced
 from workers.core.summary import ENGLISH_STOP_WORDS
 from workers.core.text import combining, words
 
@@ -19,6 +19,9 @@ MOST_STRETCHES = 10_000
 MOST_WORDS = 1_000
 MOST_ENDS = 8
 """Boundaries of names within one run without blanks, such as an address."""
+
+LENGTHS_WITHIN = range(2, 13)
+"""Characters of names that are recognised within a run in scripts without blanks."""
 
 CHUNK = re.compile(r"\S+")
 WORD = re.compile(r"\w+")
@@ -38,10 +41,10 @@ ENGLISH_QUESTION = re.compile(
 def word_phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
     """Return the phrases of a text that begin and end at word boundaries, short ones first, without duplicates.
 
-    They include every name of up to eight words in the text. If there are more than `most`, stop words are dropped and
-    phrases that begin with a capital or a digit come first.
+    They include every name of up to eight words in the text, and in scripts without blanks of two to twelve characters.
+    If there are more than `most`, stop words are dropped and phrases that begin with a capital or a digit come first.
     """
-    found = list(dict.fromkeys(islice(_stretches(text), MOST_STRETCHES)))
+    found = list(dict.fromkeys(islice(chain(_stretches(text), _within_runs(text)), MOST_STRETCHES)))
     if len(found) > most:
         found = [one for one in found if one.lower() not in ENGLISH_STOP_WORDS]
         found.sort(key=lambda one: not (one[0].isupper() or one[0].isdigit()))
@@ -109,6 +112,17 @@ def _stretches(text: str) -> Iterator[str]:
         for first, last in enumerate(range(count - 1, len(chunks))):
             stretches = (text[before + 1 : end] for before, end in product(befores[first], ends[last]))
             yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
+
+
+def _within_runs(text: str) -> Iterator[str]:
+    """Yield the stretches of runs in scripts without blanks, except those that part a letter from its marks."""
+    marks = combining(text)
+    runs = [run[0] for run in UNSPACED_RUN.finditer(text)] if not text.isascii() else []
+    for size in LENGTHS_WITHIN:
+        for run in runs:
+            for begin in range(len(run) - size + 1):
+                if marks.isdisjoint((run[begin], run[begin + size : begin + size + 1])):
+                    yield run[begin : begin + size]
 
 
 def _breaks(text: str, places: range, marks: Collection[str]) -> list[int]:
