@@ -65,6 +65,18 @@ def test_what_was_found_but_not_read_is_explained(memory: Memory) -> None:
     assert Counter(found.values()) == {"below the limit": 40, "not among the most promising": 50}
 
 
+@pytest.mark.parametrize("question", [{"as_of": day(1)}, {"known_as_of": day(1)}, {"deep": True}])
+def test_no_text_that_was_forgotten_on_request_is_shown_whatever_is_asked(
+    memory: Memory, question: dict[str, Any]
+) -> None:
+    ids = [memory.add(f"Invoice {number} was paid.") for number in range(160)]
+    memory.forget(*ids[::2], at=2)
+    left_out = memory.ask("paid invoice", at=5, limit=3, explain=True, **question).left_out or []
+    shown = {UUID(one["id"]): one["text"] for one in left_out}
+    assert len(shown) == len(left_out) > 100
+    assert {text for id_, text in shown.items() if id_ in ids[::2]} == {""}
+
+
 @pytest.mark.parametrize("question", [{}, {"tag": "x"}, {"category": "y"}, {"documents": False}])
 def test_explaining_changes_no_result(memory: Memory, question: dict[str, Any]) -> None:
     memory.store(*[{"text": text, "tags": ["x"], "category": "y"} for text in [CELLO, *OTHERS]])

@@ -199,10 +199,10 @@ def _below(asked: ScoredRecall) -> list[LeftOut]:
 
 
 def _unpromising(asked: ScoredRecall) -> list[LeftOut]:
-    """Return the candidates that were not scored, best first."""
+    """Return the candidates that were not scored and that no rule hides, best first."""
     read = {*asked.scored.seen["id"], *asked.scored.hidden["id"]}
-    unread = [id_ for id_ in asked.found.fused() if id_ not in read]
-    return [LeftOut(id_, UNPROMISING) for id_ in unread[:LEFT_OUT_SHOWN]]
+    unread = asked.read([id_ for id_ in asked.found.fused() if id_ not in read])
+    return [LeftOut(id_, UNPROMISING) for id_ in unread["id"][scoring.visible(unread)][:LEFT_OUT_SHOWN]]
 
 
 def why_among(every: Sequence[ScoredRecall], id_: UUID) -> dict[str, Any]:
