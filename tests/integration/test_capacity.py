@@ -182,6 +182,17 @@ def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) 
     assert [memory.decay(number).counters.crowded for number in range(1, 7)] == [8, 6, 1, 0, 0, 0]
 
 
+def test_a_forecast_by_bytes_takes_the_vectors_as_they_are_on_that_day(free: Memory) -> None:
+    free.store(*(f"Guest number {number} takes coffee." for number in range(100)))
+    with transaction(free.context.database_url) as db:
+        row, dims = sizes(db, free.context.database_url)
+    free.choose({"capacity.bytes": int(100 * (row + dims))})
+    (ahead,) = forecast.forecast(free.context, "default", 1, day(40))
+    counters = free.decay(41).counters
+    assert (ahead.counts["fingerprinted"], ahead.counts["crowded"]) == (100, 0)
+    assert (counters.fingerprinted, counters.crowded) == (100, 0)
+
+
 def test_a_whole_number_is_a_capacity_however_it_is_written(free: Memory) -> None:
     fill(free, 10)
     free.choose({"capacity.facts": 6.0, "capacity.bytes": 1e12})

@@ -16,6 +16,7 @@ from workers.core.fading import REASONS
 from workers.decay import endings, forecast
 from workers.decay.passes import Report
 from workers.errors import InvalidInputError
+from workers.storage.limits import Capacity
 
 pytestmark = pytest.mark.long
 
@@ -348,8 +349,15 @@ def test_a_held_fact_whose_explicit_lifetime_was_over_before_stays_held_in_the_f
 
 def test_a_forecast_does_not_look_again_on_each_day_at_what_is_gone() -> None:
     ids = [UUID(int=number) for number in range(9)]
-    crowd = forecast.OverCapacity(dict.fromkeys(ids, -math.inf), may=4)
+    crowd = forecast.OverCapacity(dict.fromkeys(ids, -math.inf), dict.fromkeys(ids, 0.0), Capacity(4, None, 0.0))
     assert crowd.next({ids[0]}, 8, 2, 0, day(1)) == ids[1:3]
     assert list(crowd.pinned_until) == ids[3:]
     assert crowd.next(set(), 6, None, 0, day(2)) == ids[3:5]
     assert crowd.keeps(ids).tolist() == [False] * 5 + [True] * 4
+
+
+def test_more_facts_go_where_those_that_go_take_fewer_bytes_than_the_others() -> None:
+    ids = [UUID(int=number) for number in range(9)]
+    own = dict(zip(ids, [0.0] * 6 + [300.0] * 3, strict=True))
+    crowd = forecast.OverCapacity(dict.fromkeys(ids, -math.inf), own, Capacity(None, 1_400, 100.0), sum(own.values()))
+    assert crowd.next(set(), 9, None, 0, day(1)) == ids[:4]

@@ -24,7 +24,7 @@ from workers.decay.passes import newly_stale
 from workers.storage import activity, branches, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
-from workers.storage.limits import Gap
+from workers.storage.limits import Capacity, Gap
 from workers.storage.namespaces import Namespace
 
 MINUTE = 60.0
@@ -76,7 +76,8 @@ class Day:
 
     `held` are facts beyond the forget limit, which do not end; `released` were held before and live on by other
     settings. Of the ending facts, `recalled` were recalled within `LATELY` before the forecast; `freed` is an estimate
-    in bytes. `crowdable` are facts over capacity that have not ended.
+    in bytes. `crowdable` are facts that may be over capacity and have not ended; `smaller` is what others of a capacity
+    in bytes shrink.
     """
 
     at: datetime
@@ -86,6 +87,7 @@ class Day:
     released: int = 0
     recalled: int = 0
     freed: float = 0.0
+    smaller: float = 0.0
     facts: list[ForecastFact] = field(default_factory=list)
     examples: list[tuple[UUID, str]] = field(default_factory=list)
     ended: list[Ended] = field(default_factory=list)
@@ -154,7 +156,7 @@ def forecast(
         if tenant is None:
             return ahead
         settings, sizes = outlook(context, db, tenant, given), Sizes(*facts.sizes(db, context.database_url))
-        crowd = _over_capacity(db, context.database_url, tenant, settings, now, ahead[-1].at)
+        crowd = _over_capacity(db, tenant, settings, sizes, now, ahead[-1].at)
         gap = limits.gaps(db, [tenant.id]).get(tenant.id)
         for rows in visited(db, tenant, settings, now, ahead[-1].at):
             _forecast_batch(rows, ahead, settings, sizes, crowd, gap)
@@ -194,6 +196,7 @@ def _forecast_batch(
         of_vectors = sizes.of_vectors(before.fidelity)
         smaller, later = of_vectors - sizes.of_vectors(faded.fidelity), ~ended & crowdable[places]
         day.freed += float(smaller[~ended & ~later].sum())
+        day.smaller += float(smaller[~ended & ~later & ~rows.held[places]].sum())
         for change, which in changes:
             day.count(change, [rows.ids[i] for i in places[which & ~ended & ~later]])
         if later.any():
@@ -250,14 +253,13 @@ def _limit(
         waiting -= sum(int(one.rows.held.sum()) for one in fate.going) + day.released
         live -= ended
         counted = fate.counted
-        crowd.shrink(day)
+        crowd.shrink(day, [*fate.going, *fate.staying], sizes)
         over = {id_ for one in (*going, *fate.staying, *fate.held_before) for id_ in one.rows.ids}
         crowded = crowd.next(over, live - waiting, left, counted, day.at)
         day.count(CROWDED, crowded)
         if crowded:
             rows = activity.read(db, tenant.id, crowded)
-            freed = np.array([crowd.freed.get(id_, 0.0) for id_ in rows.ids])
-            day.count_ended(rows, sizes.of_vectors(rows.anchors.fidelity) + sizes.row - freed, now)
+            day.count_ended(rows, np.array([crowd.bytes[id_] for id_ in rows.ids]) + sizes.row, now)
         live, counted, ended = live - len(crowded), counted + len(crowded), ended + len(crowded)
         spent.append((day.at.timestamp() // MINUTE * MINUTE, counted, ended - counted))
         passed_at = day.at
@@ -310,13 +312,15 @@ def _requested(one: Ended, passed_at: datetime | None, at: datetime) -> Bools:
 class OverCapacity:
     """The facts that may be over a namespace's capacity, least valuable first, without those that are `gone`.
 
-    Each has the end of its pin (epoch seconds). `freed` has the bytes by which they shrank before.
+    Each has the end of its pin (epoch seconds), and the `bytes` of its vector. `vectors` are the bytes of all vectors
+    that count against the capacity.
     """
 
     pinned_until: dict[UUID, float]
-    may: int
+    bytes: dict[UUID, float]
+    capacity: Capacity
+    vectors: float = 0.0
     gone: set[UUID] = field(default_factory=set)
-    freed: dict[UUID, float] = field(default_factory=dict)
 
     def among(self, ids: Sequence[UUID]) -> Bools:
         """Return which facts may be over the capacity."""
@@ -326,13 +330,15 @@ class OverCapacity:
         """Return which facts are not gone."""
         return np.array([id_ not in self.gone for id_ in ids], dtype=np.bool_)
 
-    def shrink(self, day: Day) -> None:
-        """Count the changes of a day of those that are not gone."""
+    def shrink(self, day: Day, ended: Sequence[Ended], sizes: Sizes) -> None:
+        """Count the changes of a day of those that are not gone, and what vectors are left after it."""
+        self.vectors -= day.smaller + sum(float((one.bytes - sizes.row)[~one.rows.held].sum()) for one in ended)
         for one in day.crowdable:
             here = self.keeps(one.ids)
             day.freed += float(one.bytes[here].sum())
+            self.vectors -= float(one.bytes[here].sum())
             for id_, smaller in zip(one.ids, one.bytes.tolist(), strict=True):
-                self.freed[id_] = self.freed.get(id_, 0.0) + smaller
+                self.bytes[id_] -= smaller
             for change, which in one.changes:
                 day.count(change, [one.ids[i] for i in np.flatnonzero(which & here)])
 
@@ -341,11 +347,17 @@ class OverCapacity:
 
         Those and the facts that are `over` by other reasons are gone then.
         """
-        more = max(live - self.may, 0) if self.pinned_until else 0
-        going, instant = more if left is None else min(more, max(left - counted, 0)), at.timestamp()
+        room, instant, chosen = live if left is None else max(left - counted, 0), at.timestamp(), list[UUID]()
         self._remove(over)
         may_go = (id_ for id_, pinned_until in self.pinned_until.items() if pinned_until <= instant)
-        chosen = list(islice(may_go, going))
+        # As in a pass: those that go may have smaller vectors than the others, so that more have to go.
+        while (more := min(live - self.capacity.allows(live, self.vectors), room)) > 0:
+            going = list(islice(may_go, more))
+            if not going:
+                break
+            chosen += going
+            live, room = live - len(going), room - len(going)
+            self.vectors -= sum(self.bytes[id_] for id_ in going)
         self._remove(chosen)
         return chosen
 
@@ -356,14 +368,18 @@ class OverCapacity:
 
 
 def _over_capacity(
-    db: Connection, url: str, tenant: Namespace, settings: Outlook, now: datetime, until: datetime
+    db: Connection, tenant: Namespace, settings: Outlook, sizes: Sizes, now: datetime, until: datetime
 ) -> OverCapacity:
     own = settings.own.get("capacity") or {}
-    given = [(tenant.id, own.get("facts"), own.get("bytes"))] if own else []
-    left, may = limits.allowed_by_capacity(db, url, given, now).get(tenant.id, (0, 0))
-    more = (tallies.live(db, tenant.id) if settings.every and given else left) - may
-    least = limits.least_valuable_by(db, tenant.id, more, now, until, every=settings.every) if more > 0 else {}
-    return OverCapacity(least, may)
+    capacity = Capacity(own.get("facts"), own.get("bytes"), sizes.row)
+    if not own:
+        return OverCapacity({}, {}, capacity)
+    left, by_dims = limits.counted_against_capacity(db, tenant.id, now)
+    vectors = by_dims * sizes.dims
+    more = capacity.most_over(tallies.live(db, tenant.id) if settings.every else left, vectors)
+    least = limits.least_valuable_by(db, tenant.id, more, now, until, every=settings.every) if more else []
+    pins, sized = {id_: pin for id_, pin, _ in least}, {id_: size * sizes.dims for id_, _, size in least}
+    return OverCapacity(pins, sized, capacity, vectors)
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:

@@ -1,5 +1,6 @@
 """Limits: how many facts may end within a day and a week, held facts, gaps between passes, and capacity."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -317,6 +318,9 @@ def gaps(db: Connection, namespaces: Sequence[int]) -> dict[int, Gap]:
     return {id_: Gap(began, ended) for id_, began, ended in db.execute(GAPS, {"ids": list(namespaces)})}
 
 
+# Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
+VECTOR = "case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end"
+
 # Uses the index on the value. Ended facts are left to passes; permanent, pinned and document facts are exempt.
 LEAST = """
     select fact from activity
@@ -330,8 +334,8 @@ CLAIM_LEAST = f"{LEAST} for no key update skip locked"
 
 # Includes facts whose pin ends by an instant, with the end of the pin, and as many more facts as are pinned. `all` also
 # gives those that have ended, as they may live on by other settings, see `due.COMPUTED_AGAIN`.
-LEAST_BY = """
-    select fact, coalesce(date_part('epoch', pinned_until), '-infinity') from activity
+LEAST_BY = f"""
+    select fact, coalesce(date_part('epoch', pinned_until), '-infinity'), ({VECTOR})::float8 from activity
     where namespace = %(namespace)s and not retired and branch <> 3 and decay_class is distinct from 'permanent'
         and coalesce(pinned_until <= %(until)s, true) and case when %(all)s
             then not (held and decay_class_source is not distinct from 'explicit' and expires_at <= %(now)s)
@@ -342,9 +346,6 @@ LEAST_BY = """
         select count(*) from activity where namespace = %(namespace)s and pinned_until > %(now)s and not retired
     )
 """
-
-# Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
-VECTOR = "case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end"
 
 # Facts that are held have ended and wait for their owner, so they take no place of others; of forgotten facts,
 # `held` is null.
@@ -365,6 +366,30 @@ ENDED_FACTS = f"select count(*), coalesce(sum({VECTOR}), 0)::float8 {ENDED}"
 ENDED_UNASKED = f"select count(*) {ENDED} and not asked_for(decay_class_source, expires_at, %(passed_at)s, %(now)s)"
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How many facts or bytes a namespace may have, None for any; `row` are the bytes of a fact without its vector."""
+
+    facts: int | None
+    bytes: int | None
+    row: float
+
+    def allows(self, left: int, vectors: float) -> int:
+        """Return how many facts may stay where `left` facts have so many bytes of vectors."""
+        may = left if self.facts is None else self.facts
+        if self.bytes is not None and left > 0:
+            may = min(may, int(self.bytes / max(self.row + vectors / left, 1)))
+        return may
+
+    def most_over(self, left: int, vectors: float) -> int:
+        """Return how many of these facts go at most, which is where those that go have no vectors."""
+        too_many = left - (left if self.facts is None else self.facts)
+        if self.bytes is not None:
+            too_large = left * self.row + vectors - self.bytes
+            too_many = max(too_many, min(math.ceil(too_large / max(self.row, 1)), left))
+        return max(too_many, 0)
+
+
 def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
     """Return (facts that have not ended, capacity) of the namespaces over their capacity, for one namespace or all."""
     found = allowed_by_capacity(db, url, namespaces.with_capacity(db, namespace), now)
@@ -382,20 +407,17 @@ def allowed_by_capacity(
     row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
     found = {}
     for tenant, most, size in capacities:
-        left, vectors = _counted_against_capacity(db, tenant, now)
-        may = left if most is None else most
-        if size is not None and left > 0:
-            may = min(may, int(size / max(row + dims * vectors / left, 1)))
-        found[tenant] = (left, may)
+        left, vectors = counted_against_capacity(db, tenant, now)
+        found[tenant] = (left, Capacity(most, size, row).allows(left, dims * vectors))
     return found
 
 
 def facts_left(db: Connection, namespace: int, now: datetime) -> int:
     """Return the number of facts that count against the capacity of a namespace."""
-    return _counted_against_capacity(db, namespace, now)[0]
+    return counted_against_capacity(db, namespace, now)[0]
 
 
-def _counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
+def counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
     """Return the facts that have not ended, and the bytes of their vectors for each dimension."""
     live, vectors = db.execute(COUNTED_AGAINST_CAPACITY, {"namespace": namespace}).fetchone() or (0, 0.0)
     ended, their_vectors = _ended(db, namespace, now)
@@ -424,10 +446,13 @@ def least_valuable(db: Connection, namespace: int, limit: int, now: datetime) ->
 
 def least_valuable_by(
     db: Connection, namespace: int, limit: int, now: datetime, until: datetime, *, every: bool = False
-) -> dict[UUID, float]:
-    """Return the least valuable facts that may go by an instant, least first, with the ends of their pins (epoch)."""
+) -> list[tuple[UUID, float, float]]:
+    """Return the least valuable facts that may go by an instant, least first.
+
+    Each has the end of its pin (epoch seconds), and the bytes of its vector for each dimension.
+    """
     given = {"namespace": namespace, "limit": limit, "now": now, "until": until, "all": every}
-    return dict(db.execute(LEAST_BY, given).fetchall())
+    return db.execute(LEAST_BY, given).fetchall()
 
 
 def claim_least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
