@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unicodedata import normalize
 from uuid import UUID, uuid4
 
 import pytest
@@ -39,6 +40,16 @@ def test_two_values_of_one_key_contradict_each_other(memory: Memory) -> None:
     (found,) = supersede.contradicting(memory.context, ListContradictions(), day(10)).contradictions
     assert (found.entity, found.key, found.found_at) == ("Ana", "city", day(5))
     assert [(one.id, one.value) for one in found.facts] == [(old, "Porto"), (new, "Lisbon")]
+
+
+def test_the_form_of_accents_makes_no_difference(memory: Memory) -> None:
+    facts = [
+        {"text": f"{number}", "entity": "Ana", "key": "city", "value": normalize(form, "Málaga")}
+        for number, form in enumerate(("NFC", "NFD"))
+    ]
+    for fact in facts:
+        add(memory, fact)
+    assert pairs(memory) == []
 
 
 def test_case_makes_no_difference(memory: Memory) -> None:

@@ -37,7 +37,7 @@ COMPARE_AGAIN = "update activity set compared = false where namespace = %(namesp
 # those that are true until different times, as the kept one may be over before the other.
 SAME = """folded(one.entity) is not distinct from folded(two.entity)
         and folded(one.key) is not distinct from folded(two.key)
-        and lower(one.value) is not distinct from lower(two.value)
+        and lower(normalize(one.value)) is not distinct from lower(normalize(two.value))
         and one.valid_until is not distinct from two.valid_until"""
 
 # As to `offset 0`, see `server.OUTDATED`.

@@ -156,7 +156,7 @@ FIND_CONTRADICTIONS = """
             and left(folded(entity), 200) = left(folded(new.entity), 200)
             and left(folded(key), 200) = left(folded(new.key), 200)
             and folded(entity) = folded(new.entity) and folded(key) = folded(new.key)
-            and lower(value) <> lower(new.value)
+            and lower(normalize(value)) <> lower(normalize(new.value))
         order by created_at desc
         limit %(most)s
     ) as old
@@ -166,7 +166,7 @@ FIND_CONTRADICTIONS = """
 """
 
 STILL_DIFFER = """folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
-        and lower(one.value) <> lower(two.value)"""
+        and lower(normalize(one.value)) <> lower(normalize(two.value))"""
 """Whether two facts still contradict each other; an edit may have changed an entity, a key or a value."""
 
 # As to `offset 0`, see `server.OUTDATED`.
