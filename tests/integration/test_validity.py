@@ -107,3 +107,17 @@ def test_a_superseded_fact_keeps_an_earlier_end_and_has_the_one_given_again_when
     assert memory.value(ends, old) == day(3 if given == 3 else 7)
     memory.restore(old, at=8)
     assert memory.value(ends, old) == (None if given is None else day(given))
+
+
+def test_what_is_no_longer_true_takes_no_place_of_what_is(memory: Memory) -> None:
+    memory.store(
+        *({"text": f"The lunch menu has dish {number}.", "valid_until": day(number + 1)} for number in range(300))
+    )
+    assert [one.text for one in memory.ask("lunch menu", at=299.5).results] == ["The lunch menu has dish 299."]
+
+
+@pytest.mark.parametrize("name", ["as_of", "known_as_of"])
+def test_what_was_stated_later_takes_no_place_of_what_was_true_then(memory: Memory, name: str) -> None:
+    memory.store(*({"text": f"My weight is {number} g.", "created_at": day(number)} for number in range(300)), at=300)
+    found = memory.ask("What is my weight?", at=301, **{name: day(1.5)}).results
+    assert [one.text for one in found] == ["My weight is 1 g.", "My weight is 0 g."]

@@ -97,6 +97,15 @@ HIDDEN = f"""coalesce(
             {ABSENT_THEN}
         )"""
 
+# What of `HIDDEN` the fact itself says. Applied before each statement's limit, so that facts of other times take no
+# place of those of that time.
+SEEN_THEN = f"""hidden_because(
+            case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
+            forgotten_reason, case when {LATER} then null else superseded_at end, facts.created_at, valid_from,
+            case when {LATER} then null else valid_until end, null, null, false,
+            %(now)s, %(as_of)s, %(known_as_of)s
+        ) is null"""
+
 PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
 """Until when a pin has counted as use and as a confirmation."""
 
@@ -196,11 +205,12 @@ MATCHES = """
         cross join lateral (select setweight(search, 'D') as words offset 0) as copied
         where namespace + 0 = %(namespace)s
             and search @@ (select %(candidates)s::tsquery)
-            and (%(ever)s or coalesce(forgotten_at, superseded_at) is null)
+            and (%(ever)s or coalesce(forgotten_at, superseded_at) is null and coalesce(valid_until > %(now)s, true))
         limit %(budget)s
     ) as matching
 """
 MATCHES_AMONG = MATCHES.replace("limit %(budget)s", f"    and {FILTERED}\n        limit %(budget)s")
+MATCHES_THEN = MATCHES_AMONG.replace("limit %(budget)s", f"    and {SEEN_THEN}\n        limit %(budget)s")
 
 # The text's positions follow those of category, entity, key and value, which are indexed twice (`search_lexemes`);
 # `before` is the last position of these. All other words are filtered out before unnesting, which would otherwise
@@ -258,7 +268,12 @@ class Scope:
     @property
     def looks_back(self) -> bool:
         """Return whether forgotten and superseded facts are searched too; not for reads as of `now` or later."""
-        return self.ever or self.deep or min(self.as_of or self.now, self.known_as_of or self.now) < self.now
+        return self.ever or self.deep or self.past
+
+    @property
+    def past(self) -> bool:
+        """Return whether it is an instant before `now`."""
+        return min(self.as_of or self.now, self.known_as_of or self.now) < self.now
 
     @cached_property
     def selects(self) -> bool:
@@ -438,7 +453,9 @@ def matches(
         "budget": budget,
     }
     given |= scope.parameters
-    if scope.selects:
+    if scope.looks_back and not scope.ever:
+        rows = db.execute(MATCHES_THEN, given, binary=True, prepare=False)
+    elif scope.selects:
         rows = db.execute(MATCHES_AMONG, given, binary=True, prepare=False)
     else:
         rows = db.execute(MATCHES, given, binary=True)

@@ -11,7 +11,7 @@ from psycopg import sql
 from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Key
 from workers.storage import columns
-from workers.storage.candidates import FILTERED, Scope
+from workers.storage.candidates import FILTERED, SEEN_THEN, Scope
 from workers.storage.connection import SEARCH_LIST, Connection, Cursor, number
 
 # A regenerated vector has the signature of before, and an update would add it to the vector index again.
@@ -49,6 +49,8 @@ NEAREST_AMONG = f"""
         order by signature <~> %(query)s limit %(limit)s
     ) as near
 """
+
+NEAREST_THEN = NEAREST_AMONG.replace(FILTERED, f"{FILTERED}\n            and {SEEN_THEN}")
 
 # An index by HNSW gives no more results than its search list is long. Citus passes on `set local` to its nodes, but not
 # `set_config`.
@@ -178,6 +180,8 @@ def ask_nearest(
         statement = NEAREST_EVER
     if scope is not None and scope.selects:
         statement, given = NEAREST_AMONG, given | scope.parameters
+    if scope is not None and scope.past and not scope.ever:
+        statement, given = NEAREST_THEN, given | scope.parameters
     found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
     if indexed and limit > SEARCH_LIST:
         db.execute(LENGTHEN.format(SEARCH_LIST))  # for the next query of the transaction
