@@ -97,11 +97,11 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
     """
 
     def setup_schedule(self) -> None:
-        """Read when tasks were last sent; if that fails, begin anew, as at the first start."""
+        """Read when tasks were last sent; if that fails, start without it, as the first time."""
         try:
             super().setup_schedule()
         except Exception as error:  # noqa: BLE001 - whatever unpickling raises
-            log.warning("the schedule file %s is damaged, and begun anew: %r", self.schedule_filename, error)
+            log.warning("the schedule file %s is damaged, and is written again: %r", self.schedule_filename, error)
             with suppress(Exception):
                 self._store.close()  # else it would write its index later
             self._remove_db()

@@ -216,8 +216,8 @@ class Settings(BaseModel):
     relation_schedule: str = Field("30 4 * * 0", description="when: minute, hour, day, month, weekday, as in cron")
     timezone: str = Field(
         "UTC",
-        description="time zone of the schedule; a time that the clock leaves out in spring counts as an hour later, and "
-        "one that comes twice in autumn counts once",
+        description="time zone of the schedule; a time that the clock leaves out in spring counts as an hour later, "
+        "and one that comes twice in autumn counts once",
     )
 
     auto_link: bool = Field(default=False, description="new facts are linked with similar ones")

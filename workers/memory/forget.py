@@ -248,7 +248,7 @@ def forget_subject(
 
 
 def _forgotten_before(context: Context, namespace: str, now: datetime, part: UUID) -> int:
-    """Return how many facts were forgotten or erased up to an earlier delivery of a part, whose batches are committed."""
+    """Return how many facts were forgotten or erased by the end of an earlier delivery of a part, if there was one."""
     with context.namespace(namespace) as (db, tenant):
         if not tenant or activity.claim_uses(db, tenant, [part]):
             return 0

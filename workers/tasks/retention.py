@@ -50,7 +50,7 @@ MOST_ERRORS = 20
 
 
 class Forget(contract.Forget):
-    """A request to forget, or the rest of one; for the rest of an `accepted` one, nobody would ask again."""
+    """A request to forget, or the rest of one; no caller asks again for the rest of an `accepted` one."""
 
     run: UUID | None = None
     so_far: contract.Forgot | None = None
