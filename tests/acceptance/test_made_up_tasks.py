@@ -167,6 +167,12 @@ GOING_ON: dict[str, dict[str, Any]] = {
             "groups": [{"keep": COUNTED, "merge": [COUNTED | {"similarity": 0.95}]}],
         },
     },
+    "memory.forget": {
+        "run": ONE,
+        "accepted": False,
+        "asked_by": "a-caller",
+        "so_far": {"results": [{"id": ONE, "action": "kept"}], "matching": 1, "kept": 1},
+    },
     "memory.restore": {
         "after": cursors.following(Cursor(datetime(2026, 1, 1, tzinfo=UTC), UUID(ONE))),
         "asked_by": "a-caller",
