@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (44, 'snapshot');
+insert into schema_migrations (number, name) values (46, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -148,23 +148,34 @@ return (
     from regexp_replace(body, '[^' || unspaced() || ']+', ' ', 'g') as runs
 );
 
+-- Characters that do not count in words, as a class of regular expressions: soft hyphens, points of Hebrew, short vowels and
+-- stretched lines of Arabic, and marks that join letters or set their direction.
+create function unseen() returns text
+    language sql immutable parallel safe
+return '\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4'
+    '\u06e7\u06e8\u06ea-\u06ed\u200d-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff';
+
 -- The input of the text search parser: without the characters by which it takes several words for one path, host or
--- number, or reads a run of words again from each of them, and normalised. ASCII texts need no normalisation. The length
--- is limited so that the tsvector always fits.
+-- number or for a tag of HTML, or reads a run of words again from each of them, and normalised. ASCII texts need no
+-- normalisation. The length is limited so that the tsvector always fits.
 -- U+0345, left where no Greek letter is above it, is a letter to the parser and an accent to `folded`: an empty lexeme.
+-- So are unseen characters.
 create function readable(body text) returns text
     language sql immutable parallel safe
 return case when octet_length(body) = length(body)
-    then replace(replace(replace(replace(replace(left(body, 65536), '.', ' '), '/', ' '), '-', ' '), '_', ' '), '@', ' ')
-    else in_pairs(replace(translate(normalize(left(body, 65536), nfkc), U&'./-_@\0345', '      '), 'ß', 'ss'))
+    then replace(replace(replace(replace(replace(replace(
+        left(body, 65536), '.', ' '), '/', ' '), '-', ' '), '_', ' '), '@', ' '), '<', ' ')
+    else in_pairs(replace(regexp_replace(
+        translate(normalize(left(body, 65536), nfkc), U&'./-_@<\0345', '       '), '[' || unseen() || ']', '', 'g'), 'ß', 'ss'))
 end;
 
--- Names and lexemes are compared in lower case, without accents and other special letters, as `core.names.plain` has them.
+-- Names and lexemes are compared in lower case, without accents and other special letters, as `core.names.folded` has them.
 create function folded(name text) returns text
     language sql immutable parallel safe
 return case when octet_length(name) = length(name) then lower(name)
     else normalize(replace(replace(replace(replace(replace(replace(replace(replace(translate(
-        lower(regexp_replace(normalize(name, nfkd), '[\u0300-\u036f]', '', 'g')), 'øØłŁđĐħĦıðÐ', 'oollddhhidd'),
+        lower(regexp_replace(normalize(name, nfkd), '[\u0300-\u036f' || unseen() || ']', '', 'g')),
+        'øØłŁđĐħĦıðÐςىة٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹', 'oollddhhiddσيه01234567890123456789'),
         'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe'), 'Œ', 'oe'), 'þ', 'th'), 'Þ', 'th'), nfc)
 end;
 

@@ -290,6 +290,24 @@ def test_words_that_the_parser_took_for_a_path_are_found(memory: Memory) -> None
     assert memory.rows("select xmin::text from facts where id = %s", other) == before
 
 
+def test_what_the_parser_took_for_a_tag_and_words_in_another_form_are_found(memory: Memory) -> None:
+    older = next(one for one in migrations.statements(of_name("folded")) if "function folded" in one)
+    with connect(memory.context.database_url) as db:
+        db.execute(older)
+        db.execute(of_name("underscores"))
+    mail, greek = memory.add("Write to <ada@engine>."), memory.add("Ο λόγος", entity="Λόγος")
+    other = memory.add("It is known.")
+    found = "select id from facts where search @@ to_tsquery('simple', %s)"
+    assert memory.rows(found, "engine") == memory.rows(found, "λογοσ") == []
+    before = memory.rows("select xmin::text from facts where id = %s", other)
+    migrate(memory.context.database_url, of_name("between_angles"))
+    migrate(memory.context.database_url, of_name("folded_again"), mode="outside a transaction")
+    assert memory.rows(found, "engine") == [(mail,)]
+    assert memory.rows(found, "λογοσ") == [(greek,)]
+    assert memory.ids("x", entity="ΛΟΓΟΣ", min_relevance=0) == [greek]
+    assert memory.rows("select xmin::text from facts where id = %s", other) == before
+
+
 UNSTABLE = """
     select proname from pg_proc
     where proname = any(%s) group by proname having bool_and(provolatile <> 'i')

@@ -41,8 +41,12 @@ def scored(memory: Memory, query: str, *, tag: str | None = None, namespace: str
 
 
 @pytest.mark.parametrize(
-    "said", ["\u0345", "a word \u0345 alone", "Z\u0351\u036b\u0345\u0316a\u0332\u0345lgo", "\u1ff7 \u03c9\u0342\u0345"]
-)
+    "said",
+    [
+        "\u0345", "a word \u0345 alone", "Z\u0351\u036b\u0345\u0316a\u0332\u0345lgo", "\u1ff7 \u03c9\u0342\u0345",
+        "\u064b \u0640\u05b0 word", "\u00ad\u200d\ufeff word",
+    ],
+)  # fmt: skip
 def test_a_mark_that_is_a_letter_to_the_parser_is_stored_and_found(memory: Memory, said: str) -> None:
     fact = memory.add(said, entity=said, key="\u0345")
     assert memory.ids(said) == [fact]
@@ -80,6 +84,14 @@ def test_a_mark_that_is_a_letter_to_the_parser_is_stored_and_found(memory: Memor
         ("The field is called user_id.", "user id"),
         ("Write to mira@example.com!", "example"),
         ("The 3rd universities' choir", "universities"),
+        ("Write to Anna <anna.meier@example.org>.", "anna.meier@example.org"),
+        ("See <https://example.org/map> or <b>the wall</b>.", "map"),
+        ("Ο λόγος του", "ΛΟΓΟΣ"),
+        ("שָׁלוֹם לכולם", "שלום"),
+        ("الكِتَابُ على المكتب", "الكتاب"),
+        ("أحمد يسكن هنا", "احمد"),
+        ("عدد الغرف ٤٢", "42"),
+        ("She runs a super\u00admarket.", "supermarket"),
     ],
 )
 def test_a_word_is_found_in_whatever_script_and_spelling(memory: Memory, said: str, asked: str) -> None:

@@ -25,9 +25,17 @@ LENGTHS_WITHIN = range(2, 13)
 
 CHUNK = re.compile(r"\S+")
 WORD = re.compile(r"\w+")
-ACCENTS = re.compile("[\u0300-\u036f]")
+ACCENTS = re.compile(
+    "[\u0300-\u036f\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u200d-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+"""Accents, and what `unseen` in schema.sql has."""
+
+ARABIC_DIGITS = {chr(zero + digit): str(digit) for zero in (0x0660, 0x06F0) for digit in range(10)}
 LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "\u0131": "i", "ð": "d", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}
+    | {"\u03c2": "\u03c3", "\u0649": "\u064a", "\u0629": "\u0647"}
+    | ARABIC_DIGITS
 )
 WITHIN = re.compile(r"(?<![.?!:])\s[^\w\s]*([^\W\d_]{2,})")
 """A word that does not start a sentence."""

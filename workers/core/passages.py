@@ -33,15 +33,15 @@ MARK, SILENT_MARK, LETTER = "\0", "\u30fb", "\u3042"
 """Stand for a character without width, which belongs to the word before it; in scripts without blanks, for a mark that
 is no word, and for one that is."""
 
-TAG = r"(?i:<[a-z][a-z0-9]*(?:\s(?:[\w=#/:.&?%~\s-]|\"[^\"]*\"|'[^']*')*)?>|&#?[a-z0-9]+;)"
+ENTITY = "(?i:&#?[a-z0-9]+;)"
 SPACED = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|{MARK})*"
-WORD = re.compile(rf"{TAG}|((?!\W)[{UNSPACED}]|{SPACED})")
-"""Approximately a word as the text index counts them: tags and what has no letter or digit have no position.
+WORD = re.compile(rf"{ENTITY}|((?!\W)[{UNSPACED}]|{SPACED})")
+"""Approximately a word as the text index counts them: entities of HTML and what has no letter or digit have no position.
 
-Only tags ignore case: with it, the many characters of `UNSPACED` would take half of a worker's start of patterns.
+Only entities ignore case: with it, the many characters of `UNSPACED` would take half of a worker's start of patterns.
 """
 
-SPACED_WORD = re.compile(rf"{TAG}|({SPACED})")
+SPACED_WORD = re.compile(rf"{ENTITY}|({SPACED})")
 UNSPACED_LETTER = re.compile(rf"(?!\W)[{UNSPACED}]")
 
 

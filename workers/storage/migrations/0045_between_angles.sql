@@ -1,0 +1,30 @@
+-- What stands between '<' and '>' is found, such as an address of mail, where the parser took it for a tag of HTML; so are
+-- words in whichever form of Greek, Hebrew and Arabic, and with characters that are not seen.
+create or replace function unseen() returns text
+    language sql immutable parallel safe
+return '\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4'
+    '\u06e7\u06e8\u06ea-\u06ed\u200d-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff';
+
+create or replace function readable(body text) returns text
+    language sql immutable parallel safe
+return case when octet_length(body) = length(body)
+    then replace(replace(replace(replace(replace(replace(
+        left(body, 65536), '.', ' '), '/', ' '), '-', ' '), '_', ' '), '@', ' '), '<', ' ')
+    else in_pairs(replace(regexp_replace(
+        translate(normalize(left(body, 65536), nfkc), U&'./-_@<\0345', '       '), '[' || unseen() || ']', '', 'g'), 'ß', 'ss'))
+end;
+
+create or replace function folded(name text) returns text
+    language sql immutable parallel safe
+return case when octet_length(name) = length(name) then lower(name)
+    else normalize(replace(replace(replace(replace(replace(replace(replace(replace(translate(
+        lower(regexp_replace(normalize(name, nfkd), '[\u0300-\u036f' || unseen() || ']', '', 'g')),
+        'øØłŁđĐħĦıðÐςىة٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹', 'oollddhhiddσيه01234567890123456789'),
+        'ß', 'ss'), 'ẞ', 'ss'), 'æ', 'ae'), 'Æ', 'ae'), 'œ', 'oe'), 'Œ', 'oe'), 'þ', 'th'), 'Þ', 'th'), nfc)
+end;
+
+update facts
+set text = text
+where (text || coalesce(category, '') || coalesce(entity, '') || coalesce(key, '') || coalesce(value, ''))
+        ~ '[<ς\u00ad\u0591-\u05c7\u0610-\u06ff\u200d-\u200f\u202a-\u202e\u2060-\u2069\ufb50-\ufdff\ufe70-\ufeff]'
+    and search <> search_lexemes(namespace, text, category, entity, key, value, tags);
