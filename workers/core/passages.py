@@ -36,8 +36,9 @@ is no word, and for one that is."""
 ENTITY = "(?i:&#?[a-z0-9]+;)"
 SPACED = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|{MARK})*"
 WORD = re.compile(rf"{ENTITY}|((?!\W)[{UNSPACED}]|{SPACED})")
-"""Approximately a word as the text index counts them: entities of HTML and what has no letter or digit have no position.
+"""Approximately a word as the text index counts them.
 
+Entities of HTML and what has no letter or digit have no position.
 Only entities ignore case: with it, the many characters of `UNSPACED` would take half of a worker's start of patterns.
 """
 
