@@ -82,6 +82,24 @@ def test_a_namespace_that_has_grown_tenfold_is_estimated_again_but_for_what_was_
     assert strengths(estimated) == after
 
 
+def test_a_grown_namespace_is_estimated_again_by_one_caller_and_until_that_is_done(
+    estimated: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimated.store(*({"text": f"The oboe played piece {number}."} for number in range(20)))
+    search_indexes.count_lexemes(estimated.context, "default", day(0))
+
+    def interrupted(*_: object) -> None:
+        assert estimate.estimate_grown(estimated.context, "default", day(0), 60) == 0
+        raise InterruptedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(estimate, "_estimate_batch", interrupted)
+        with pytest.raises(InterruptedError):
+            estimate.estimate_grown(estimated.context, "default", day(0), 60)
+    assert estimate.estimate_grown(estimated.context, "default", day(0), 60) == 20
+    assert estimate.estimate_grown(estimated.context, "default", day(0), 60) == 0
+
+
 @pytest.mark.parametrize("given", [1e-300, 5e-324, 0.0])
 def test_the_least_strength_that_was_given_stays_when_content_is_estimated_again(
     estimated: Memory, given: float

@@ -7,6 +7,7 @@ from itertools import accumulate, chain
 from uuid import UUID
 
 from workers.context import Context
+from workers.coordination import signals
 from workers.core import salience
 from workers.core.salience import Statement
 from workers.storage import activity, facts, words
@@ -109,17 +110,29 @@ def grown_tenfold(context: Context) -> list[str]:
         return words.grown_tenfold(db)
 
 
+def estimate_grown(context: Context, namespace: str, now: datetime, seconds: float) -> int:
+    """Estimate all facts of a namespace again if it has grown tenfold, for one caller at a time; return how many.
+
+    If that caller crashes, the next one begins anew, `seconds` later.
+    """
+    with signals.try_lock(context.redis, f"estimate:{namespace}", seconds) as alone:
+        wanted = alone and namespace in grown_tenfold(context)
+        return estimate_again(context, namespace, now) if wanted else 0
+
+
 def estimate_again(context: Context, namespace: str, now: datetime) -> int:
     """Estimate all facts of a namespace again, except those with a given salience; return how many. Idempotent.
 
-    Each batch is one transaction. It is recorded as done at the start, so that it is not started twice.
+    Each batch is one transaction. It is recorded as done at the end, so that what a killed worker began is begun again.
     """
-    with context.namespace(namespace) as (db, tenant):
-        words.record_estimated(db, tenant)
+    with context.namespace(namespace) as (_, tenant):
+        pass
     after: UUID | None = None
     count, seen = 0, set[str]()
     while ids := _estimate_batch(context, tenant, after, seen, now):
         count, after = count + len(ids), ids[-1]
+    with context.namespace(namespace) as (db, tenant):
+        words.record_estimated(db, tenant)
     return count
 
 

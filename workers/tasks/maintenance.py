@@ -110,8 +110,8 @@ def lexemes(__: Task, ___: Params) -> None:
 
 @internal("memory.estimate_again", Scoped, ignore_result=True, **HOURS)
 def estimate_again(_: Task, asked: Scoped) -> None:
-    """Estimate the salience of all facts of a namespace again. Idempotent."""
-    estimate.estimate_again(context, asked.namespace, context.now())
+    """Estimate the salience of all facts of a grown namespace again; a concurrent delivery does nothing. Idempotent."""
+    estimate.estimate_grown(context, asked.namespace, context.now(), HOURS["time_limit"])
 
 
 @internal("memory.analyze", Scoped, ignore_result=True, **HOURS)
