@@ -33,8 +33,8 @@ PLAIN = {
     ItemQuery: "ItemQuery | Mapping[str, Any]",
 }
 OWN = {
-    (StoreMany, "facts"): "Sequence[NewFact | Mapping[str, Any]]",
-    (RecallMany, "queries"): "Sequence[Recall | Mapping[str, Any]]",
+    (StoreMany, "facts"): "Sequence[NewFact | str | Mapping[str, Any]]",
+    (RecallMany, "queries"): "Sequence[Recall | str | Mapping[str, Any]]",
 }
 """Types that the contract leaves open, so that what is wrong with one fact keeps out no other."""
 

@@ -550,7 +550,7 @@ def test_a_namespace_with_other_characters_is_refused(live: LiveSystem, name: st
 
 def test_among_many_facts_only_the_bad_ones_are_refused(live: LiveSystem, client: Client) -> None:
     wrong = [fact for fault, fact in BAD_FACTS.items() if "now" not in fault]
-    facts: list[Any] = [{"text": "First."}, *({"text": "A meadow."} | fact for fact in wrong), "no object", None, [], 1]
+    facts: list[Any] = [{"text": "First."}, *({"text": "A meadow."} | fact for fact in wrong), True, None, [], 1]
     results = client.store_many([*facts, {"text": "Last."}])["results"]
     assert [results[0]["action"], results[-1]["action"]] == ["added", "added"]
     assert [answer["index"] for answer in results[1:-1]] == list(range(1, len(facts)))

@@ -101,7 +101,7 @@ class Operations:
 
     def store_many(
         self,
-        facts: Sequence[NewFact | Mapping[str, Any]],
+        facts: Sequence[NewFact | str | Mapping[str, Any]],
         *,
         touch: bool = True,
         classify: bool = True,
@@ -182,7 +182,7 @@ class Operations:
         This counts as use and strengthens the facts, unless `touch` is false or the question is about the past.
         """
 
-    def recall_many(self, queries: Sequence[Recall | Mapping[str, Any]]) -> RecalledMany:
+    def recall_many(self, queries: Sequence[Recall | str | Mapping[str, Any]]) -> RecalledMany:
         """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
     def lookup(
@@ -683,7 +683,7 @@ class AsyncOperations:
 
     async def store_many(
         self,
-        facts: Sequence[NewFact | Mapping[str, Any]],
+        facts: Sequence[NewFact | str | Mapping[str, Any]],
         *,
         touch: bool = True,
         classify: bool = True,
@@ -764,7 +764,7 @@ class AsyncOperations:
         This counts as use and strengthens the facts, unless `touch` is false or the question is about the past.
         """
 
-    async def recall_many(self, queries: Sequence[Recall | Mapping[str, Any]]) -> RecalledMany:
+    async def recall_many(self, queries: Sequence[Recall | str | Mapping[str, Any]]) -> RecalledMany:
         """Answer many questions as one task, each with its own answer in order; an invalid one does not affect others."""
 
     async def lookup(
