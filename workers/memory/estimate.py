@@ -113,7 +113,7 @@ def grown_tenfold(context: Context) -> list[str]:
 def estimate_grown(context: Context, namespace: str, now: datetime, seconds: float) -> int:
     """Estimate all facts of a namespace again if it has grown tenfold, for one caller at a time; return how many.
 
-    If that caller crashes, the next one begins anew, `seconds` later.
+    If that caller crashes, the next one begins again, `seconds` later.
     """
     with signals.try_lock(context.redis, f"estimate:{namespace}", seconds) as alone:
         wanted = alone and namespace in grown_tenfold(context)
