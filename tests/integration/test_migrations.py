@@ -296,14 +296,17 @@ def test_what_the_parser_took_for_a_tag_and_words_in_another_form_are_found(memo
         db.execute(older)
         db.execute(of_name("underscores"))
     mail, greek = memory.add("Write to <ada@engine>."), memory.add("ένας λόγος", entity="Λόγος")
+    wide, hebrew = memory.add("Tea ＜hot＞."), memory.add("It is \ufb2aלום.")  # noqa: RUF001
     other = memory.add("It is known.")
     found = "select id from facts where search @@ to_tsquery('simple', %s)"
-    assert memory.rows(found, "engine") == memory.rows(found, "λογοσ") == []
+    assert not any(memory.rows(found, word) for word in ("engine", "λογοσ", "hot", "שלום"))
     before = memory.rows("select xmin::text from facts where id = %s", other)
     migrate(memory.context.database_url, of_name("between_angles"))
     migrate(memory.context.database_url, of_name("folded_again"), mode="outside a transaction")
     assert memory.rows(found, "engine") == [(mail,)]
     assert memory.rows(found, "λογοσ") == [(greek,)]
+    assert memory.rows(found, "hot") == [(wide,)]
+    assert memory.rows(found, "שלום") == [(hebrew,)]
     assert memory.ids("x", entity="ΛΟΓΟΣ", min_relevance=0) == [greek]
     assert memory.rows("select xmin::text from facts where id = %s", other) == before
 
