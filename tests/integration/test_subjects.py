@@ -205,30 +205,46 @@ def send(kwargs, queue, **_):
     sent.append(kwargs)
 
 forget.BATCH, retention.SHORT_SECONDS, retention.FORGET_SECONDS = 1, 0, 0
-queues, sent = [], [{"session": "a", "accepted": sys.argv[1] == "accepted"}]
+queues, sent = [], [{"session": "a"} | json.loads(sys.argv[1])]
 retention.forget.apply_async = send
-while sent:
+while sent and len(queues) < 9:
     done = retention.forget.apply(kwargs=sent.pop(), task_id=str(uuid4()))
 print(json.dumps({"queues": queues, "answer": done.result}))
 """
 
 
-@pytest.mark.parametrize(("asked", "matching", "parts"), [("awaited", 2, 2), ("accepted", 4, 5)])
+def in_parts(memory: Memory, **asked: bool) -> dict[str, Any]:
+    """Forget the session "a" in parts of one batch; return their queues and the answer of the last."""
+    settings = memory.context.settings
+    urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
+    program = [sys.executable, "-c", LONG_FORGET, json.dumps(asked)]
+    done: dict[str, Any] = json.loads(
+        subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout
+    )
+    return done
+
+
+@pytest.mark.parametrize(("accepted", "matching", "parts"), [(False, 2, 2), (True, 4, 5)])
 def test_the_rest_of_a_long_request_is_left_to_children_that_do_not_recall(
-    memory: Memory, asked: str, matching: int, parts: int
+    memory: Memory, accepted: bool, matching: int, parts: int
 ) -> None:
     memory.store({"text": "Tea at four.", "session": "b"})
     for hour in ("four", "five", "six", "seven"):
         memory.store({"text": f"Tea at {hour}.", "session": "a"})
-    settings = memory.context.settings
-    urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
-    program = [sys.executable, "-c", LONG_FORGET, asked]
-    done = json.loads(subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout)
+    done = in_parts(memory, accepted=accepted)
     assert done["queues"] == [MAINTENANCE] * (parts - 1)
     counts = {name: done["answer"][name] for name in ("matching", "done", "kept", "left")}
-    assert counts == {"matching": matching, "done": matching - 1, "kept": 1, "left": asked == "awaited"}
+    assert counts == {"matching": matching, "done": matching - 1, "kept": 1, "left": not accepted}
     assert len(done["answer"]["results"]) == matching
     assert memory.value("select count(*) from facts where forgotten_at is null") == 5 - matching
+
+
+def test_a_long_count_that_no_caller_waits_for_ends(memory: Memory) -> None:
+    for hour in ("four", "five"):
+        memory.store({"text": f"Tea at {hour}.", "session": "a"})
+    done = in_parts(memory, accepted=True, dry_run=True)
+    assert done["queues"] == [MAINTENANCE]
+    assert (done["answer"]["matching"], done["answer"]["left"]) == (1, True)
 
 
 def test_a_session_that_is_forgotten_keeps_what_another_one_said_too(memory: Memory) -> None:

@@ -125,11 +125,12 @@ def _forget_subject(task: Task, asked: Forget, at: datetime, own_id: UUID) -> di
     """Forget by subject; a successor goes on, until its time is over or, for an accepted request, to the end."""
     until = time.monotonic() + (FORGET_SECONDS if asked.asked_by else SHORT_SECONDS)
     run, accepted = asked.run or own_id, asked.accepted or task.request.get(outbox.HEADER) is not None
+    to_the_end = accepted and not asked.dry_run  # a count begins again in each part
     done = forgetting.forget_subject(context, asked, at, run, until, part=own_id, so_far=asked.so_far)
     answer = plain(done)
     if not asked.dry_run:
         signals.mark_grown(context.redis, asked.namespace)
-    if done.left and (accepted or not asked.asked_by):
+    if done.left and (to_the_end or not asked.asked_by):
         going = {"run": str(run), "now": at.isoformat(), "accepted": accepted}
         going |= {} if asked.dry_run else {"so_far": answer}
         hand_over(task, asked, going, f"{done.done} facts so far")
