@@ -26,6 +26,7 @@ end;
 -- Compatibility forms, such as full-width signs and Hebrew letters with points, are read as what they stand for.
 update facts
 set text = text
-where normalize(concat_ws(' ', text, category, entity, key, value), nfkc)
+where normalize(
+        text || coalesce(category, '') || coalesce(entity, '') || coalesce(key, '') || coalesce(value, ''), nfkc)
         ~ '[<Σς\u00ad\u0591-\u05c7\u0610-\u06ff\u200d-\u200f\u202a-\u202e\u2060-\u2069\ufeff]'
     and search <> search_lexemes(namespace, text, category, entity, key, value, tags);
