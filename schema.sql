@@ -148,8 +148,8 @@ return (
     from regexp_replace(body, '[^' || unspaced() || ']+', ' ', 'g') as runs
 );
 
--- Characters that do not count in words, as a class of regular expressions: soft hyphens, points of Hebrew, short vowels and
--- stretched lines of Arabic, and marks that join letters or set their direction.
+-- Characters that are ignored in words, for a bracket expression: soft hyphens, Hebrew points, Arabic short vowels and
+-- tatweel, joiners, and marks of direction.
 create function unseen() returns text
     language sql immutable parallel safe
 return '\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4'

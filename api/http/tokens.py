@@ -61,8 +61,8 @@ class Issuer:
     def key(self, id_: str) -> jwt.PyJWK | None:
         """Return the key with this id, fetched again if it is unknown or old.
 
-        While one request fetches, a known key is returned at once, and others wait shortly, and not at all after a
-        failure: the server may hang, and anyone can name unknown keys.
+        While one request fetches keys, known keys are returned at once. Requests with unknown keys, which anyone can
+        send, wait briefly, and not at all after a failed fetch.
 
         Raises:
             UnavailableError: the key is not known, and the authorization server does not answer.

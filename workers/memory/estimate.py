@@ -10,7 +10,7 @@ from workers.context import Context
 from workers.coordination import signals
 from workers.core import salience
 from workers.core.salience import Statement
-from workers.storage import activity, facts, words
+from workers.storage import activity, facts, namespaces, words
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import TextInSession
 
@@ -123,15 +123,15 @@ def estimate_grown(context: Context, namespace: str, now: datetime, seconds: flo
 def estimate_again(context: Context, namespace: str, now: datetime) -> int:
     """Estimate all facts of a namespace again, except those with a given salience; return how many. Idempotent.
 
-    Each batch is one transaction. It is recorded as done at the end, so that what a killed worker began is begun again.
+    Each batch is one transaction. Completion is recorded at the end, so that the work of a killed worker is repeated.
     """
-    with context.namespace(namespace) as (_, tenant):
-        pass
+    with transaction(context.database_url) as db:
+        tenant = namespaces.id_of(db, namespace)
     after: UUID | None = None
     count, seen = 0, set[str]()
     while ids := _estimate_batch(context, tenant, after, seen, now):
         count, after = count + len(ids), ids[-1]
-    with context.namespace(namespace) as (db, tenant):
+    with transaction(context.database_url) as db:
         words.record_estimated(db, tenant)
     return count
 

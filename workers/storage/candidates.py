@@ -97,8 +97,8 @@ HIDDEN = f"""coalesce(
             {ABSENT_THEN}
         )"""
 
-# What of `HIDDEN` the fact itself says. Applied before each statement's limit, so that facts of other times take no
-# place of those of that time.
+# The part of `HIDDEN` that needs only the fact itself. It is applied before a statement's limit, so that facts of other
+# times do not take the places of visible ones.
 SEEN_THEN = f"""hidden_because(
             case when not %(deep)s or forgotten_reason in ('asked', 'retracted', 'merged') then forgotten_at end,
             forgotten_reason, case when {LATER} then null else superseded_at end, facts.created_at, valid_from,

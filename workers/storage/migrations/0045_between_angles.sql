@@ -1,5 +1,5 @@
--- What stands between '<' and '>' is found, such as an address of mail, where the parser took it for a tag of HTML; so are
--- words in whichever form of Greek, Hebrew and Arabic, and with characters that are not seen.
+-- Text between '<' and '>', such as an email address, is indexed: the parser took it for an HTML tag. Forms of the same Greek,
+-- Hebrew or Arabic word are equal, and invisible characters in words are ignored.
 create or replace function unseen() returns text
     language sql immutable parallel safe
 return '\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4'

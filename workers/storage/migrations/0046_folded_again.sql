@@ -1,5 +1,5 @@
 -- outside a transaction
--- Names are found in whichever form of Greek, Hebrew and Arabic.
+-- Forms of the same Greek, Hebrew or Arabic name are equal.
 drop index concurrently if exists facts_topics;
 create index concurrently facts_topics
     on facts (namespace, left(folded(entity), 200), left(folded(key), 200), created_at)
