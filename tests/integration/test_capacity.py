@@ -193,6 +193,20 @@ def test_a_forecast_by_bytes_takes_the_vectors_as_they_are_on_that_day(free: Mem
     assert (counters.fingerprinted, counters.crowded) == (100, 0)
 
 
+def test_vectors_are_reduced_before_what_is_over_a_capacity_in_bytes_goes(free: Memory) -> None:
+    free.store(*(f"Guest number {number} takes coffee." for number in range(100)))
+    with transaction(free.context.database_url) as db:
+        row, dims = sizes(db, free.context.database_url)
+    free.choose({"capacity.bytes": int(100 * (row + dims))})
+    run = uuid4()
+
+    for part in sorted(passes.plan(free.context, run, day(41)), key=lambda part: part[1] != runs.CROWDED):
+        passes.apply(free.context, part, lambda: None)
+
+    report = passes.finish(free.context, run)
+    assert (report.finished, report.counters.fingerprinted, report.counters.crowded) == (True, 100, 0)
+
+
 def test_a_whole_number_is_a_capacity_however_it_is_written(free: Memory) -> None:
     fill(free, 10)
     free.choose({"capacity.facts": 6.0, "capacity.bytes": 1e12})

@@ -132,9 +132,24 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     """Run one part in batches, each in a transaction that also counts it.
 
     If the database server crashes, its last batches are lost together with their counts, and their facts are still due;
-    `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions.
+    `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions. What is over
+    capacity goes after all other parts, by whoever ends the last of them, as those reduce the bytes of vectors.
     """
-    process = _crowded if part_of[1] == runs.CROWDED else _batch
+    run, segment, _ = part_of
+    if segment != runs.CROWDED:
+        _apply(context, part_of, _batch, yield_to_users)
+    with transaction(context.database_url) as db:
+        crowded_is_left = runs.crowded_is_left(db, run)
+    if crowded_is_left:
+        _apply(context, (run, runs.CROWDED, 0), _crowded, yield_to_users)
+
+
+def _apply(
+    context: Context,
+    part_of: PartOf,
+    process: Callable[[Context, Connection, PartOf, Part], bool],
+    yield_to_users: Callable[[], None],
+) -> None:
     more = True
     while more:
         try:

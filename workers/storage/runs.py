@@ -8,7 +8,7 @@ from uuid import UUID
 from ebb.contract.decay import Janitor, Run
 
 from workers.errors import InvalidInputError
-from workers.storage.connection import Connection, fetch_all, fetch_one
+from workers.storage.connection import Connection, fetch_all, fetch_one, scalar
 from workers.storage.due import Work
 
 BEGIN = """
@@ -50,6 +50,10 @@ FINISH = """
 """
 
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
+
+CROWDED_IS_LEFT = """
+    select coalesce(bool_and(segment = %(crowded)s), false) from decay_parts where run = %(run)s and done_at is null
+"""
 
 STATE = """
     select true as begun, finished_at is not null as finished, asked_by, work, dry_run
@@ -221,6 +225,11 @@ def totals(db: Connection, run: UUID) -> Counters:
 def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
     """Return (segment, part) of a run's open parts."""
     return db.execute(PARTS, {"run": run}).fetchall()
+
+
+def crowded_is_left(db: Connection, run: UUID) -> bool:
+    """Return whether of a run only the part that enforces capacities is open."""
+    return bool(scalar(db, CROWDED_IS_LEFT, {"run": run, "crowded": CROWDED}))
 
 
 def state(db: Connection, run: UUID) -> State:
