@@ -39,8 +39,11 @@ up: $(SYSTEM) ## start everything and stay: PostgreSQL, Redis, workers, beat, Fl
 down: $(SYSTEM) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
-test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about 13 minutes on two cores
+test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about six minutes on two cores
 	$(PYTEST)
+
+test-slow: $(INSTALLED) ## run what takes longer: outages, kills, several hosts, every page in a browser; as long again
+	$(PYTEST) -m 'slow and not deep'
 
 test-all: $(INSTALLED) frameworks ## run every test with all its examples, the deep ones and those of the extras too
 	$(INSTALL) '.[onnx]'
@@ -54,7 +57,7 @@ oldest: $(INSTALLED) ## run the tests with the oldest versions of all packages t
 	$(VENV)/bin/python -m tests.run_oldest $(OLDEST)
 
 fuzz: $(INSTALLED) ## try FUZZ (20) times as many examples as test-all does, other ones in each run
-	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
+	FUZZ=$(or $(FUZZ),20) $(VENV)/bin/pytest -m 'not deep' --timeout 7200 $(shell grep -rl made_up tests --include='test_*.py')
 
 bench: $(INSTALLED) ## measure everything against its target, at a million facts; BENCH=--quick at 20,000
 	$(INSTALL) '.[bench]'
@@ -87,7 +90,7 @@ golden: $(INSTALLED) ## after an intended change of what callers see: write test
 	$(VENV)/bin/python -m tests.write_methods
 	WRITE_GOLDEN=1 $(VENV)/bin/pytest tests/acceptance/test_golden.py
 
-check: lint test ## what must pass before a change goes in
+check: lint test test-slow ## what must pass before a change goes in
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .frameworks .oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from made_up import DEEP
 
@@ -17,7 +18,8 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NARROW, WIDE = 360, 1280
 HEIGHT = 900
-LOOKS = ((NARROW, False), (NARROW, True), (WIDE, False), (WIDE, True)) if DEEP else ((NARROW, True), (WIDE, False))
+OTHER_LOOKS = ((NARROW, False), (WIDE, True)) if DEEP else ()
+LOOKS = [(WIDE, False), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((NARROW, True), *OTHER_LOOKS))]
 """Window widths, each light or dark."""
 
 AXE = Axe()

@@ -3,7 +3,7 @@
 import pytest
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 
 def test_a_branch_whose_worker_is_killed_is_completed(idle: LiveSystem) -> None:

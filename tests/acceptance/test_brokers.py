@@ -23,7 +23,7 @@ from load import Load, forget_connections, stored, swept
 
 from api.up import redis_programs, servers
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 NAME = "ebb"
 SENTINELS = 3

@@ -9,7 +9,7 @@ from tests.chaos import faults, scenarios
 from tests.chaos.scenarios import Scenario
 from tests.chaos.system import System
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 SEED = 20_261_121
 

@@ -21,6 +21,7 @@ from workers.queues import MAINTENANCE, SENT_AT, lists_of
 pytestmark = pytest.mark.acceptance
 
 
+@pytest.mark.slow
 def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem) -> None:
     idle.start("all")
     with idle.client() as client:
@@ -36,6 +37,7 @@ def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem
     assert idle.ebb_json("doctor", "--all")["facts"] == {"examined": 1, "faults": [], "mended": False}
 
 
+@pytest.mark.slow
 def test_the_doctor_warns_of_large_namespaces_without_a_vector_index(idle: LiveSystem) -> None:
     idle.settings["EBB_ANN_THRESHOLD"] = "2"
     idle.start("all")
@@ -71,6 +73,7 @@ def test_a_long_command_says_that_it_waits_for_a_worker(idle: LiveSystem) -> Non
     assert "No worker" not in idle.ebb("decay").stderr
 
 
+@pytest.mark.slow
 def test_doctor_and_log_say_which_settings_of_workers_differ(idle: LiveSystem) -> None:
     def said(status: int) -> str:
         diagnosis = idle.ebb("doctor")
@@ -106,6 +109,7 @@ def test_the_doctor_says_which_workers_have_another_embedder_than_the_database_h
     assert "but all@tests has static:minilm-distilled:256. Such workers store facts without vectors" in said
 
 
+@pytest.mark.slow
 def test_the_doctor_says_that_beat_sends_nothing(idle: LiveSystem) -> None:
     idle.start("all")
     assert "warning: no beat has sent a task" in " ".join(idle.ebb("doctor").stdout.split())
@@ -126,6 +130,7 @@ def test_the_doctor_says_that_tasks_have_waited_for_long(idle: LiveSystem) -> No
             queues.delete(*lists_of(MAINTENANCE))
 
 
+@pytest.mark.slow
 def test_the_doctor_says_what_does_not_answer(idle: LiveSystem) -> None:
     idle.settings["EBB_DATABASE_URL"] = "postgresql://127.0.0.1:9/ebb"
     diagnosis = idle.ebb("doctor")

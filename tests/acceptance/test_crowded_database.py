@@ -16,6 +16,7 @@ from workers.errors import NoConnectionError
 
 pytestmark = [
     pytest.mark.acceptance,
+    pytest.mark.slow,
     pytest.mark.skipif("EBB_TEST_PGBOUNCER" in os.environ, reason="PgBouncer connects as its own role"),
 ]
 

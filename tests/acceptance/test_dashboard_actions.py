@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from api.client import Client
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.long]
 
 TEXT = "The spare key hangs behind the kitchen clock."
 PATHS = (

@@ -55,6 +55,7 @@ def test_each_page_fits_its_window_and_says_no_error(
             assert not tab.evaluate(CUT_OFF), path
 
 
+@pytest.mark.slow
 def test_every_control_is_reachable_by_the_tab_key_with_visible_focus(
     browser: Browser, url: str, sample: dict[str, str]
 ) -> None:
@@ -213,6 +214,7 @@ def test_links_to_forgotten_facts_alone_are_counted(
         assert tab.get_by_text("This fact has no links yet").count() == 1
 
 
+@pytest.mark.slow
 def test_an_operation_of_the_http_api_is_unfolded_and_tried(
     browser: "Browser", url: str, sample: dict[str, str]
 ) -> None:
@@ -231,6 +233,7 @@ def test_an_operation_of_the_http_api_is_unfolded_and_tried(
             check_width(tab)
 
 
+@pytest.mark.slow
 def test_the_operations_of_the_http_api_can_be_read_in_both_colour_schemes(browser: Browser, url: str) -> None:
     for dark in (False, True):
         with looking(browser, url, dark=dark) as tab:

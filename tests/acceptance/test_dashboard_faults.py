@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from api.up import servers
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 PATHS = ("/", "/dashboard/facts", "/dashboard/runs", "/dashboard/namespaces")
 

@@ -11,7 +11,7 @@ from live_browser import LOOKS, check_axe, check_page, check_width, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 ALL = ("read", "write", "admin", "system")
 

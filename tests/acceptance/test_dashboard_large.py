@@ -9,7 +9,7 @@ from live_browser import NARROW, check_width, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.acceptance, ON_ONE_SHARD]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, ON_ONE_SHARD]
 
 MANY, LINKED = 10_000, 4_000
 MOST_BYTES = 400_000

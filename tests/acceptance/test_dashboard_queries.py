@@ -12,7 +12,7 @@ from live_system import LiveSystem, eventually
 from made_up import DEEP
 from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.long]
 
 NASTY = '<script>document.title = "taken"</script> & "keys" <b>hang</b> \'here\''
 QUERY = "Where do the keys hang?"

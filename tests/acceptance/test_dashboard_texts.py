@@ -7,7 +7,7 @@ from live_browser import LOOKS, check_page, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 LONG = "The harbour master wrote that the tide was late, and the boats waited at the quay. " * 40
 UNBROKEN = "W" * 900

@@ -12,7 +12,7 @@ from stand_in import serving as standing_in
 
 from workers.coordination.pause import EMBEDDER
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 PAUSED = EMBEDDER.keys[0]
 

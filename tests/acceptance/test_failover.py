@@ -8,7 +8,7 @@ from live_system import LiveSystem, eventually
 from load import Load, stored, swept
 from replication import replicated
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 
 def test_acknowledged_writes_survive_a_failover_of_postgresql_under_load(

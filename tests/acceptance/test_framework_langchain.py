@@ -58,6 +58,7 @@ def test_a_message_that_could_not_be_read_again_is_refused(memory: Memory) -> No
     assert [one.content for one in history.messages] == ["Hello"]
 
 
+@pytest.mark.slow
 def test_messages_that_are_too_many_for_one_request_are_kept_and_cleared(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,12 @@ from workers.storage import schema
 
 FAULT = hosts.missing()
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long, pytest.mark.skipif(FAULT is not None, reason=str(FAULT))]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.skipif(FAULT is not None, reason=str(FAULT)),
+]
 
 AWAY_SECONDS = 60.0 if os.environ.get("DEEP") else 3.0
 """How long a host is cut off."""

@@ -14,7 +14,7 @@ from live_api import serving
 from live_system import LiveSystem
 from made_up import DEEP, FUZZ, examples
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 ANSWER_SECONDS = 600

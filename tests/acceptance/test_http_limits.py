@@ -49,6 +49,7 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
     assert all(line["level"] and line["message"] for line in worker)
 
 
+@pytest.mark.slow
 def test_all_processes_started_together_log_json_only(idle: LiveSystem, tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.beat.mkdir()
@@ -105,6 +106,7 @@ def test_an_unreachable_redis_is_reported_and_the_api_recovers(database_url: str
         system.stop()
 
 
+@pytest.mark.slow
 def test_a_request_with_a_timeout_is_answered_although_redis_hangs(database_url: str, tmp_path: Path) -> None:
     server = servers.Redis(data=tmp_path, port=servers.free_port())
     servers.prepare_redis(server)
@@ -245,6 +247,7 @@ def test_tools_and_pages_of_one_namespace_leave_threads_to_others(idle: LiveSyst
             idle.start("worker")
 
 
+@pytest.mark.slow
 def test_limits_of_the_operator_are_published_again_to_a_redis_that_was_emptied(idle: LiveSystem) -> None:
     def published() -> bool:
         return idle.own_keys.hget(outbox.BOUNDS, "requests") == b"7"

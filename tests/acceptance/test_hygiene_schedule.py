@@ -13,7 +13,7 @@ from api.client import Client
 from workers.coordination.redis import open_redis
 from workers.queues import length_of
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"

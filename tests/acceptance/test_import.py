@@ -238,6 +238,7 @@ def peak_memory(live: LiveSystem, file: str, namespace: str) -> int:
     return peak
 
 
+@pytest.mark.slow
 def test_the_memory_of_an_import_does_not_grow_with_the_file(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     begin, size, ballast = 2_200, (27_000 if DEEP else 5_000), {"letter": "x" * 9_000}
     small = written(tmp_path / "small.jsonl", lines(begin, "shell", metadata=ballast))  # more than are sent at once
@@ -372,6 +373,7 @@ def test_a_failed_export_keeps_the_previous_one(live: LiveSystem, namespace: str
     assert [one.read_text() for one in tmp_path.iterdir()] == ["the backup of yesterday\n"]
 
 
+@pytest.mark.slow
 def test_two_exports_at_once_into_one_file_leave_a_whole_archive(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:

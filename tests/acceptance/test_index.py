@@ -167,6 +167,7 @@ def watching(live: LiveSystem, folder: Path, namespace: str, log: Path) -> Itera
         watcher.wait()
 
 
+@pytest.mark.slow
 def test_watching_follows_every_change_and_ends_cleanly(
     live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
 ) -> None:
@@ -198,6 +199,7 @@ def test_watching_follows_every_change_and_ends_cleanly(
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.slow
 def test_watching_goes_on_after_a_name_that_is_no_utf8(
     live: LiveSystem, folder: Path, tmp_path: Path, namespace: str
 ) -> None:

@@ -353,6 +353,7 @@ assert not any(os.waitpid(child, 0)[1] for child in children)
 """
 
 
+@pytest.mark.slow
 def test_a_fork_does_not_read_the_answers_of_its_parent(url: str, namespace: str) -> None:
     command = [sys.executable, "-c", FORKING, url, *(f"{namespace}-{number}" for number in range(4))]
     done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=False)

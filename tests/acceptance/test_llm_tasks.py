@@ -49,6 +49,7 @@ def test_tasks_apply_the_verdicts_of_the_llm_also_when_redelivered(judging: Live
     assert judging.rows("select forgotten_reason from facts where forgotten_at is not null") == [("pruned",)]
 
 
+@pytest.mark.slow
 def test_facts_are_drawn_from_a_conversation_once(idle: LiveSystem) -> None:
     with serving(StandIn(answering(answer))) as llm:
         idle.settings |= {"EBB_LLM_URL": llm.url, "EBB_EXTRACT": "true", "NO_PROXY": "127.0.0.1"}

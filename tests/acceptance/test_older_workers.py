@@ -23,7 +23,7 @@ from api.up import servers
 from workers.coordination import key_ring, signals
 from workers.errors import InvalidInputError, OlderWorkersError
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 ID = RECORDED["memory.store"]["answer"]["id"]
 OLDER = "The workers are of an older version"

@@ -11,7 +11,7 @@ from workers.coordination import signals
 from workers.coordination.redis import clock
 from workers.storage import schema
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 
 def test_a_worker_of_another_database_does_not_start_and_the_doctor_names_the_databases(

@@ -19,6 +19,7 @@ from workers.storage.connection import close_pools, connect, reading, snapshot, 
 
 pytestmark = [
     pytest.mark.acceptance,
+    pytest.mark.slow,
     pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt-get install pgbouncer"),
 ]
 

@@ -25,6 +25,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.slow
 def test_mypy_finds_nothing_in_the_programs(tmp_path: Path) -> None:
     assert len(PROGRAMS) > 15
     for number, (_, program) in enumerate(PROGRAMS):

@@ -26,7 +26,7 @@ from workers.coordination.redis import open_redis
 from workers.errors import UnavailableError
 from workers.queues import length_of
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 FOREVER_MS = 600_000
 STONE = "A stone lies in the well."

@@ -17,7 +17,7 @@ from api.up import servers
 from workers.coordination import outbox
 from workers.errors import BusyError
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 ROOM = 16 * 1024**2
 """Bytes that the server may use beyond those with idle workers."""

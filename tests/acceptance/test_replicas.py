@@ -19,7 +19,7 @@ from workers.errors import SettingsError
 from workers.storage import replicas
 from workers.storage.replicas import Replicas
 
-pytestmark = [pytest.mark.acceptance, ON_ONE_SHARD]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, ON_ONE_SHARD]
 
 FAILED = "the primary is read"
 

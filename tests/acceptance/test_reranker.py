@@ -12,7 +12,7 @@ from stand_in import serving as standing_in
 
 from workers.coordination.pause import RERANKER
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 QUERY = "Where does the key of the shed hang?"
 NEAR, FAR = "The key of the shed hangs behind the door.", "Ada has the key of the shed."

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from api.up import servers
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 DEPLOY = ROOT / "api" / "deploy"
 PASSWORD = "it's secret"

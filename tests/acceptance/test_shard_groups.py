@@ -20,7 +20,7 @@ from api.up import servers
 from workers.storage import schema
 from workers.storage.shards import schema_of
 
-pytestmark = [pytest.mark.acceptance, ON_ONE_SHARD]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, ON_ONE_SHARD]
 
 SHARDS = 4
 NAMES = {0: "ann", 1: "zoe"}

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from workers.storage import schema, shard_moves
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long]
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.long]
 
 NAMES = ("ann", "kim", "zoe")
 

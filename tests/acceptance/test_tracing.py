@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import Tracer, TracerProvider
 from api.up import servers
 from workers.coordination import outbox
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 REQUEST = "ebb-api", "POST /memory/recall"
 SECRET = "The spare key is under the blue flowerpot"

@@ -165,6 +165,7 @@ def all_gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("host", "setting"), [("0.0.0.0", ""), ("", "0.0.0.0")])
 def test_the_api_is_not_opened_to_the_world_without_a_key(stopped: Place, host: str, setting: str) -> None:
     """An empty option is as none: the setting counts."""
@@ -176,6 +177,7 @@ def test_the_api_is_not_opened_to_the_world_without_a_key(stopped: Place, host: 
     assert stopping.supervisor_of(stopped.home) is None
 
 
+@pytest.mark.slow
 def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None:
     """As with `ebb up --detach 2>&1 | head -1`."""
     reading, writing = os.pipe()
@@ -260,6 +262,7 @@ def _runs_again(place: Place, name: str, before: int) -> bool:
     return now[name]["state"] == "running" and now[name]["pid"] != before
 
 
+@pytest.mark.slow
 def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole_and_its_data_survives(running: Place) -> None:
     """Started again, now with a long path, it has a key and opens the API to the world."""
     key = json.loads(running.ebb("keys", "create", "--json").stdout)["key"]
@@ -284,6 +287,7 @@ def test_a_home_that_was_moved_while_it_runs_is_stopped_as_a_whole_and_its_data_
     assert httpx2.get(f"{url}/memory/stats", headers={"x-api-key": key}, timeout=None).json()["facts"] == 0
 
 
+@pytest.mark.slow
 def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: Place) -> None:
     family = running.family()
     family[0].kill()
@@ -310,6 +314,7 @@ ENDINGS = (signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.deep) for one i
 """Signals that `ebb up` handles by one function."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_until_a_signal_stops_everything(
     running: Place, ending: signal.Signals
@@ -400,6 +405,7 @@ def test_the_status_of_a_home_where_nothing_runs_is_a_failure(place: Place, opti
     assert ('"processes": []' if options else "Ebb is not running") in status.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
 def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
     with _foreground(stopped) as up:
@@ -541,6 +547,7 @@ def test_down_ends_no_process_that_another_program_names_at_the_socket_of_a_home
     shutil.rmtree(home.run)
 
 
+@pytest.mark.slow
 def test_configured_servers_are_used_instead_of_embedded_ones_until_down_stops_the_others(
     place: Place, database_url: str, redis_url: str
 ) -> None:

@@ -276,6 +276,7 @@ def test_the_error_for_no_free_connection_says_what_to_do(crowded: str, given: C
         pass
 
 
+@pytest.mark.slow
 def test_a_pool_connects_soon_after_an_outage_however_long_that_was(memory: Memory, crowded: str) -> None:
     for _ in range(4):  # ten seconds, after which a pool by itself waits for five more
         with pytest.raises(NoConnectionError), reading(crowded):

@@ -175,6 +175,7 @@ MATCHING = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_words_are_looked_up_in_the_text_index(filled: Memory) -> None:
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING)
     assert "facts_search" in indexes(filled, candidates.MATCHES, MATCHING | {"pinned": True})

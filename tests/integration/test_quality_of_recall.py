@@ -58,6 +58,7 @@ def test_recall_finds_nearly_all_evidence_of_short_conversations_and_no_less_tha
     assert mean(measures.reciprocal_rank, found) >= 0.6
 
 
+@pytest.mark.slow
 def test_the_default_floor_keeps_most_evidence_and_answers_few_questions_of_other_conversations(
     own: Context, conversations: list[Conversation]
 ) -> None:
