@@ -48,6 +48,7 @@ def test_a_bad_fact_of_a_later_slice_is_named_by_its_place_in_the_batch(live: Li
     assert [i for i, one in enumerate(answers) if "error" in one] == [450]
 
 
+@pytest.mark.slow
 def test_a_child_killed_at_each_slice_loses_and_doubles_none(idle: LiveSystem) -> None:
     idle.start("worker")
     idle.own_keys.set(bulk.ASKED, 1)  # while callers wait, each slice runs separately

@@ -48,6 +48,7 @@ def program(live: LiveSystem, namespace: str) -> Program:
     return Program(live, namespace)
 
 
+@pytest.mark.slow
 def test_a_chain_goes_on_after_a_batch(program: Program) -> None:
     assert chain(program.batch(), program.stats()).apply_async().get()["facts"] == MANY
     assert program.kept() == set()

@@ -96,6 +96,7 @@ def test_doctor_and_log_say_which_settings_of_workers_differ(idle: LiveSystem) -
     assert "settings: the same in 1 worker" in said(0)
 
 
+@pytest.mark.slow
 def test_the_doctor_says_which_workers_have_another_embedder_than_the_database_has_now(idle: LiveSystem) -> None:
     idle.start("all")
     eventually(

@@ -75,6 +75,7 @@ def test_the_first_thing_the_tab_key_reaches_skips_the_menu(browser: Browser, ur
         assert tab.evaluate("document.activeElement.id") == "main"
 
 
+@pytest.mark.slow
 def test_a_namespace_is_chosen_and_kept(browser: Browser, url: str, live: LiveSystem) -> None:
     name = f"chosen-{uuid4()}"
     with live.client(name) as memory:
@@ -100,6 +101,7 @@ def test_a_command_to_copy_has_no_text_of_a_link(client: httpx2.Client) -> None:
         assert f'<code tabindex="0">ebb store --namespace {name} ' in page
 
 
+@pytest.mark.slow
 def test_commands_and_links_of_a_page_are_about_its_namespace(
     browser: "Browser", url: str, live: LiveSystem, namespace: str
 ) -> None:
@@ -152,6 +154,7 @@ def test_running_actions_are_shown_and_announced(browser: "Browser", url: str, s
         assert tab.locator("html.loading").count() == 0
 
 
+@pytest.mark.slow
 def test_turning_the_pages_shows_every_fact_once(
     browser: "Browser", url: str, live: LiveSystem, sample: dict[str, str]
 ) -> None:
@@ -168,6 +171,7 @@ def test_turning_the_pages_shows_every_fact_once(
     assert set(shown) == {id_ for id_, _ in live.facts(sample["X-Ebb-Namespace"])}
 
 
+@pytest.mark.slow
 def test_a_fact_shows_its_curve_its_history_and_its_links(
     browser: "Browser", url: str, live: LiveSystem, namespace: str
 ) -> None:
@@ -247,6 +251,7 @@ def test_the_operations_of_the_http_api_can_be_read_in_both_colour_schemes(brows
             assert found.violations_count == 0, found.generate_report()
 
 
+@pytest.mark.slow
 def test_text_of_twice_the_size_fits_a_phone(browser: Browser, url: str, sample: dict[str, str]) -> None:
     with looking(browser, url, width=NARROW, headers=sample) as tab:
         tab.goto("/dashboard/facts")

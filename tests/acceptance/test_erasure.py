@@ -227,6 +227,7 @@ def purged(alone: LiveSystem, server_folder: Path, tmp_path_factory: pytest.Temp
         yield Purged(alone, ids, traces, before, kept, stored_again, archive)
 
 
+@pytest.mark.slow
 def test_before_the_purge_the_secrets_are_in_many_files(purged: Purged) -> None:
     messages = set(in_messages(SECRET))
     assert set(purged.traces) - set(purged.before) <= {"plain hash", "hash as text"} | messages
@@ -286,6 +287,7 @@ def test_cleaning_removes_the_secrets_from_redis_file_statistics_and_pages(purge
     assert not [word for word in WORDS if word in statistics]
 
 
+@pytest.mark.slow
 def test_after_scrubbing_no_file_of_the_servers_contains_the_secrets(purged: Purged, server_folder: Path) -> None:
     done = purged.system.ebb_json("purge", "--scrub")
     assert done["scrubbed"]

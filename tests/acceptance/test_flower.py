@@ -64,6 +64,7 @@ def test_a_flower_without_password_is_refused(idle: LiveSystem, options: list[st
     assert "FLOWER_BASIC_AUTH" in ended.stderr
 
 
+@pytest.mark.slow
 def test_flower_asks_for_its_password_and_refuses_foreign_names(live: LiveSystem, tmp_path: Path) -> None:
     with flower(live, tmp_path) as client:
         for path in PAGES:
@@ -85,6 +86,7 @@ def test_flower_sends_no_tasks_as_one_makes_a_key_for_any_namespace(live: LiveSy
             assert (sent.status_code, "not sent from here" in sent.text) == (403, True), route
 
 
+@pytest.mark.slow
 def test_no_page_shows_flower_in_a_frame_or_sends_it_what_to_do(live: LiveSystem, tmp_path: Path) -> None:
     with flower(live, tmp_path) as client:
         for path in ("/workers", "/api/workers", "/unknown", "/static/js/flower.js"):

@@ -55,6 +55,7 @@ def test_a_page_that_does_not_exist_is_answered_by_404(client: httpx2.Client) ->
     assert client.get("/help/images/nothing.png").status_code == 404
 
 
+@pytest.mark.slow
 def test_the_menu_leads_to_help_and_from_page_to_page(browser: Browser, client: httpx2.Client) -> None:
     with looking(browser, str(client.base_url).rstrip("/"), expected=401) as tab:
         tab.goto("/help")

@@ -480,6 +480,7 @@ def test_what_was_forgotten_on_request_is_shown_only_to_keys_that_may_restore_it
     assert served.post("/memory/recall", json=asked | {"why": gone}, headers=reader).status_code == 403
 
 
+@pytest.mark.slow
 def test_the_result_of_a_late_question_shows_no_more_than_its_answer_would(
     live: LiveSystem, served: httpx2.Client, owner: Owner
 ) -> None:

@@ -160,6 +160,7 @@ def progress(checkpoints: Path) -> int:
     return int(json.loads(states[0].read_text())["lines"]) if states else 0
 
 
+@pytest.mark.slow
 def test_an_import_that_was_interrupted_in_another_database_starts_at_the_beginning(
     live: LiveSystem, namespace: str, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def test_two_imports_of_one_file_at_once_store_each_fact_once(live: LiveSystem, 
     assert len(live.facts(namespace)) == 2_000
 
 
+@pytest.mark.slow
 def test_importing_twice_adds_nothing_and_strengthens_nothing(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     file = written(tmp_path / "twice.jsonl", lines(1_200))
     assert imported(live, file, "--namespace", namespace)[1]["added"] == 1_200

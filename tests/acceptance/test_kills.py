@@ -133,6 +133,7 @@ def due(system: LiveSystem) -> int:
     return int(waiting)
 
 
+@pytest.mark.slow
 def test_children_killed_while_facts_fade_change_nothing_in_the_end(
     idle: LiveSystem, undisturbed: tuple[dict[str, list[str]], Counters]
 ) -> None:

@@ -223,6 +223,7 @@ def test_permanent_errors_are_not_retried(between: Memory) -> None:
     assert len(Between.seen) == 5
 
 
+@pytest.mark.slow
 def test_sixty_recalls_at_once_share_a_few_connections(memory: Memory, url: str, namespace: str) -> None:
     memory.store(TEXT)
     port = int(url.rstrip("/").rpartition(":")[2])
@@ -323,6 +324,7 @@ assert len(found) <= 2, found
 """
 
 
+@pytest.mark.slow
 def test_event_loops_that_are_over_leave_no_connections_open(url: str, namespace: str) -> None:
     command = [sys.executable, "-c", LOOPS, url, namespace]
     done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=False)

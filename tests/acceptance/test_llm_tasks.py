@@ -35,6 +35,7 @@ def judging(idle: LiveSystem) -> Iterator[LiveSystem]:
         yield idle
 
 
+@pytest.mark.slow
 def test_tasks_apply_the_verdicts_of_the_llm_also_when_redelivered(judging: LiveSystem) -> None:
     with judging.client() as client:
         old = client.store("Ana lives in Porto by the river.")["id"]

@@ -169,6 +169,7 @@ def test_any_command_line_ends_with_a_message(
     assert isinstance(done.exception, EbbError | SystemExit | None), repr(done.exception)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["doctor"], ["stats"], ["export"], ["store", "Mira moved."], ["purge", "--scrub"]])
 def test_unreachable_servers_are_reported_with_a_message(command: list[str], tmp_path: Path) -> None:
     away = {"EBB_REDIS_URL": "redis://127.0.0.1:1/0", "EBB_DATABASE_URL": "postgresql://127.0.0.1:1/x"}

@@ -130,6 +130,7 @@ def test_a_recall_restores_faded_facts(alone: LiveSystem, year: Year) -> None:
     assert (shown["fidelity"], shown["tier"]) == ("full", "hot")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "api/docs/forgetting.md"])
 def test_the_year_of_the_manual_prints_what_the_page_shows(live: LiveSystem, namespace: str, page: str) -> None:
     """As after the first steps of the manual: one fact was stored and recalled before the sample is imported."""

@@ -351,6 +351,7 @@ def test_what_takes_long_at_the_start_is_announced_before_it_begins(stopped: Pla
     ]
 
 
+@pytest.mark.slow
 def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(
     stopped: Place, database_url: str, redis_url: str
 ) -> None:
@@ -364,6 +365,7 @@ def test_a_worker_that_refuses_to_start_stops_up_with_its_own_message(
     assert stopping.supervisor_of(stopped.home) is None
 
 
+@pytest.mark.slow
 def test_a_worker_that_refuses_after_it_ran_for_a_while_stops_up_too(place: Place, tmp_path: Path) -> None:
     """The supervisor takes it for running then, and starts it again."""
     place.home.prepare()
@@ -566,6 +568,7 @@ def test_configured_servers_are_used_instead_of_embedded_ones_until_down_stops_t
     assert servers.redis_fault(redis_url) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "url"),
     [

@@ -40,6 +40,7 @@ def rebuilt(memory: Memory) -> list[str]:
     return search_indexes.rebuild_bloated_indexes(memory.context)
 
 
+@pytest.mark.slow
 @ON_THE_SERVER_ITSELF
 def test_an_index_of_nearly_empty_pages_is_rebuilt(memory: Memory) -> None:
     filled(memory, thinned=True)
@@ -51,6 +52,7 @@ def test_an_index_of_nearly_empty_pages_is_rebuilt(memory: Memory) -> None:
     assert rebuilt(memory) == []
 
 
+@pytest.mark.slow
 @ON_THE_SERVER_ITSELF
 def test_an_index_of_full_pages_stays_as_it_is(memory: Memory) -> None:
     filled(memory, thinned=False)
@@ -74,6 +76,7 @@ def test_small_indexes_stay_as_they_are(memory: Memory) -> None:
     assert rebuilt(memory) == []
 
 
+@pytest.mark.slow
 @ON_THE_SERVER_ITSELF
 def test_one_builder_at_a_time(memory: Memory) -> None:
     filled(memory, thinned=True)

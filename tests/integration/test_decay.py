@@ -351,6 +351,7 @@ def test_segments_with_few_due_facts_share_a_task_as_long_as_it_is_one_batch(mem
     assert (report.counters.processed, report.counters.segments) == (40, len(counts))
 
 
+@pytest.mark.slow
 def test_facts_that_a_transaction_holds_for_long_are_left_for_the_next_pass(memory: Memory) -> None:
     ids = [memory.add("Tea at four."), memory.add("Cake on Sunday.")]
     with connect(memory.context.database_url) as db:

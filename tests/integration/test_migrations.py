@@ -213,6 +213,7 @@ def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory
         memory.rows("alter role postgres reset statement_timeout")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["transaction", "outside a transaction"])
 def test_while_a_migration_waits_for_a_backup_others_read(
     memory: Memory, mode: str, monkeypatch: pytest.MonkeyPatch

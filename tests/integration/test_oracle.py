@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import psycopg
+import pytest
 from memory import Memory
 from psycopg import sql
 from psycopg.rows import dict_row
@@ -49,6 +50,7 @@ def test_every_table_is_compared_or_is_named_with_the_reason_why_not(memory: Mem
     assert all(NOT_COMPARED.values())
 
 
+@pytest.mark.slow
 def test_equal_histories_give_equal_states_and_one_wrong_row_of_any_table_is_found(
     memory: Memory, twin: Memory
 ) -> None:

@@ -417,6 +417,7 @@ def test_pairs_of_near_duplicates_are_read_from_one_namespace(filled: Memory) ->
     assert used.keys() & {"likenesses_pkey", "likenesses_other"}
 
 
+@pytest.mark.slow
 def test_a_large_namespace_is_searched_in_its_own_graph_which_finds_nearly_the_same(filled: Memory) -> None:
     queries = [query_near(number) for number in range(10)]
     with connect(filled.context.database_url) as db:

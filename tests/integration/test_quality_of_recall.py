@@ -74,6 +74,7 @@ def test_recall_finds_statements_by_paraphrases(own: Context, notes: list[Conver
     assert sum(one.right[:1] == [True] for one in found) / len(found) >= 0.64
 
 
+@pytest.mark.slow
 def test_the_default_floor_keeps_most_statements_that_answer(own: Context, notes: list[Conversation]) -> None:
     found = outcomes(Ebb(own), notes)
     assert mean(measures.recall, found) >= 0.78

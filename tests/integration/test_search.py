@@ -58,6 +58,7 @@ def test_forgotten_facts_are_not_counted(memory: Memory) -> None:
     assert search_indexes.count_lexemes(memory.context, "unknown", day(1)) == 0
 
 
+@pytest.mark.slow
 def test_a_namespace_whose_words_take_long_to_count_keeps_no_other_from_being_counted(memory: Memory) -> None:
     counted = "select counted_facts from namespaces where name = %s"
     for name in ("first", "second"):

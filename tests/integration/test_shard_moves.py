@@ -177,6 +177,7 @@ def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) ->
             assert db.execute("select count(*) from facts where text like 'Ann%'").fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_writes_and_reads_go_on_during_moves(sharded: Memory) -> None:
     fill(sharded)
     _ = sharded.context.rules

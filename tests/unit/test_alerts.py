@@ -92,6 +92,7 @@ def case(series: dict[str, str], minutes: int, alerts: str, number: int) -> dict
     return {"interval": "1m", "input_series": given, "promql_expr_test": [expected]}
 
 
+@pytest.mark.slow
 def test_each_rule_fires_on_what_it_is_about_and_none_on_a_quiet_system(tmp_path: Path) -> None:
     cases = [case(QUIET, DAY + 60, "", 0)]
     for name, series in FIRING.items():

@@ -111,6 +111,7 @@ def test_the_server_depends_on_the_library_of_its_own_version() -> None:
     assert f"{library['name']}=={library['version']}" in server["dependencies"]
 
 
+@pytest.mark.slow
 def test_a_users_script_is_checked_with_the_librarys_types(installed: Path) -> None:
     (installed / "script.py").write_text(USERS_SCRIPT)
 
