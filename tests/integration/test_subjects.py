@@ -293,6 +293,31 @@ def test_a_deep_fact_leaves_a_session_and_goes_with_the_last(memory: Memory) -> 
     assert (done.matching, done.done, done.kept) == (1, 1, 0)
 
 
+def test_a_deep_fact_of_a_session_is_counted_and_reported_once(memory: Memory) -> None:
+    id_ = memory.add("Tea at four.", session="a", decay_class="session")
+    memory.decay(10)
+    assert memory.demote(at=20) == 1
+    memory.add("Cake at five.", session="a", at=20)
+    assert forget(memory, at=21, session="a", dry_run=True).matching == 2
+    memory.restore(id_, at=30)
+    memory.decay(40)
+    assert memory.demote(at=50) == 1
+    done = forget(memory, at=21, session="a")
+    assert [one.action for one in done.results] == ["refused", "forgotten"]
+    assert (done.matching, done.done) == (2, 1)
+
+
+def test_what_each_part_of_a_request_refuses_is_reported_once(memory: Memory) -> None:
+    id_ = memory.add("Mira has a cat", entity="Mira")
+    memory.forget(id_, at=1)
+    memory.restore(id_, at=9)
+    asked, run = Forget(entity="Mira"), uuid4()
+    first = forgetting.forget_subject(memory.context, asked, day(5), run, 0)
+    second = forgetting.forget_subject(memory.context, asked, day(5), run, math.inf, part=uuid4(), so_far=first)
+    assert [(one.id, one.action) for one in second.results] == [(id_, "refused")]
+    assert (first.matching, second.matching) == (1, 1)
+
+
 def test_the_same_fact_in_the_same_place_adds_no_occurrence(memory: Memory) -> None:
     for _ in range(3):
         memory.store({"text": "Tea at four.", "session": "a"}, "Tea at four.")

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -228,19 +229,20 @@ def forget_subject(
         InvalidInputError: the query has no word to search for.
     """
     earlier = so_far or Forgot(results=[])
-    shown, actions, left = list(earlier.results), Counter[str](), False
+    shown, actions, left = {one.id: one for one in earlier.results}, Counter[str](), False
     before = 0 if asked.dry_run else _forgotten_before(context, asked.namespace, now, part or run)
     before, kept = max(before, earlier.done or 0), earlier.kept or 0
     for found in _batches(context, asked, now):
         outcomes = _forget_batch(context, asked, found, now, run)
         actions.update(one.action for one in outcomes)
-        shown += outcomes[: max(SHOWN - len(shown), 0)]
+        # What an earlier part refused is refused again.
+        shown = dict(islice((shown | {one.id: one for one in outcomes}).items(), SHOWN))
         left = time.monotonic() >= until
         if left:
             break
     done = {"done": before + sum(actions[name] for name in FORGOT), "left": left, "run": run, "at": now}
     return Forgot(
-        results=shown,
+        results=list(shown.values()),
         matching=before + kept + actions.total(),
         kept=None if asked.session is None else kept + actions["kept"],
         **(done if left or not asked.dry_run else {}),
@@ -291,8 +293,10 @@ def _batches(context: Context, asked: Forget, now: datetime) -> Iterator[dict[UU
     subject = Subject(fields, stems, asked.purge)
     with reading(context.database_url) as db:
         deep_ids, found = deep.ids(db, tenant), subjects.ids(db, tenant, subject, now)
-    yield from _matching(context, tenant, subject, deep_ids, now)
     listed = set[UUID]()
+    for batch in _matching(context, tenant, subject, deep_ids, now):
+        yield batch
+        listed.update(batch)
     while found:
         yield from _matching(context, tenant, subject, found, now)
         listed.update(found)
