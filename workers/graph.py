@@ -186,10 +186,10 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
 
 
 def unrelate(context: Context, asked: Unrelate) -> Removed:
-    """Remove a relation on request; return the number removed, 0 or 1."""
+    """Remove a relation on request; return the number removed."""
     with context.namespace(asked.namespace) as (db, tenant):
         removed = table.remove(db, tenant, asked.source, asked.target, asked.type)
-    return Removed(removed=int(removed))
+    return Removed(removed=removed)
 
 
 def relations(context: Context, asked: ListRelations, now: datetime) -> Relations:

@@ -111,6 +111,23 @@ def test_case_makes_no_other_relation_but_the_type_does(memory: Memory) -> None:
     assert memory.value("select count(*) from relations") == 2
 
 
+@pytest.mark.parametrize(("first", "second"), [("Zo\u00eb", "ZOE\u0308"), ("Ναός", "ΝΑΌΣ"), ("Straße", "STRASSE")])
+def test_other_spellings_of_a_name_make_no_other_relation(memory: Memory, first: str, second: str) -> None:
+    relate(memory, first, "Alex")
+    archive = memory.archive()
+    assert relate(memory, second, "Alex", at=90).source == first
+    relate(memory, "Alex", second)
+    relate(memory, "Alex", first, at=90)
+    assert [(row[0], row[1], row[3]) for row in stored(memory)] == [(first, "Alex", 1.0), ("Alex", second, 1.0)]
+    assert weights(memory, 90) == {"Alex": 1.0, second: 1.0}
+    memory.rows("delete from relations")
+    relate(memory, second, "Alex")
+    memory.import_records(archive)
+    assert memory.value("select count(*) from relations") == 1
+    relation = Unrelate(source=first, target="alex", type="works_on")
+    assert [graph.unrelate(memory.context, relation).removed for _ in range(2)] == [1, 0]
+
+
 def test_an_observation_that_comes_late_changes_nothing(memory: Memory) -> None:
     relate(memory, at=10)
     before = stored(memory)

@@ -114,7 +114,12 @@ ADD_DOCUMENTS = """
 ADD_RELATIONS = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
     select %(namespace)s, source, target, type, initial_weight, initial_weight, last_observed, pinned, created_at
-    from jsonb_populate_recordset(null::relations, %(rows)s)
+    from jsonb_populate_recordset(null::relations, %(rows)s) as new
+    where not exists (
+        select from relations as known
+        where known.namespace = %(namespace)s and folded(known.source) = folded(new.source)
+            and folded(known.target) = folded(new.target) and known.type = new.type
+    )
     order by lower(source), lower(target), type
     on conflict do nothing
 """

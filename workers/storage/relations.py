@@ -10,12 +10,20 @@ from workers.storage.connection import Connection, fetch_all, fetch_one
 CHANGED = 1e-3
 """Smallest change of a weight that a pass writes; smaller ones accumulate."""
 
-# A late observation changes nothing, so that a redelivery cannot undo newer ones. A pinned relation keeps its weight
-# unless another one is given.
-OBSERVE = """
+THIS = """
+    where namespace = %(namespace)s and folded(source) = folded(%(source)s) and folded(target) = folded(%(target)s)
+        and type = %(type)s
+"""
+
+# Names are kept as they were first spelt. A late observation changes nothing, so that a redelivery cannot undo newer
+# ones. A pinned relation keeps its weight unless another one is given.
+OBSERVE = f"""
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, created_at, pinned)
-    values (%(namespace)s, %(source)s, %(target)s, %(type)s, coalesce(%(weight)s::float8, 1),
-        coalesce(%(weight)s::float8, 1), %(now)s, %(now)s, coalesce(%(pinned)s::boolean, false))
+    select %(namespace)s, coalesce(known.source, %(source)s), coalesce(known.target, %(target)s), %(type)s,
+        coalesce(%(weight)s::float8, 1), coalesce(%(weight)s::float8, 1), %(now)s, %(now)s,
+        coalesce(%(pinned)s::boolean, false)
+    from (values (1)) as one
+    left join (select source, target from relations {THIS} order by id limit 1) as known on true
     on conflict (namespace, lower(source), lower(target), type) do update
     set initial_weight = coalesce(%(weight)s::float8, case when relations.pinned then relations.initial_weight end, 1),
         weight = coalesce(%(weight)s::float8, case when relations.pinned then relations.initial_weight end, 1),
@@ -31,12 +39,7 @@ RELATION = """
 """
 """A relation with its weight at an instant."""
 
-THIS = """
-    where namespace = %(namespace)s and lower(source) = lower(%(source)s) and lower(target) = lower(%(target)s)
-        and type = %(type)s
-"""
-
-FIND = f"{RELATION} {THIS}"
+FIND = f"{RELATION} {THIS} order by id limit 1"
 
 REMOVE = f"delete from relations {THIS}"
 
@@ -168,15 +171,15 @@ def observe(
 def find(
     db: Connection, namespace: int, source: str, target: str, kind: str, now: datetime, fading: Fading
 ) -> Relation | None:
-    """Return a relation with its weight at `now`; the case of entities is ignored."""
+    """Return a relation with its weight at `now`; names are compared as `folded` has them."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind, "now": now}
     return fetch_one(db, Relation, FIND, given | asdict(fading))
 
 
-def remove(db: Connection, namespace: int, source: str, target: str, kind: str) -> bool:
-    """Delete a relation; return whether it existed."""
+def remove(db: Connection, namespace: int, source: str, target: str, kind: str) -> int:
+    """Delete a relation, in each spelling that an earlier version kept apart; return the number of rows."""
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
-    return db.execute(REMOVE, given).rowcount > 0
+    return db.execute(REMOVE, given).rowcount
 
 
 def among(
