@@ -219,6 +219,13 @@ def test_entities_are_found_within_a_question_without_blanks(memory: Memory) -> 
     assert graph_part(shown(memory, "小明的妻子喜欢喝什么?")[about]) == pytest.approx(NAMED)
 
 
+@pytest.mark.parametrize("name", ["O'Brien", "O\u2019Brien", "O\u02bcBrien"])
+@pytest.mark.parametrize("asked", ["O'Brien", "O\u2019Brien", "O\u02bcBrien"])
+def test_entities_are_found_whatever_apostrophe_a_question_has(memory: Memory, name: str, asked: str) -> None:
+    about = memory.add("Likes green tea.", entity=name)
+    assert graph_part(shown(memory, f"What does {asked} drink?")[about]) == pytest.approx(NAMED)
+
+
 def test_an_entity_with_many_facts_adds_its_newest(memory: Memory) -> None:
     memory.store(*OTHERS)
     ids = [memory.add(f"Postcard {i} came from Riga.", entity="Olga", at=i) for i in range(30)]

@@ -54,6 +54,13 @@ def test_words_are_found_in_scripts_without_blanks(text: str, pointed: Quote, va
     assert (fact.entity, fact.value) == (pointed.entity, value)
 
 
+def test_an_llm_may_write_another_apostrophe() -> None:
+    pointed = Quote("lives in L'Aquila", "O'Brien", "home", "L'Aquila", single=True)
+    fact = found(pointed, "O\u2019Brien lives in L\u2019Aquila.")
+    assert fact is not None
+    assert fact.value == "L\u2019Aquila"
+
+
 def test_negations_stay_in_the_extracted_sentence() -> None:
     fact = found(replace(HOME, quote="live in Porto", value="Porto"))
 

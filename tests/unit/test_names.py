@@ -96,6 +96,20 @@ def test_names_that_are_given_are_found_as_whole_words(text: str, expected: list
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Where is Zoe?", "Zoë"),
+        ("Where is Zoe\u0308?", "Zoe"),
+        ("Wo ist die Hauptstrasse?", "HAUPTSTRA\u1e9eE"),
+        ("Where is O\u2019Brien?", "O'Brien"),
+        ("Where is O'Brien's car?", "O\u02bcBrien"),
+    ],
+)
+def test_names_are_compared_without_accents_and_with_any_apostrophe(text: str, name: str) -> None:
+    assert mentioned_names(text, [name, "Brienne"]) == [name]
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("小明住在哪里?", ["小明"]),
@@ -113,7 +127,7 @@ def test_names_are_found_at_any_character_of_scripts_without_blanks(text: str, e
     [
         ("रामायण किसने लिखी?", []),
         ("राम कहाँ है?", ["राम"]),
-        ("Where is Jose\u0301?", ["Jos\u00e9"]),
+        ("Where is Jose\u0301?", ["Jose", "Jos\u00e9"]),
         ("\u200fعلي\u200f في البيت", ["علي"]),
     ],
 )

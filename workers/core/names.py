@@ -37,6 +37,8 @@ LETTERS = str.maketrans(
     | {"\u03c2": "\u03c3", "\u0649": "\u064a", "\u0629": "\u0647"}
     | ARABIC_DIGITS
 )
+APOSTROPHES = "'\u2019\u02bc"
+APOSTROPHE = re.compile(f"[{APOSTROPHES}]")
 WITHIN = re.compile(r"(?<![.?!:])\s[^\w\s]*([^\W\d_]{2,})")
 """A word that does not start a sentence."""
 
@@ -60,23 +62,31 @@ def word_phrases(text: str, most: int = MOST_PHRASES) -> list[str]:
 
 
 def mentioned_names(text: str, names: Iterable[str]) -> list[str]:
-    """Return the names that occur in a text as whole words, ignoring case and blanks."""
-    said = _composed(text)
+    """Return the names that a text has as whole words, in the form of `folded`, with any blanks and apostrophes."""
+    said = _plain(text)
     marks = combining(said)
-    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, _composed(name), marks)]
+    return [name for name in (" ".join(name.split()) for name in names) if _stands(said, _plain(name), marks)]
+
+
+def with_any_apostrophe(names: Iterable[str]) -> list[str]:
+    """Return names, and those with an apostrophe also with each other one, as facts may have any."""
+    either = ((name, *(APOSTROPHE.sub(one, name) for one in APOSTROPHES)) for name in names)
+    return list(dict.fromkeys(chain.from_iterable(either)))
 
 
 def as_words(phrase: str, marks: Collection[str]) -> str:
-    """Return the pattern of a phrase as whole words, with any blanks, in a text with these accents and vowel signs.
+    """Return the pattern of a phrase as whole words, in a text with these accents and vowel signs.
 
-    In scripts without blanks between words, a phrase may begin and end at any character.
+    It matches any blanks and apostrophes. In scripts without blanks between words, a phrase may begin and end at any
+    character.
     """
     accents, signs = ("".join(re.escape(one) for one in marks if is_unspaced(one) is own) for own in (False, True))
     spaced = rf"(?-i:[^\W{UNSPACED}]{f'|[{accents}]' if accents else ''})"
     before = "" if is_unspaced(phrase[:1]) else f"(?<!{spaced})"
     after = f"(?![{accents}{signs}])" if accents or signs else ""
     after += "" if is_unspaced(phrase[-1:]) else f"(?!{spaced})"
-    return before + r"\s+".join(re.escape(word) for word in phrase.split()) + after
+    whole = r"\s+".join(re.escape(word) for word in phrase.split())
+    return before + APOSTROPHE.sub(f"[{APOSTROPHES}]", whole) + after
 
 
 def capitalised(text: str, among: Collection[str]) -> frozenset[str]:
@@ -101,8 +111,8 @@ def folded(word: str) -> str:
     return unicodedata.normalize("NFC", parts.translate(LETTERS))
 
 
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(text.lower().split()))
+def _plain(text: str) -> str:
+    return APOSTROPHE.sub("'", " ".join(folded(text).split()))
 
 
 def _stands(said: str, name: str, marks: Collection[str]) -> bool:

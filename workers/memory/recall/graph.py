@@ -7,7 +7,7 @@ import numpy as np
 
 from workers.core import ranking
 from workers.core.arrays import Bools, Floats, Key
-from workers.core.names import mentioned_names, word_phrases
+from workers.core.names import mentioned_names, with_any_apostrophe, word_phrases
 from workers.memory.recall.question import Asked
 from workers.storage import entities, links
 from workers.storage.candidates import Candidates
@@ -116,7 +116,8 @@ def _ask_about(asked: Asked, related: int) -> Callable[[], About]:
     )
     if not said:
         return lambda: NO_FACTS
-    sent = entities.ask_about(asked.db, asked.tenant.id, said, asked.scope, by, named=MOST_NAMED, related=related)
+    names = with_any_apostrophe(said)
+    sent = entities.ask_about(asked.db, asked.tenant.id, names, asked.scope, by, named=MOST_NAMED, related=related)
     return lambda: _first(sent())
 
 
