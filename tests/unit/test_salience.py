@@ -56,6 +56,16 @@ def test_features_are_in_the_order_of_the_weights() -> None:
     assert by_name["assistant"] == by_name["markdown"] == by_name["code"] == by_name["second_person"] == 0
 
 
+@pytest.mark.parametrize("text", ["我喜欢喝咖啡", "コーヒーがすきだ", "ฉันชอบดื่มกาแฟ"])
+def test_scripts_without_blanks_have_several_words(text: str) -> None:
+    known = dict.fromkeys(words(text), 90)
+    assert len(known) > 3
+    assert max(map(len, known)) == 2
+    assert one(text, known=known) < one(text, known={})
+    row = features([Statement(text)], {}, 0, set())[0]
+    assert np.log1p(2) ** 2 < row[list(WEIGHTS).index("words_squared")] < np.log1p(len(text)) ** 2
+
+
 def test_what_answers_a_question_is_worth_more_and_what_asks_one_less() -> None:
     text = "Caroline paints horses"
     assert one(f"{text}?") < one(text) < one(text, before="What did you paint?")

@@ -47,6 +47,18 @@ def test_keywords_have_their_vowel_signs_and_accents(text: str) -> None:
     assert top_keywords(text, 3) == unicodedata.normalize("NFC", text.lower()).split()
 
 
+def test_keywords_in_scripts_without_blanks_are_pairs_of_characters_by_frequency() -> None:
+    assert top_keywords("我喜欢喝咖啡。每天早上我都会去街角的咖啡店买一杯咖啡!", 3) == ["咖啡", "我喜", "欢喝"]
+    assert top_keywords("วันนี้น้ำ", 9) == ["วั", "นน"]
+    assert top_keywords("API用茶", 3) == ["api", "用茶"]
+
+
+def test_the_best_sentences_are_found_without_blanks_between_them() -> None:
+    text = "我喜欢喝咖啡。昨天下雨了。咖啡店有好咖啡！"  # noqa: RUF001
+    assert top_sentences(text, 2) == "我喜欢喝咖啡。咖啡店有好咖啡！"  # noqa: RUF001
+    assert top_sentences(text, 3) == text
+
+
 def test_only_a_text_longer_than_200_characters_is_truncated() -> None:
     assert truncate("x" * 200) == "x" * 200
     assert truncate("x" * 201) == "x" * 200 + "..."

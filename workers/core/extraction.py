@@ -15,8 +15,8 @@ from workers.core.text import combining
 SPEAKER = "user"
 """Entity of statements that speakers make about themselves without a name."""
 
-BREAK = re.compile(rf"{SENTENCE_END.pattern}|(?<!\s)\s*\n\s*|(?<=[。！？])(?=\w)")  # noqa: RUF001
-"""The end of a sentence or line; full-width marks need no blank after them.
+BREAK = re.compile(rf"{SENTENCE_END.pattern}|(?<!\s)\s*\n\s*")
+"""The end of a sentence or line.
 
 A run of blanks is read once, not again from each of its characters.
 """

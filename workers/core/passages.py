@@ -14,6 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from workers.core.arrays import Floats, Ints
+from workers.core.text import combining
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -22,6 +23,7 @@ UNSPACED = (
 """The characters of scripts without blanks between words, as `unspaced` in schema.sql has them."""
 
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+RUN = re.compile(f"[{UNSPACED}]+|[^{UNSPACED}]+")
 SILENT = re.compile("[\u0e47-\u0e4c\u0e4e\u0eba\u0ec8-\u0ecc\u1037\u1039\u103a\u17b4\u17b5\u17c9-\u17dd\u3099\u309a]")
 """Marks of these scripts that the text index does not take for letters."""
 
@@ -153,6 +155,20 @@ def _found(text: str, sought: str) -> Iterator[int]:
 def is_unspaced(lexeme: str) -> bool:
     """Return whether a lexeme begins with a character of a script without blanks between words."""
     return UNSPACED_RUN.match(lexeme) is not None
+
+
+def in_pairs(words: Iterable[str], step: int = 1) -> Iterator[str]:
+    """Yield words, and instead of a run in a script without blanks its pairs of characters, as the text index has them.
+
+    No pair begins with a vowel sign. With a `step` of 2, pairs do not overlap: they are about as many as the words.
+    """
+    for word in words:
+        for run in (word,) if word.isascii() else RUN.findall(word):
+            if len(run) == 1 or not is_unspaced(run):
+                yield run
+            else:
+                signs = combining(run)
+                yield from (a + b for a, b in islice(pairwise(run), 0, None, step) if a not in signs)
 
 
 def _words(plain: str) -> Iterator[re.Match[str]]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from workers.core.arrays import Floats
 from workers.core.names import folded
+from workers.core.passages import in_pairs
 from workers.core.ranking import by_length
 from workers.core.summary import ENGLISH_STOP_WORDS
 from workers.core.text import words as words_in
@@ -148,12 +149,12 @@ def salience(
 
 def _mean_words(statements: Sequence[Statement]) -> float:
     said = [text for one in statements for text in (one.text, one.before) if text]
-    return sum(len(text.split()) for text in said) / max(len(said), 1)
+    return sum(len([*in_pairs(text.split(), 2)]) for text in said) / max(len(said), 1)
 
 
 def words(text: str) -> list[str]:
     """Return the distinct words of a text without stop words, in the form of `names.folded`, as words are counted."""
-    found = dict.fromkeys(words_in(folded(text).replace("_", " ")))
+    found = dict.fromkeys(in_pairs(words_in(folded(text).replace("_", " "))))
     return [word for word in found if len(word) > 1 and word not in ENGLISH_STOP_WORDS]
 
 
@@ -182,7 +183,9 @@ def _information(said: Sequence[str], facts_by_word: Mapping[str, int], facts: i
 def _features(statement: Statement, information: float, new_words: int) -> tuple[float, ...]:
     text = unicodedata.normalize("NFC", statement.text)
     # Letters outside ASCII may get another number of characters, or depend on what follows the word.
-    spoken = WORD.findall(text.lower()) if text.isascii() else [word.lower() for word in WORD.findall(text)]
+    spoken = WORD.findall(text.lower() if text.isascii() else text)
+    if not text.isascii():
+        spoken = [word.lower() for word in in_pairs(spoken, 2)]
     said = frozenset(spoken)
     second_person, first_person, people, recent = (
         len([word for word in spoken if word in those]) for those in (SECOND_PERSON, FIRST_PERSON, PEOPLE, RECENT)

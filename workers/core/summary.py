@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from workers.core.passages import in_pairs, is_unspaced
 from workers.core.text import beginning, words
 
 WORDS = """
@@ -45,7 +46,10 @@ SENTENCES_ABOVE = 0.4
 MOST_STEMS, LONGEST_STEMMED = 32_768, 40
 """Number of words whose stems are kept, and maximum characters of such a word."""
 
-SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")  # noqa: RUF001 - full-width marks end sentences too
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])(?=\w)")  # noqa: RUF001
+"""The end of a sentence; full-width marks need no blank after them."""
+
+BLANK_AFTER_MARK = re.compile("(?<=[。！？]) ")  # noqa: RUF001
 
 
 def summarise(text: str, retention: float, layers: int = KEYWORDS) -> str:
@@ -74,15 +78,31 @@ def top_sentences(text: str, count: int) -> str:
     """Return the `count` sentences with the most frequent words of the text, in their original order."""
     sentences = SENTENCE_END.split(text.strip())
     if len(sentences) <= count:
-        return " ".join(sentences)
+        return _joined(sentences)
     frequencies = Counter(_stems_of(text))
     ranked = sorted(range(len(sentences)), key=lambda i: -sum(frequencies[s] for s in set(_stems_of(sentences[i]))))
-    return " ".join(sentences[i] for i in sorted(ranked[:count]))
+    return _joined([sentences[i] for i in sorted(ranked[:count])])
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    return BLANK_AFTER_MARK.sub("", " ".join(sentences))
 
 
 def top_keywords(text: str, count: int) -> list[str]:
-    """Return the `count` most frequent word stems, ties in the order of their first appearance."""
-    return [stem for stem, _ in Counter(_stems_of(text)).most_common(count)]
+    """Return the `count` most frequent word stems, ties in the order of their first appearance.
+
+    In scripts without blanks between words, they are pairs of characters that do not continue each other.
+    """
+    found: list[str] = []
+    for stem, _ in Counter(_stems_of(text)).most_common():
+        if len(found) < count and not any(_continue(stem, one) for one in found):
+            found.append(stem)
+    return found
+
+
+def _continue(one: str, other: str) -> bool:
+    """Return whether two stems may be overlapping pairs of characters."""
+    return is_unspaced(one) and is_unspaced(other) and (one[0] == other[-1] or one[-1] == other[0])
 
 
 def stems(said: Sequence[str]) -> list[str]:
@@ -98,4 +118,4 @@ _kept_stem = lru_cache(MOST_STEMS)(_stem)
 
 
 def _stems_of(text: str) -> list[str]:
-    return stems([word for word in words(text.lower()) if word not in ENGLISH_STOP_WORDS])
+    return stems([word for word in in_pairs(words(text.lower())) if word not in ENGLISH_STOP_WORDS])
