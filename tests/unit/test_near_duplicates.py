@@ -24,6 +24,7 @@ SAME = [
     ("我的姐姐住在北京 她喜欢喝茶", "我的姐姐住在北京。她喜欢喝茶"),
     ("Die Straße ist laut.", "die Straße ist laut"),
     ("C\u00e9line aime le th\u00e9", "Ce\u0301line aime le the\u0301"),
+    ("कमरा १२ ऊपर है।", "कमरा 12 ऊपर है।"),
 ]
 DIFFERENT = [
     ("It holds 250 guests.", "It holds 350 guests."),
@@ -35,6 +36,7 @@ DIFFERENT = [
     ("The door does open.", "The door doesn\u2019t open."),
     ("He came with sugar.", "He came without sugar."),
     ("Room 12", "Room 12 12"),
+    ("कमरा १२ ऊपर है।", "कमरा 13 ऊपर है।"),
     ("Ana manages Ben.", "Ben manages Ana."),
     ("Ben moved to Porto and teaches in Braga.", "Ben teaches in Porto and moved to Braga."),
     ("Sie trinkt gern Kaffee", "Sie trinkt nicht gern Kaffee"),

@@ -115,6 +115,8 @@ def test_other_figures_and_a_word_of_change_make_an_older_text_outdated() -> Non
     assert updates.outdates("The library now has 52 sources.", "The library has 45 sources.")
     assert not updates.outdates("The library has 52 sources.", "The library has 45 sources.")
     assert not updates.outdates("The library now has 45 sources.", "The library has 45 sources.")
+    assert not updates.outdates("The library now has ४५ sources.", "The library has 45 sources.")
+    assert updates.outdates("The library now has ५२ sources.", "The library has 45 sources.")
     assert not updates.outdates("Sources that the library now has: 45.", "The library has 45 sources.")
     assert not updates.outdates("The library has new sources.", "The library has 45 sources.")
 

@@ -19,7 +19,7 @@ from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Ints, Vectors
 from workers.core.fidelity import pool
 from workers.core.summary import ENGLISH_STOP_WORDS, stems
-from workers.core.text import words
+from workers.core.text import with_plain_digits, words
 
 ALIKE = 0.92
 """Least cosine of near-duplicates."""
@@ -64,7 +64,7 @@ class Wording:
 
 def wording(text: str) -> Wording:
     """Return the wording of a text: words in lower case, uncommon words in order, figures and names."""
-    text = unicodedata.normalize("NFC", text)
+    text = with_plain_digits(unicodedata.normalize("NFC", text))
     said = words(SHORT_NOT.sub(" not", text.lower()))
     order = tuple(word for word in said if word not in ENGLISH_STOP_WORDS)
     return Wording(frozenset(said), order, tuple(sorted(FIGURE.findall(text))), _names(text))

@@ -66,6 +66,13 @@ def combining(text: str) -> set[str]:
     return set() if text.isascii() else {one for one in set(text) if unicodedata.category(one) in COMBINING}
 
 
+def with_plain_digits(text: str) -> str:
+    """Return the text with the digits of all scripts as 0 to 9."""
+    if text.isascii():
+        return text
+    return text.translate({ord(one): str(unicodedata.decimal(one)) for one in set(text) if one.isdecimal()})
+
+
 def beginning(text: str, most: int) -> str:
     """Return at most the first `most` characters of a text, without one that is cut from its accents or modifiers."""
     end = min(most, len(text))

@@ -15,6 +15,7 @@ import numpy as np
 
 from workers.core.arrays import Bools, Floats
 from workers.core.near_duplicates import wording
+from workers.core.text import with_plain_digits
 
 ASKS_FOR_A_VALUE = re.compile(
     r"\W*(?:what(?:'s| is| are| was| time| date| deadline| percentage| number| version)"
@@ -198,7 +199,7 @@ def outdates(newer: str, older: str) -> bool:
     """
     if SAYS_A_CHANGE.search(newer) is None:
         return False
-    figures = set(FIGURE.findall(newer)), set(FIGURE.findall(older))
+    figures = [set(FIGURE.findall(with_plain_digits(text))) for text in (newer, older)]
     if all(figures):
         return figures[0] != figures[1]
     if not are_short(newer, older):
