@@ -115,10 +115,11 @@ ADD_RELATIONS = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
     select %(namespace)s, source, target, type, initial_weight, initial_weight, last_observed, pinned, created_at
     from jsonb_populate_recordset(null::relations, %(rows)s) as new
-    where not exists (
-        select from relations as known
-        where known.namespace = %(namespace)s and folded(known.source) = folded(new.source)
-            and folded(known.target) = folded(new.target) and known.type = new.type
+    where (folded(source), folded(target), type) not in (
+        select folded(source), folded(target), type from relations
+        where namespace = %(namespace)s and folded(source) = any(array(
+            select folded(source) from jsonb_populate_recordset(null::relations, %(rows)s)
+        ))
     )
     order by lower(source), lower(target), type
     on conflict do nothing

@@ -15,15 +15,14 @@ THIS = """
         and type = %(type)s
 """
 
-# Names are kept as they were first spelt. A late observation changes nothing, so that a redelivery cannot undo newer
+KEPT = f"select source, target from relations {THIS} order by id limit 1"
+
+# A late observation changes nothing, so that a redelivery cannot undo newer
 # ones. A pinned relation keeps its weight unless another one is given.
-OBSERVE = f"""
+OBSERVE = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, created_at, pinned)
-    select %(namespace)s, coalesce(known.source, %(source)s), coalesce(known.target, %(target)s), %(type)s,
-        coalesce(%(weight)s::float8, 1), coalesce(%(weight)s::float8, 1), %(now)s, %(now)s,
-        coalesce(%(pinned)s::boolean, false)
-    from (values (1)) as one
-    left join (select source, target from relations {THIS} order by id limit 1) as known on true
+    values (%(namespace)s, %(source)s, %(target)s, %(type)s, coalesce(%(weight)s::float8, 1),
+        coalesce(%(weight)s::float8, 1), %(now)s, %(now)s, coalesce(%(pinned)s::boolean, false))
     on conflict (namespace, lower(source), lower(target), type) do update
     set initial_weight = coalesce(%(weight)s::float8, case when relations.pinned then relations.initial_weight end, 1),
         weight = coalesce(%(weight)s::float8, case when relations.pinned then relations.initial_weight end, 1),
@@ -163,8 +162,13 @@ def observe(
     weight: float | None = None,
     pinned: bool | None = None,
 ) -> None:
-    """Record an observation of a relation; the default weight is 1, and `pinned` is unchanged by default."""
+    """Record an observation of a relation, whose names are kept as they were first spelt.
+
+    The default weight is 1, and `pinned` is unchanged by default.
+    """
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
+    if kept := db.execute(KEPT, given).fetchone():
+        given |= dict(zip(("source", "target"), kept, strict=True))
     db.execute(OBSERVE, given | {"weight": weight, "pinned": pinned, "now": now})
 
 
