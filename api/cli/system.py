@@ -61,6 +61,7 @@ def up(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
         signal.signal(signal.SIGHUP, signal.default_int_handler)
+    os.umask(os.umask(0) & 0o077)  # what is made here must be open to its owner
     settings, place = _home(home)
     if host:
         settings = settings.model_copy(update={"host": host})

@@ -17,6 +17,7 @@ from workers.settings import Settings
 POSTGRES_USER = "pgserver"
 PYTHON = (sys.executable, "-P", "-m")
 NO_DATABASE = {"EBB_DATABASE_URL": ""}  # without a URL the driver is not loaded
+WARNS_ONLY = {"PYTHONWARNINGS": ""}  # a warning of a package ends no process, whatever is set for this one
 SOFT_STOP = {"REMAP_SIGTERM": "SIGQUIT"}  # Celery lets the current task finish, for at most 8 s
 
 
@@ -30,7 +31,7 @@ class Process:
     def replace_this(self, settings: Settings) -> None:
         """Replace the current process; the process's own variables override the addresses of the settings."""
         urls = {"EBB_DATABASE_URL": settings.database_url, "EBB_REDIS_URL": settings.redis_url}
-        os.execve(self.command[0], self.command, {**os.environ, **urls, **self.environment})
+        os.execve(self.command[0], self.command, {**os.environ, **WARNS_ONLY, **urls, **self.environment})
 
 
 def worker(queues: str, concurrency: int, name: str) -> Process:

@@ -171,6 +171,7 @@ def _password(home: Home) -> str:
 def _environment(home: Home, state: State) -> dict[str, str]:
     logins = [f"{FLOWER_USER}:{state.flower_password}", os.environ.get("FLOWER_BASIC_AUTH")]
     return os.environ | {
+        **processes.WARNS_ONLY,
         "EBB_HOME": str(home.folder),
         "EBB_DATABASE_URL": state.database_url,
         "EBB_REDIS_URL": state.redis_url,

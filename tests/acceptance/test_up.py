@@ -68,10 +68,13 @@ class Place:
         return clean | {"EBB_HOME": str(self.folder)} | extra
 
     def process(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line in a process of its own, with as few file descriptors as a system may allow."""
+        """Run the command line in a process of its own, with as little as a system may allow.
+
+        That is few file descriptors, no rights to what is made, and no warnings.
+        """
         return subprocess.run(
-            ["sh", "-c", 'ulimit -n 256 && exec "$@"', "sh", *COMMAND, *arguments],
-            env=self.environment(settings),
+            ["sh", "-c", 'ulimit -n 256 && umask 777 && exec "$@"', "sh", *COMMAND, *arguments],
+            env=self.environment(settings) | {"PYTHONWARNINGS": "error"},
             capture_output=True,
             text=True,
             check=False,
