@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from ebb import AsyncMemory, EbbError, InvalidInputError, Memory, NotFoundError, UnavailableError
+from ebb import AsyncMemory, EbbError, InvalidInputError, LateError, Memory, NotFoundError, UnavailableError
 from ebb.call import Server, call, error_of, state_call
 from ebb.contract.facts import NewFact
 from ebb.contract.operation import operation
@@ -22,6 +22,13 @@ CIRCULAR: dict[str, Any] = {}
 CIRCULAR["again"] = CIRCULAR
 INSIDE_ITSELF: list[Any] = []
 INSIDE_ITSELF.append(INSIDE_ITSELF)
+
+
+def test_an_error_says_how_long_a_silent_server_was_waited_for() -> None:
+    request = call(Server(ADDRESS, timeout=2), operation("memory.recall"), {"query": "x"})
+    waited = request.arguments()["timeout"].read
+    with pytest.raises(LateError, match=f"did not answer within {waited:g} s, 10 s more than"):
+        request.pause(httpx.ReadTimeout(""))
 
 
 @pytest.mark.parametrize(

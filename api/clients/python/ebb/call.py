@@ -140,7 +140,11 @@ class Call:
         if isinstance(error, httpx.InvalidURL):
             return InvalidInputError(f"The parameters do not fit into a URL: {error}; give fewer or shorter ones.")
         if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
-            return LateError(f"Ebb at {self.server.shown} did not answer within {self.seconds:g} s; give it more time.")
+            waited = self.seconds + MARGIN_SECONDS
+            return LateError(
+                f"Ebb at {self.server.shown} did not answer within {waited:g} s, {MARGIN_SECONDS:g} s more than it "
+                "should take; see `ebb status`."
+            )
         return UnavailableError(
             f"Ebb does not answer at {self.server.shown}: {str(error).rstrip('.') or type(error).__name__}. "
             "Start it with `ebb up`, or give its address as `url`."
