@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from api.cli.operations import NamespaceName, client, configured, located
 from workers.errors import EbbError, SystemStateError
 
 if TYPE_CHECKING:
-    from api.up.home import Home
+    from api.up.home import Home, State
     from api.up.supervision import System
     from workers.settings import Settings
 
@@ -126,7 +127,7 @@ def down(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
 
 
 def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None:
-    """Show what runs at this home and where to reach it; the exit code is 1 if nothing does.
+    """Show what runs at this home and where to reach it; the exit code is 1 if nothing does, or a server is away.
 
     With --json, addresses include their passwords, for programs that connect to the servers.
     """
@@ -138,7 +139,7 @@ def status(home: output.HomeFolder = None, as_json: output.Json = False) -> None
         output.console().print(f"Ebb is not running at {place.folder}. Start it with `{_ebb()} up`.", markup=False)
     else:
         _show_status(found)
-    if not found["processes"]:
+    if not found["processes"] or found["faults"]:
         raise typer.Exit(1)
 
 
@@ -150,6 +151,8 @@ def _show_status(found: dict[str, Any]) -> None:
         output.console().print(f"{name:<13} {shown[name]}", markup=False)
     if found["flower_password"]:
         output.console().print(f"{'flower_login':<13} {_with_login(found)}", markup=False)
+    for fault in found["faults"]:
+        output.console(stderr=True).print(f"[red]✗[/red] {output.escape_markup(fault)}")
 
 
 def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
@@ -169,7 +172,28 @@ def _status(settings: "Settings", home: "Home") -> dict[str, Any]:
         "home": str(home.folder),
         **{name: known.get(name) or None for name in names},
         "processes": [asdict(process) for process in processes],
+        "faults": _faults(home, state, {process.name for process in processes}) if state else [],
     }
+
+
+def _faults(home: "Home", state: "State", programs: Collection[str]) -> list[str]:
+    """Return a message for each server that does not answer: why, and what to do."""
+    from api.up import servers
+
+    asked = (
+        ("PostgreSQL", "postgres", servers.postgres_fault(state.database_url), "EBB_DATABASE_URL"),
+        ("Redis", "redis", servers.redis_fault(state.redis_url), "EBB_REDIS_URL"),
+    )
+    return [
+        f"{server} does not answer: {' '.join(fault.split()).rstrip('.')}. "
+        + (
+            f"If it does not come back by itself, see {home.logs}/{name}.log, then `ebb down` and `ebb up`."
+            if name in programs
+            else f"Start it, or give another one by {setting}, then `ebb down` and `ebb up`."
+        )
+        for server, name, fault, setting in asked
+        if fault is not None
+    ]
 
 
 def _without_passwords(found: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ import pytest
 
 from api.up import redis_programs, servers, starting, stopping, supervision
 from api.up.home import Home, State, locate
+from api.up.processes import write_private
 from workers.context import Context
 from workers.errors import UnavailableError
 from workers.memory import embed
@@ -196,6 +198,7 @@ def test_status_shows_all_addresses_and_running_processes(running: Place) -> Non
     status = running.status()
     assert list(status) == [
         "home", "database_url", "redis_url", "flower_url", "flower_user", "flower_password", "api_url", "processes",
+        "faults",
     ]  # fmt: skip
     assert [each["name"] for each in status["processes"]] == PROGRAMS
     assert {each["state"] for each in status["processes"]} == {"running"}
@@ -205,6 +208,28 @@ def test_status_shows_all_addresses_and_running_processes(running: Place) -> Non
     assert starting.answers(status["api_url"], "/health/live")
     assert servers.postgres_fault(status["database_url"]) is None
     assert servers.redis_fault(status["redis_url"]) is None
+
+
+@pytest.mark.parametrize("away", [["PostgreSQL"], ["Redis"], ["PostgreSQL", "Redis"]], ids=" and ".join)
+def test_status_names_servers_that_do_not_answer_and_fails(running: Place, away: Sequence[str]) -> None:
+    state = running.home.running()
+    assert state is not None
+    nowhere = {
+        "PostgreSQL": {"database_url": "postgresql://127.0.0.1:1/ebb"},
+        "Redis": {"redis_url": "redis://127.0.0.1:1/0"},
+    }
+    for server in away:
+        state = replace(state, **nowhere[server])
+    before = running.home.state_file.read_text(encoding="utf-8")
+    try:
+        running.home.write_state(state)
+        shown, plain = running.ebb("status"), running.ebb("status", "--json")
+    finally:
+        write_private(running.home.state_file, before)
+    assert shown.returncode == plain.returncode == 1
+    assert [fault.split()[0] for fault in json.loads(plain.stdout)["faults"]] == away
+    assert [line.split()[1] for line in shown.stderr.splitlines() if line.startswith("✗")] == away
+    assert running.status()["faults"] == []
 
 
 def test_no_password_is_shown_to_people(running: Place) -> None:
