@@ -24,6 +24,7 @@ from api.up.home import explain_full
 from api.up.processes import grant_access, launched, system_user, write_private
 from workers.coordination.redis import cause, open_redis, own_keys
 from workers.errors import SystemStateError, UnavailableError
+from workers.storage.server import recycle_log
 
 POSTGRES_VERSION = 18
 # Compressing each page once after a checkpoint took longer than a decay pass; writing full pages does not.
@@ -262,8 +263,12 @@ def redis_fault(url: str) -> str | None:
 
 
 def ensure_database(server: Postgres, name: str) -> str:
-    """Create the database if necessary; return its URL."""
+    """Create the database if necessary; return its URL.
+
+    A server that a scrub left without recycling of its log, as it was killed, recycles again.
+    """
     with psycopg.connect(server.url("postgres"), autocommit=True) as db:
+        recycle_log(db)
         if db.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
     return server.url(name)

@@ -35,6 +35,13 @@ def test_text_search_knows_letters_and_case_beyond_ascii(postgres: servers.Postg
     assert row == ("'ärger':1 'über':2",)
 
 
+def test_a_start_has_the_log_recycled_again_after_a_scrub_that_was_killed(postgres: servers.Postgres) -> None:
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as db:
+        db.execute("alter system set wal_recycle = off")
+        servers.ensure_database(postgres, "postgres")
+        assert db.execute("select from pg_file_settings where name = 'wal_recycle'").fetchone() is None
+
+
 def test_the_embedded_redis_keeps_what_it_accepts_and_wants_its_password(redis_server: servers.Redis) -> None:
     with redis.Redis.from_url(redis_server.url()) as client:
         assert client.config_get("appendonly") == {"appendonly": "yes"}

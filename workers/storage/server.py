@@ -207,9 +207,14 @@ def drop_log(db: Connection) -> bool:
             db.execute(FILL)
         db.execute("checkpoint")
     finally:
-        db.execute("alter system reset wal_recycle")
-        _reload(db)
+        recycle_log(db)
     return True
+
+
+def recycle_log(db: Connection) -> None:
+    """Have the server recycle segments of its log again."""
+    db.execute("alter system reset wal_recycle")
+    _reload(db)
 
 
 def _renew_statistics(db: Connection) -> None:
