@@ -214,12 +214,12 @@ def test_status_shows_all_addresses_and_running_processes(running: Place) -> Non
 def test_status_names_servers_that_do_not_answer_and_fails(running: Place, away: Sequence[str]) -> None:
     state = running.home.running()
     assert state is not None
-    nowhere = {
+    elsewhere = {
         "PostgreSQL": {"database_url": "postgresql://127.0.0.1:1/ebb"},
         "Redis": {"redis_url": "redis://127.0.0.1:1/0"},
     }
     for server in away:
-        state = replace(state, **nowhere[server])
+        state = replace(state, **elsewhere[server])
     before = running.home.state_file.read_text(encoding="utf-8")
     try:
         running.home.write_state(state)
