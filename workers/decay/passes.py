@@ -133,7 +133,7 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
 
     If the database server crashes, its last batches are lost together with their counts, and their facts are still due;
     `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions. What is over
-    capacity goes after all other parts, by whoever ends the last of them, as those reduce the bytes of vectors.
+    capacity goes after all other parts, by the task that ends the last, as those reduce the bytes of vectors.
     """
     run, segment, _ = part_of
     if segment != runs.CROWDED:
