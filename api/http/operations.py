@@ -181,7 +181,9 @@ def _in_query(name: str, field: FieldInfo) -> inspect.Parameter:
 
 
 def _from_text(kind: type[Any], given: Any) -> Any:
-    """Return a query parameter as a JSON value, unless it is a string."""
+    """Return a query parameter as a JSON value, unless it is a string; a list of one empty text is an empty list."""
+    if given == [""]:
+        return []
     if kind is str or not isinstance(given, str):
         return given
     try:

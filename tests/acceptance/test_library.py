@@ -129,6 +129,13 @@ def test_operators_ask_about_passes_and_the_system(memory: Memory) -> None:
     assert memory.system_time_series(1).at is not None
 
 
+def test_no_ids_are_not_all_facts(memory: Memory) -> None:
+    memory.store(TEXT)
+    with pytest.raises(InvalidInputError, match="ids: list should have at least 1 item"):
+        memory.facts(ids=[])
+    assert memory.forecast(set=[]).days
+
+
 def test_another_namespace_has_the_same_connections_and_other_facts(memory: Memory) -> None:
     other = memory.namespace(f"other-{uuid4()}")
     other.store(TEXT)

@@ -213,10 +213,10 @@ def _segment(name: str, value: Any) -> str:
 
 
 def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Take the parameters of these names out of the others, to be sent in the query."""
+    """Take the parameters of these names out of the others, to be sent in the query, an empty list as an empty text."""
     taken = {name: plain.pop(name) for name in names if name in plain}
     _encoded(taken)
-    return {name: one for name, one in taken.items() if one is not None}
+    return {name: one if one != [] else "" for name, one in taken.items() if one is not None}
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
