@@ -14,7 +14,7 @@ from celery import Celery
 from celery.exceptions import NotRegistered, SoftTimeLimitExceeded, TaskRevokedError, TimeLimitExceeded
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
-from celery.states import REVOKED
+from celery.states import READY_STATES, REVOKED, SUCCESS
 from ebb import headers
 from ebb.contract.facts import Store
 from ebb.contract.faults import faults
@@ -302,12 +302,14 @@ class Sender:
     def _state(self, task_id: str) -> Answer | None:
         if idempotency.owner(self._own_keys, task_id) != self.namespace:
             return None
+        is_held = outbox.holds(self._own_keys, self.namespace, task_id)
         done = self._app.AsyncResult(task_id)
-        if done.successful():
+        state = done.state  # read once, and after the outbox: the task may end at any moment
+        if state == SUCCESS:
             return {"state": "done", "result": self.noted(done.result)}
-        if outbox.holds(self._own_keys, self.namespace, task_id):  # failed writes in the outbox are retried
+        if is_held:  # failed writes in the outbox are retried
             return {"state": "waiting"}
-        if not done.ready() or done.state == REVOKED:  # any worker other than the one running it reports this
+        if state not in READY_STATES or state == REVOKED:  # any worker other than the one running it reports this
             return {"state": "late" if idempotency.is_late(self._own_keys, task_id) else "ended"}
         failure = done.result
         return {"state": "failed", "error": str(failure) if isinstance(failure, EbbError) else self._shown(failure)}

@@ -135,6 +135,23 @@ def test_a_message_carries_the_id_of_a_write_and_none_of_its_text(redis_url: str
     client.close()
 
 
+def test_a_write_that_ends_while_its_state_is_asked_for_has_not_failed(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {"action": "added"}
+    with Client(redis_url) as client, own_keys(redis_url) as redis:
+        task = client.store("The otter swims in the canal.", wait=False)["task"]
+        assert client.state(task) == {"state": "waiting"}
+
+        def ending(*_: object) -> bool:
+            client._app.backend.mark_as_done(task, answer)
+            outbox.remove(redis, client.namespace, task)
+            return False
+
+        monkeypatch.setattr(outbox, "holds", ending)
+        assert client.state(task) == {"state": "done", "result": answer}
+
+
 def test_doctor_counts_accepted_writes_with_their_noun(context: Context) -> None:
     with own_keys(context.settings.redis_url) as redis, Client(context.settings.redis_url) as client:
         said = [_outbox(context.settings, client)]
