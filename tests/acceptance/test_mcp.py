@@ -286,6 +286,20 @@ def test_an_uploaded_file_is_replaced_by_a_later_one_and_cited(modern_doors: Doo
     anyio.run(talk)
 
 
+def test_an_entity_of_which_there_are_facts_has_a_profile_however_long_its_name_is(
+    modern_doors: Doors, namespace: str
+) -> None:
+    name = "n" * 1_024
+
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            await agent.call_tool("store", {"text": "It has a long name", "entity": name})
+            (profile,) = (await agent.read_resource(f"ebb://entity/{name}")).contents
+        assert [one["text"] for one in json.loads(profile.text)["facts"]] == ["It has a long name"]
+
+    anyio.run(talk)
+
+
 def test_a_fact_and_the_profile_of_an_entity_are_resources(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:

@@ -21,7 +21,7 @@ from ebb.contract.operation import (
     reads,
     writes,
 )
-from ebb.contract.values import Cursor, FactId, Flag, Instant, ListLimit, Share, single_blanks, storable
+from ebb.contract.values import Cursor, FactId, Flag, Instant, ListLimit, Named, Share, single_blanks, storable
 
 
 def _upper(value: Any) -> Any:
@@ -106,7 +106,7 @@ class ListRelations(Timed):
     decayed: Flag | None = Field(
         default=False, description="relations below the minimum weight, which recall does not use; null: all"
     )
-    entity: Entity | None = Field(default=None, description="only relations from or to this entity")
+    entity: Named | None = Field(default=None, description="only relations from or to this entity")
     limit: ListLimit = Field(default=1_000, description="how many at most")
     cursor: Cursor | None = Field(default=None, description="the `next` of the page before; else the first page")
 
