@@ -36,6 +36,7 @@ ACROSS_TENANTS = {
     "vectors.CLEAR": "the same",
     "vectors.CLEAR_DEEP": "the same",
     "deep.UNPACKED": "reads its parameters and no table",
+    "__init__.END_OF_PART": "a migration changes facts of all tenants; rows have the namespace",
     "due.FACTS_DUE": "one statement for all namespaces whose settings changed; rows have the namespace",
     "due.ALL_DUE": "an operator's decay rules apply to all tenants",
     "faults.FOLLOWING": "the doctor examines the facts of one tenant or of all; rows have the namespace",

@@ -184,6 +184,57 @@ def test_a_migration_that_is_killed_in_the_middle_goes_on_afterwards(memory: Mem
     assert memory.value("select count(*) from facts where source = 'x'") == 10
 
 
+LIVELY = "create or replace function lively() returns int language sql return 1"
+IN_PARTS = f"{LIVELY};\nupdate facts\nset source = 'x'\nwhere source is null"
+
+
+def test_a_migration_in_parts_updates_every_fact_once(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "PART", 3)
+    for number in range(7):
+        memory.add(f"Fact number {number}.", namespace=f"tenant-{number % 2}")
+    migrate(memory.context.database_url, IN_PARTS, mode="in parts")
+    assert memory.rows("select source, count(*), count(distinct xmin::text) from facts group by 1") == [("x", 7, 3)]
+
+
+def test_facts_of_other_parts_can_be_written_while_a_part_waits(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "PART", 1)
+    monkeypatch.setattr(migrations, "LOCK_TIMEOUT", "200ms")
+    monkeypatch.setattr(migrations, "PAUSE_SECONDS", 0.2)
+    first, last = sorted(memory.add(f"Fact number {number}.") for number in range(2))
+    url, hold = memory.context.database_url, "select from facts where id = %s for update nowait"
+    with ThreadPoolExecutor(1) as one, psycopg.connect(url, application_name="a pass") as other:
+        other.execute(hold, [last])
+        done = one.submit(migrate, url, IN_PARTS, mode="in parts")
+        wait_for(lambda: memory.value("select source from facts where id = %s", first) == "x", 60)
+        other.execute(hold, [first])  # no deadlock: nothing holds this row any more
+        assert memory.value("select count(*) from facts where source = 'x'") == 1
+        other.commit()
+        done.result()
+    assert memory.value("select count(*) from facts where source = 'x'") == 2
+
+
+def test_workers_of_the_previous_version_start_between_the_parts_of_a_migration_and_new_ones_do_not(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.add("A fact.")
+    url, after = memory.context.database_url, schema.version() + 1
+    replaced = migrations.statements(of_name("between_angles"))[1].replace("'ss'", "'s'")
+    fails = f"{replaced};\nupdate facts\nset source = 1 / 0\nwhere true"
+    with pytest.raises(SchemaError, match="division by zero"):
+        migrate(url, fails, mode="in parts")
+    with connect(url) as db:
+        assert migrations.number(db) == schema.version()
+    monkeypatch.setattr(migrations, "NUMBER", "select max(number) from schema_migrations")  # as the previous version
+    with connect(url) as db:
+        assert schema.differences(db) == []
+    monkeypatch.undo()
+    migrate(url, fails.replace("1 / 0", "'x'"), mode="in parts")
+    with connect(url) as db:
+        assert migrations.number(db) == after
+
+
 @pytest.mark.skipif(ON_CITUS, reason="nodes of Citus would keep the limit that the test gives the role")
 def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory) -> None:
     url = memory.context.database_url
@@ -258,7 +309,7 @@ def test_names_with_several_blanks_are_found_as_they_are_looked_up(memory: Memor
     with connect(memory.context.database_url) as db:
         db.execute("update facts set entity = e'Ada \t Byron', key = e'first\njob' where id = %s", [fact])
         db.execute("update facts set kind = 'item', entity = 'my  notes', key = 'two  blanks' where id = %s", [item])
-    migrate(memory.context.database_url, of_name("single_blanks"))
+    migrate(memory.context.database_url, of_name("single_blanks"), mode="in parts")
     assert memory.rows("select entity, key from facts order by created_at") == [
         ("Ada Byron", "first job"),
         ("my  notes", "two  blanks"),
@@ -273,7 +324,7 @@ def test_tags_get_the_composed_form_in_which_they_are_looked_for(memory: Memory)
     with connect(memory.context.database_url) as db:
         tags = [decomposed, "home", "caf\u00e9"]
         db.execute("update facts set tags = %s where id = %s", [tags, fact])
-    migrate(memory.context.database_url, of_name("composed_tags"))
+    migrate(memory.context.database_url, of_name("composed_tags"), mode="in parts")
     assert memory.rows("select tags from facts") == [(["caf\u00e9", "home"],)]
     assert memory.ids("breakfast", tag=decomposed) == [fact]
 
@@ -285,7 +336,7 @@ def test_words_that_the_parser_took_for_a_path_are_found(memory: Memory) -> None
     found = "select id from facts where search @@ %s::tsquery"
     assert memory.rows(found, "byron") == []
     before = memory.rows("select xmin::text from facts where id = %s", other)
-    migrate(memory.context.database_url, of_name("underscores"))
+    migrate(memory.context.database_url, of_name("underscores"), mode="in parts")
     assert memory.rows(found, "byron") == [(path,)]
     assert memory.rows(found, "lovelace & engine") == [(other,)]
     assert memory.rows("select xmin::text from facts where id = %s", other) == before
@@ -302,7 +353,7 @@ def test_what_the_parser_took_for_a_tag_and_words_in_another_form_are_found(memo
     found = "select id from facts where search @@ to_tsquery('simple', %s)"
     assert not any(memory.rows(found, word) for word in ("engine", "λογοσ", "hot", "שלום"))
     before = memory.rows("select xmin::text from facts where id = %s", other)
-    migrate(memory.context.database_url, of_name("between_angles"))
+    migrate(memory.context.database_url, of_name("between_angles"), mode="in parts")
     migrate(memory.context.database_url, of_name("folded_again"), mode="outside a transaction")
     assert memory.rows(found, "engine") == [(mail,)]
     assert memory.rows(found, "λογοσ") == [(greek,)]
@@ -310,6 +361,29 @@ def test_what_the_parser_took_for_a_tag_and_words_in_another_form_are_found(memo
     assert memory.rows(found, "שלום") == [(hebrew,)]
     assert memory.ids("x", entity="ΛΟΓΟΣ", min_relevance=0) == [greek]
     assert memory.rows("select xmin::text from facts where id = %s", other) == before
+
+
+def test_updates_of_all_facts_run_in_parts() -> None:
+    large = [one for one in migrations.known() if "\nupdate facts\n" in one.sql]
+    assert len(large) > 3
+    assert {one.mode for one in large} == {"in parts"}
+
+
+@pytest.mark.skipif(ON_CITUS, reason="the builds of Citus' nodes wait elsewhere")
+def test_an_index_that_is_built_again_is_there_until_then(memory: Memory) -> None:
+    url, building = memory.context.database_url, "create index concurrently%"
+    there = "select count(*) from pg_index where indexrelid = to_regclass('facts_topics') and indisvalid"
+    migrating = "select count(*) from pg_stat_activity where query like %s and wait_event = 'virtualxid'"
+    with ThreadPoolExecutor(1) as one, psycopg.connect(url) as report:
+        report.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        report.execute("select 1")  # a build waits for this snapshot
+        done = one.submit(migrate, url, of_name("folded_again"), mode="outside a transaction")
+        wait_for(lambda: memory.value(migrating, building) == 1, 60)
+        assert memory.value(there) == 1
+        report.commit()
+        done.result()
+    with connect(url) as db:
+        schema.verify(db)
 
 
 UNSTABLE = """
@@ -388,7 +462,8 @@ def test_what_no_transaction_allows_runs_outside_one_statement_by_statement(memo
 def test_the_first_line_of_a_file_says_how_it_runs() -> None:
     parsed = migrations._parsed("0007_more_words.sql", "-- in batches\nupdate facts set text = text;\n")
     assert (parsed.number, parsed.name, parsed.mode) == (7, "more_words", "in batches")
-    assert {one.mode for one in migrations.known()} <= {"transaction", "outside a transaction", "in batches"}
+    modes = {"transaction", "outside a transaction", "in batches", "in parts"}
+    assert {one.mode for one in migrations.known()} <= modes
 
 
 def test_workers_of_the_previous_version_store_and_recall_on_the_new_schema(memory: Memory) -> None:

@@ -1,3 +1,4 @@
+-- in parts
 -- Entities and keys get single blanks, as in what is looked up. Identities of statements stay the same, as they never included
 -- further blanks. Those of chunks and items do, so these keep their names.
 update facts

@@ -1,3 +1,4 @@
+-- in parts
 -- Tags get their composed form (NFC), as in the filters that look for them.
 update facts
 set tags = (

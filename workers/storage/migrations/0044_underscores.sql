@@ -1,3 +1,4 @@
+-- in parts
 -- The text search parser took minutes for a long run of words joined by '_' or '@', so these become blanks. Nothing else changes in
 -- most texts. Only in a path (`a~b_c`), an entity or a tag of HTML are there more words now: such facts are indexed again.
 create or replace function readable(body text) returns text

@@ -1,3 +1,4 @@
+-- in parts
 -- Text between '<' and '>', such as an email address, is indexed: the parser took it for an HTML tag. Forms of the same Greek,
 -- Hebrew or Arabic word are equal, and invisible characters in words are ignored.
 create or replace function unseen() returns text

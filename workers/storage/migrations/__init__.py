@@ -4,27 +4,31 @@ A file `NNNN_name.sql` runs in one transaction, which also records it, unless it
 
 - `-- outside a transaction`: its statements, each ended by a semicolon at the end of a line, run one by one, for what
   PostgreSQL does not allow in a transaction, such as `create index concurrently`; or
-- `-- in batches`: its one statement is repeated, each time in a transaction of its own, until it changes no row.
+- `-- in batches`: its one statement is repeated, each time in a transaction of its own, until it changes no row; or
+- `-- in parts`: its last statement, an update of `facts` that ends with conditions joined by `and`, runs for some facts
+  after the others, each time in a transaction of its own. The statements before it run in one transaction.
 
-Both kinds start from the beginning after an interruption, so their statements must be repeatable. A migration only
+These kinds start from the beginning after an interruption, so their statements must be repeatable. A migration only
 adds, so that workers of the previous release keep working; one that they cannot work with raises `schema_version`.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from typing import Any, Literal, TypeAlias
+from uuid import UUID
 
 import psycopg
+from psycopg import sql
 
 from workers.errors import SchemaError, UnavailableError
 from workers.storage.connection import Connection, cause_of, connect, scalar
 
-Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches"]
+Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches", "in parts"]
 Report: TypeAlias = Callable[[str], None]
 
 LOCK = 0x0EBB
@@ -59,8 +63,29 @@ HOLDERS = """
             and database = (select oid from pg_database where datname = current_database())
     )
 """
-NUMBER = "select max(number) from schema_migrations"
-RECORD = "insert into schema_migrations (number, name) values (%(number)s, %(name)s)"
+UNFINISHED = "unfinished: "
+"""Beginning of the name of a migration of which some parts have not run.
+
+Its number is there from its first part on, so that a worker of the previous release that starts accepts the schema.
+"""
+
+NUMBER = f"select max(number) from schema_migrations where not starts_with(name, '{UNFINISHED}')"
+RECORD = """
+    insert into schema_migrations (number, name) values (%(number)s, %(name)s)
+    on conflict (number) do update set name = excluded.name
+"""
+
+PART = 1_000
+"""Facts of one part: others wait less than a second for its rows, and what a deadlock undoes is soon done again."""
+
+FIRST_PLACE = 0, UUID(int=0)
+END_OF_PART = """
+    select namespace, id from facts where (namespace, id) > (%(namespace)s, %(id)s)
+    order by namespace, id limit 1 offset %(part)s - 1
+"""
+BY_KEY = "select set_config('enable_seqscan', 'off', true)"
+AFTER = sql.SQL(" and (facts.namespace, facts.id) > ({}, {})")
+UNTIL = sql.SQL(" and (facts.namespace, facts.id) <= ({}, {})")
 TABLES = """
     select to_regclass(path || 'schema_version') is not null, to_regclass(path || 'schema_migrations') is not null
     from (select quote_ident(current_schema()) || '.' as path) as own
@@ -153,7 +178,14 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
     record = {"number": migration.number, "name": migration.name}
     try:
         if migration.mode == "transaction":
-            _yielding(db, report, lambda: _run_at_once(db, migration, record))
+            _yielding(db, report, lambda: _run_at_once(db, statements(migration.sql), record))
+            return
+        if migration.mode == "in parts":
+            *before, update = statements(migration.sql)
+            begun = record | {"name": f"{UNFINISHED}{migration.name}"}
+            _yielding(db, report, lambda: _run_at_once(db, before, begun))
+            _run_parts(db, update, report)
+            db.execute(RECORD, record)
             return
         (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
         db.execute(RECORD, record)
@@ -166,11 +198,28 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
         ) from error
 
 
-def _run_at_once(db: Connection, migration: Migration, record: Mapping[str, Any]) -> None:
+def _run_at_once(db: Connection, every: Sequence[str], record: Mapping[str, Any]) -> None:
     with db.transaction():
-        for statement in statements(migration.sql):
+        for statement in every:
             db.execute(statement.encode())
         db.execute(RECORD, record)
+
+
+def _run_parts(db: Connection, update: str, report: Report) -> None:
+    """Update the facts in the order of their keys."""
+    after: tuple[Any, ...] | None = FIRST_PLACE
+    while after is not None:
+        given = {"namespace": after[0], "id": after[1], "part": PART}
+        until = db.execute(END_OF_PART, given).fetchone()
+        part = sql.SQL(update) + AFTER.format(*after)
+        _yielding(db, report, partial(_run_part, db, part if until is None else part + UNTIL.format(*until)))
+        after = until
+
+
+def _run_part(db: Connection, update: sql.Composed) -> None:
+    with db.transaction():
+        db.execute(BY_KEY)  # the planner cannot know how few facts are in a part
+        db.execute(update)
 
 
 def _run_statements(db: Connection, migration: Migration, report: Report) -> None:
@@ -212,7 +261,7 @@ def _run_batches(db: Connection, migration: Migration, report: Report) -> None:
 def _parsed(file: str, sql: str) -> Migration:
     label, _, name = file.removesuffix(".sql").partition("_")
     first = sql.split("\n", 1)[0].removeprefix("-- ").strip()
-    for mode in ("outside a transaction", "in batches"):
+    for mode in ("outside a transaction", "in batches", "in parts"):
         if first == mode:
             return Migration(int(label), name, sql, mode)
     return Migration(int(label), name, sql)
