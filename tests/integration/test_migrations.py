@@ -363,6 +363,24 @@ def test_what_the_parser_took_for_a_tag_and_words_in_another_form_are_found(memo
     assert memory.rows("select xmin::text from facts where id = %s", other) == before
 
 
+@pytest.mark.skipif(ON_CITUS, reason="its plans show no indexes")
+def test_a_session_goes_on_using_an_index_of_a_function_that_a_migration_replaces(memory: Memory) -> None:
+    memory.add("Ada sings.", entity="Ada")
+    older = next(one for one in migrations.statements(of_name("folded")) if "function folded" in one)
+    live = "entity is not null and forgotten_at is null and superseded_at is null"
+    plan = f"explain select from facts where namespace = 1 and left(folded(entity), 200) = 'ada' and {live}"
+    with connect(memory.context.database_url, autocommit=True) as session:
+        session.execute("set enable_seqscan = off")
+        session.execute(older)
+
+        def condition() -> list[str]:
+            return [line for (line,) in session.execute(plan) if "Index Cond" in line and "left" in line.lower()]
+
+        assert len(condition()) == 1
+        migrate(memory.context.database_url, of_name("between_angles"), mode="in parts")
+        assert len(condition()) == 1
+
+
 def test_updates_of_all_facts_run_in_parts() -> None:
     large = [one for one in migrations.known() if "\nupdate facts\n" in one.sql]
     assert len(large) > 3
