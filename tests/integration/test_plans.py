@@ -215,6 +215,14 @@ def test_signatures_of_a_namespace_are_scanned_without_touching_the_table(filled
     assert indexes(filled, signatures.NEAREST_EVER, values) == {"signatures_scan": "Index Only Scan"}
 
 
+def test_only_the_signatures_of_an_entity_are_compared_where_its_facts_are_asked_for(filled: Memory) -> None:
+    scope = Scope(day(0), Filters(entity="Guest 7"))
+    values = {"namespace": 1, "query": query_near(0), "limit": 200} | scope.parameters
+    used = indexes(filled, signatures.NEAREST_AMONG, values)
+    assert used.keys() & {"facts_entities", "facts_topics"}
+    assert "facts_pkey" not in used
+
+
 def test_the_place_of_a_fact_by_meaning_is_counted_without_touching_the_table(filled: Memory) -> None:
     fact = filled.value("select fact from signatures where namespace = 3 limit 1")
     values = {"namespace": 3, "query": query_near(0), "fact": fact}

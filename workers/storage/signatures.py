@@ -39,13 +39,16 @@ SCAN = NEAREST.replace("%(namespace)s", "(select %(namespace)s::int)")
 
 NEAREST_EVER = NEAREST.replace(" and live", "")
 
-# As to `select`, see `server.OUTDATED`.
+# As to `select`, see `server.OUTDATED`. The last condition, which says no more than `live` and `FILTERED`, is that of
+# the indexes of entities: without it all facts of the namespace were read.
 NEAREST_AMONG = f"""
     select array_send(array_agg(fact)), array_send(array_agg(distance))
     from (
         select signatures.fact, signature <~> %(query)s as distance from signatures
         join facts on facts.namespace = (select %(namespace)s::int) and facts.id = signatures.fact
         where signatures.namespace = %(namespace)s and (%(ever)s or live) and {FILTERED}
+            and (%(entity)s::text is null or %(ever)s
+                or facts.entity is not null and facts.forgotten_at is null and facts.superseded_at is null)
         order by signature <~> %(query)s limit %(limit)s
     ) as near
 """
