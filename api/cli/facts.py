@@ -152,7 +152,8 @@ def _forget_subject(call: Call) -> None:
         output.console().print(f"facts that fit: {found['matching']}{_kept(found, ', ', ' of them')}")
         if not found["matching"]:
             call.say_if_unknown()
-    if call.given["dry_run"] or not found["matching"]:
+    has_receipt = found["matching"] or (call.as_json and call.own["yes"])
+    if call.given["dry_run"] or not has_receipt:
         if call.as_json:
             output.print_json(found)
         return

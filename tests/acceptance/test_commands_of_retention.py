@@ -113,6 +113,11 @@ def test_all_about_a_subject_is_forgotten_with_preview_and_receipt(live: LiveSys
         assert "give either ids, or any of --entity, --key" in " ".join(refused.stderr.split())
 
 
+def test_what_fits_no_fact_has_a_receipt_too(live: LiveSystem, client: Client) -> None:
+    found = live.ebb("forget", "--entity", "nobody", "--yes", "--json", "--namespace", client.namespace).stdout
+    assert json.loads(found).keys() == client.forget(entity="nobody").keys()
+
+
 def test_forgetting_a_session_asks_about_the_facts_that_go(live: LiveSystem) -> None:
     name = ("--namespace", f"sessions-{uuid4()}")
     live.ebb("store", "Mira bakes bread.", "--session", "one", *name)
