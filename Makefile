@@ -39,10 +39,10 @@ up: $(SYSTEM) ## start everything and stay: PostgreSQL, Redis, workers, beat, Fl
 down: $(SYSTEM) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
-test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about six minutes on two cores
+test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about eight minutes on two cores
 	$(PYTEST)
 
-test-slow: $(INSTALLED) ## run what takes longer: outages, kills, several hosts, every page in a browser; as long again
+test-slow: $(INSTALLED) ## run what takes longer: outages, kills, several hosts, every page in a browser; six minutes
 	$(PYTEST) -m 'slow and not deep'
 
 test-all: $(INSTALLED) frameworks ## run every test with all its examples, the deep ones and those of the extras too
