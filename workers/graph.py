@@ -27,6 +27,7 @@ from ebb.contract.reports import ShowNeighbours
 from workers.context import Context
 from workers.core import ranking, signature
 from workers.core.arrays import Vectors
+from workers.core.names import folded
 from workers.errors import InvalidInputError, NotFoundError, no_fact
 from workers.memory.recall import scoring
 from workers.storage import activity, candidates, events, facts, links, namespaces, runs, signatures, vectors
@@ -171,8 +172,10 @@ def relate(context: Context, asked: Relate, now: datetime) -> Edge:
     older than the last one changes nothing.
 
     Raises:
-        InvalidInputError: the observation is in the future.
+        InvalidInputError: the observation is in the future, or both names are spellings of one.
     """
+    if folded(asked.source) == folded(asked.target):
+        raise InvalidInputError(f"target: a relation needs two different entities; {show(asked.target)} is the source.")
     names, observed = (asked.source, asked.target, asked.type), asked.last_observed or now
     if observed > now:
         given = show(observed.isoformat())

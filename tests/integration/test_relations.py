@@ -1,5 +1,6 @@
 """Weights of relations follow from the last observation and the instant; faded ones are hidden but not deleted."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -10,11 +11,15 @@ from ebb.contract.graph import DecayRelations, Edge, ListRelations, Relations, R
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import Memory, day
+from memory import Memory, day, wait_for
 
 from workers import graph
 from workers.decay.passes import latest_runs
 from workers.errors import InvalidInputError
+from workers.storage import relations as table
+from workers.storage.connection import transaction
+
+WAITING = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
 
 WEIGH = """
     select relation_weight(initial, to_timestamp(0), false, to_timestamp(days * 86400), half_life)
@@ -37,6 +42,22 @@ def relate(
     **given: Any,
 ) -> Edge:
     return memory.relate(source, target, kind, at=at, namespace=namespace, **given)
+
+
+def test_two_first_observations_at_once_in_two_spellings_make_one_relation(memory: Memory) -> None:
+    relate(memory, "Mira", "Alex")
+    with ThreadPoolExecutor(1) as pool, transaction(memory.context.database_url) as db:
+        table.observe(db, 1, "Zo\u00eb", "Alex", "works_on", day(0))
+        second = pool.submit(relate, memory, "ZOE", "Alex")
+        wait_for(lambda: memory.value(WAITING) == 1)
+        db.commit()
+        assert second.result().source == "Zo\u00eb"
+    assert len(stored(memory)) == 2
+
+
+def test_two_spellings_of_one_name_have_no_relation(memory: Memory) -> None:
+    with pytest.raises(InvalidInputError, match="needs two different entities"):
+        relate(memory, "Stra\u00dfe", "STRASSE")
 
 
 def listed(memory: Memory, at: float, **asked: Any) -> Relations:

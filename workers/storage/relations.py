@@ -10,12 +10,15 @@ from workers.storage.connection import Connection, fetch_all, fetch_one
 CHANGED = 1e-3
 """Smallest change of a weight that a pass writes; smaller ones accumulate."""
 
-THIS = """
+OF_NAMES = """
     where namespace = %(namespace)s and folded(source) = folded(%(source)s) and folded(target) = folded(%(target)s)
         and type = %(type)s
 """
 
-KEPT = f"select source, target from relations {THIS} order by id limit 1"
+SPELLING = f"select source, target from relations {OF_NAMES} order by id limit 1"
+
+# Two observations at once would otherwise make two relations, with a spelling each.
+LOCK = "select pg_advisory_xact_lock(%(namespace)s, 65)"
 
 # A late observation changes nothing, so that a redelivery cannot undo newer
 # ones. A pinned relation keeps its weight unless another one is given.
@@ -38,9 +41,9 @@ RELATION = """
 """
 """A relation with its weight at an instant."""
 
-FIND = f"{RELATION} {THIS} order by id limit 1"
+FIND = f"{RELATION} {OF_NAMES} order by id limit 1"
 
-REMOVE = f"delete from relations {THIS}"
+REMOVE = f"delete from relations {OF_NAMES}"
 
 LIST = f"""
     select source, target, type, last_observed, pinned, weight, total
@@ -164,10 +167,12 @@ def observe(
 ) -> None:
     """Record an observation of a relation, whose names are kept as they were first spelt.
 
-    The default weight is 1, and `pinned` is unchanged by default.
+    A worker of an earlier version may add one in another spelling beside it. The default weight is 1, and `pinned` is
+    unchanged by default.
     """
     given = {"namespace": namespace, "source": source, "target": target, "type": kind}
-    if kept := db.execute(KEPT, given).fetchone():
+    db.execute(LOCK, given)
+    if kept := db.execute(SPELLING, given).fetchone():
         given |= dict(zip(("source", "target"), kept, strict=True))
     db.execute(OBSERVE, given | {"weight": weight, "pinned": pinned, "now": now})
 
