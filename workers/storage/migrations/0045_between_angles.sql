@@ -1,6 +1,8 @@
 -- in parts
 -- Text between '<' and '>', such as an email address, is indexed: the parser took it for an HTML tag. Forms of the same Greek,
 -- Hebrew or Arabic word are equal, and invisible characters in words are ignored.
+-- Transactions that store by the old functions end first, so that the update reaches their facts too.
+lock table facts in share mode;
 create or replace function unseen() returns text
     language sql immutable parallel safe
 return '\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4'

@@ -6,7 +6,8 @@ A file `NNNN_name.sql` runs in one transaction, which also records it, unless it
   PostgreSQL does not allow in a transaction, such as `create index concurrently`; or
 - `-- in batches`: its one statement is repeated, each time in a transaction of its own, until it changes no row; or
 - `-- in parts`: its last statement, an update of `facts` that ends with conditions joined by `and`, runs for some facts
-  after the others, each time in a transaction of its own. The statements before it run in one transaction.
+  after the others, each time in a transaction of its own. The statements before it run in one transaction. Facts that
+  workers of the previous release store behind the place reached are not updated.
 
 These kinds start from the beginning after an interruption, so their statements must be repeatable. A migration only
 adds, so that workers of the previous release keep working; one that they cannot work with raises `schema_version`.
@@ -66,7 +67,7 @@ HOLDERS = """
 UNFINISHED = "unfinished: "
 """Beginning of the name of a migration of which some parts have not run.
 
-Its number is there from its first part on, so that a worker of the previous release that starts accepts the schema.
+Its number is there before its first part, so that a worker of the previous release that starts accepts the schema.
 """
 
 NUMBER = f"select max(number) from schema_migrations where not starts_with(name, '{UNFINISHED}')"
@@ -78,14 +79,18 @@ RECORD = """
 PART = 1_000
 """Facts of one part: others wait less than a second for its rows, and what a deadlock undoes is soon done again."""
 
-FIRST_PLACE = 0, UUID(int=0)
+BEFORE_FIRST = 0, UUID(int=0)
+"""A key, namespace and id, before that of any fact."""
+
 END_OF_PART = """
     select namespace, id from facts where (namespace, id) > (%(namespace)s, %(id)s)
     order by namespace, id limit 1 offset %(part)s - 1
 """
-BY_KEY = "select set_config('enable_seqscan', 'off', true)"
-AFTER = sql.SQL(" and (facts.namespace, facts.id) > ({}, {})")
-UNTIL = sql.SQL(" and (facts.namespace, facts.id) <= ({}, {})")
+
+# `set local` reaches the nodes of Citus, `set_config` does not.
+BY_KEY = "set local enable_seqscan = off"
+BEHIND = sql.SQL(" and (facts.namespace, facts.id) > ({}, {})")
+UP_TO = sql.SQL(" and (facts.namespace, facts.id) <= ({}, {})")
 TABLES = """
     select to_regclass(path || 'schema_version') is not null, to_regclass(path || 'schema_migrations') is not null
     from (select quote_ident(current_schema()) || '.' as path) as own
@@ -207,13 +212,15 @@ def _run_at_once(db: Connection, every: Sequence[str], record: Mapping[str, Any]
 
 def _run_parts(db: Connection, update: str, report: Report) -> None:
     """Update the facts in the order of their keys."""
-    after: tuple[Any, ...] | None = FIRST_PLACE
+    after: tuple[Any, ...] | None = BEFORE_FIRST
+    parts = 0
     while after is not None:
         given = {"namespace": after[0], "id": after[1], "part": PART}
         until = db.execute(END_OF_PART, given).fetchone()
-        part = sql.SQL(update) + AFTER.format(*after)
-        _yielding(db, report, partial(_run_part, db, part if until is None else part + UNTIL.format(*until)))
-        after = until
+        part = sql.SQL(update) + BEHIND.format(*after)
+        _yielding(db, report, partial(_run_part, db, part if until is None else part + UP_TO.format(*until)))
+        after, parts = until, parts + 1
+        report(f"up to {parts * PART} facts so far")
 
 
 def _run_part(db: Connection, update: sql.Composed) -> None:
