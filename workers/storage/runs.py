@@ -51,8 +51,13 @@ FINISH = """
 
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
 
+# Of a run that has lasted for an hour, a part may fail each time; capacities do not wait for it.
 CROWDED_IS_LEFT = """
-    select coalesce(bool_and(segment = %(crowded)s), false) from decay_parts where run = %(run)s and done_at is null
+    select coalesce(
+        bool_and(segment = %(crowded)s) or max(started_at) < statement_timestamp() - interval '1 hour', false
+    )
+    from decay_parts join decay_runs on decay_runs.id = decay_parts.run
+    where run = %(run)s and done_at is null
 """
 
 STATE = """
@@ -228,7 +233,7 @@ def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
 
 
 def crowded_is_left(db: Connection, run: UUID) -> bool:
-    """Return whether of a run only the part that enforces capacities is open."""
+    """Return whether the part that enforces capacities is open and may run, as no other is open or they take long."""
     return bool(scalar(db, CROWDED_IS_LEFT, {"run": run, "crowded": CROWDED}))
 
 
