@@ -163,7 +163,10 @@ def in_pairs(words: Iterable[str], step: int = 1) -> Iterator[str]:
     No pair begins with a vowel sign. With a `step` of 2, pairs do not overlap: they are about as many as the words.
     """
     for word in words:
-        for run in (word,) if word.isascii() else RUN.findall(word):
+        if word.isascii():
+            yield word
+            continue
+        for run in RUN.findall(word):
             if len(run) == 1 or not is_unspaced(run):
                 yield run
             else:

@@ -91,7 +91,7 @@ def _joined(sentences: Sequence[str]) -> str:
 def top_keywords(text: str, count: int) -> list[str]:
     """Return the `count` most frequent word stems, ties in the order of their first appearance.
 
-    In scripts without blanks between words, they are pairs of characters that do not continue each other.
+    In scripts without blanks between words, they are pairs of characters, of which none begins where another ends.
     """
     found: list[str] = []
     for stem, _ in Counter(_stems_of(text)).most_common():
