@@ -39,7 +39,7 @@ up: $(SYSTEM) ## start everything and stay: PostgreSQL, Redis, workers, beat, Fl
 down: $(SYSTEM) ## stop what a detached `ebb up` left running
 	$(VENV)/bin/ebb down
 
-test: $(INSTALLED) ## prove every behaviour once, on servers of their own, in about eight minutes on two cores
+test: $(INSTALLED) ## prove every behaviour that needs no outage once, on servers of their own, in about eight minutes on two cores
 	$(PYTEST)
 
 test-slow: $(INSTALLED) ## run what takes longer: outages, kills, several hosts, every page in a browser; six minutes

@@ -39,7 +39,7 @@ def run(extra: str, needs: list[str]) -> int:
     subprocess.run(pip, check=True)
     environment = os.environ | {"PYTHONPATH": str(folder), "EBB_TEST_FRAMEWORK": extra}
     chosen = f"{tests_of(extra).stem} or frameworks/{extra}"
-    pytest = [sys.executable, "-m", "pytest", str(tests_of(extra)), str(PROGRAMS), "-k", chosen]
+    pytest = [sys.executable, "-m", "pytest", str(tests_of(extra)), str(PROGRAMS), "-m", "not deep", "-k", chosen]
     return subprocess.run(pytest, cwd=ROOT, env=environment, check=False).returncode
 
 
