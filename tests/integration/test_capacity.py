@@ -239,6 +239,22 @@ def test_what_is_over_goes_before_what_is_over_capacity_in_whichever_order_the_p
     assert (done.culled, done.crowded, done.held) == (15, 5, 0)
 
 
+def test_what_is_over_capacity_waits_an_hour_at_most_for_the_other_parts_of_a_pass(free: Memory) -> None:
+    fill(free, 20)
+    free.choose({"capacity.facts": 15})
+    run = uuid4()
+    parts = passes.plan(free.context, run, day(30))
+    (crowded,) = (part for part in parts if part[1] == runs.CROWDED)
+    assert len(parts) > 1
+
+    passes.apply(free.context, crowded, lambda: None)
+    waiting = passes.finish(free.context, run).counters.crowded
+    free.rows("update decay_runs set started_at = started_at - interval '61 minutes'")
+    passes.apply(free.context, crowded, lambda: None)
+
+    assert (waiting, passes.finish(free.context, run).counters.crowded) == (0, 5)
+
+
 def test_a_batch_takes_from_as_many_namespaces_over_capacity_as_fit(free: Memory) -> None:
     names = [f"guest-{number}" for number in range(4)]
     for name in names:
