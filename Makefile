@@ -42,7 +42,7 @@ down: $(SYSTEM) ## stop what a detached `ebb up` left running
 test: $(INSTALLED) ## prove every behaviour that needs no outage once, on servers of their own, in about eight minutes on two cores
 	$(PYTEST)
 
-test-slow: $(INSTALLED) ## run what takes longer: outages, kills, several hosts, every page in a browser; six minutes
+test-slow: $(INSTALLED) ## run what takes longer: outages, kills, several hosts, every page in a browser; seven minutes
 	$(PYTEST) -m 'slow and not deep'
 
 test-all: $(INSTALLED) frameworks ## run every test with all its examples, the deep ones and those of the extras too
