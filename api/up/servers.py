@@ -265,7 +265,7 @@ def redis_fault(url: str) -> str | None:
 def ensure_database(server: Postgres, name: str) -> str:
     """Create the database if necessary; return its URL.
 
-    A server that a scrub left without recycling of its log, as it was killed, recycles again.
+    If a scrub was killed, it may have left `wal_recycle` off; this resets it.
     """
     with psycopg.connect(server.url("postgres"), autocommit=True) as db:
         recycle_log(db)

@@ -20,8 +20,8 @@ SPELLING = f"select source, target from relations {OF_NAMES} order by id limit 1
 # Two observations at once would otherwise make two relations, with a spelling each.
 LOCK = "select pg_advisory_xact_lock(%(namespace)s, 65)"
 
-# A late observation changes nothing, so that a redelivery cannot undo newer
-# ones. A pinned relation keeps its weight unless another one is given.
+# A late observation changes nothing, so that a redelivery cannot undo newer ones. A pinned relation keeps its weight
+# unless another one is given.
 OBSERVE = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, created_at, pinned)
     values (%(namespace)s, %(source)s, %(target)s, %(type)s, coalesce(%(weight)s::float8, 1),

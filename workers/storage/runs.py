@@ -51,7 +51,7 @@ FINISH = """
 
 PARTS = "select segment, part from decay_parts where run = %(run)s and done_at is null"
 
-# Of a run that has lasted for an hour, a part may fail each time; capacities do not wait for it.
+# After an hour, capacities wait no longer: another part may fail each time.
 CROWDED_IS_LEFT = """
     select coalesce(
         bool_and(segment = %(crowded)s) or max(started_at) < statement_timestamp() - interval '1 hour', false
@@ -233,7 +233,7 @@ def parts(db: Connection, run: UUID) -> list[tuple[int, int]]:
 
 
 def crowded_is_left(db: Connection, run: UUID) -> bool:
-    """Return whether the part that enforces capacities is open and may run, as no other is open or they take long."""
+    """Return whether the part that enforces capacities may run: no other one is open, or the run takes too long."""
     return bool(scalar(db, CROWDED_IS_LEFT, {"run": run, "crowded": CROWDED}))
 
 

@@ -6,8 +6,8 @@ A file `NNNN_name.sql` runs in one transaction, which also records it, unless it
   PostgreSQL does not allow in a transaction, such as `create index concurrently`; or
 - `-- in batches`: its one statement is repeated, each time in a transaction of its own, until it changes no row; or
 - `-- in parts`: its last statement, an update of `facts` that ends with conditions joined by `and`, runs for some facts
-  after the others, each time in a transaction of its own. The statements before it run in one transaction. Facts that
-  workers of the previous release store behind the place reached are not updated.
+  after the others, each time in a transaction of its own. The statements before it run in one transaction. It does not
+  come back to facts that workers of the previous release store meanwhile.
 
 These kinds start from the beginning after an interruption, so their statements must be repeatable. A migration only
 adds, so that workers of the previous release keep working; one that they cannot work with raises `schema_version`.
