@@ -132,8 +132,10 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     """Run one part in batches, each in a transaction that also counts it.
 
     If the database server crashes, its last batches are lost together with their counts, and their facts are still due;
-    `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions. The task that ends
-    the last of the other parts then enforces capacities: those parts reduce vectors, and with them the bytes that count.
+    `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions.
+
+    The task that ends the last of the other parts then enforces capacities: those parts reduce vectors, and so the
+    bytes that count.
     """
     run, segment, _ = part_of
     if segment != runs.CROWDED:
