@@ -57,7 +57,8 @@ def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
 
 def store_many(memory: Session, given: dict[str, Any], _: Response) -> Any:
     """Store facts, with ids derived from the idempotency key."""
-    named = [{"id": memory.new_id(fact, place), **fact} for place, fact in enumerate(given["facts"])]
+    facts = enumerate(given["facts"])
+    named = [{"id": memory.new_id(fact, i), **fact} if isinstance(fact, dict) else fact for i, fact in facts]
     return memory.store_many(**given | {"facts": named})
 
 
@@ -127,7 +128,7 @@ def _ask(operation: Operation) -> Act:
 def _of_each(prepared: Callable[[Session, dict[str, Any]], dict[str, Any]], operation: Operation) -> Act:
     """Return the handler of many questions, of which none is asked if one is not allowed."""
     return lambda memory, given, _: memory.perform(
-        operation, {"queries": [prepared(memory, one) for one in given["queries"]]}
+        operation, {"queries": [prepared(memory, one) if isinstance(one, dict) else one for one in given["queries"]]}
     )
 
 
@@ -170,13 +171,13 @@ def _add(
     add(routes, operation, act, route=path, problems=(*missing, *problems), tags=[tag], **how)
 
 
-def _objects(operation: Operation, name: str, kind: Any = dict[str, Any], *, text: str = "") -> dict[str, FieldInfo]:
-    """Return the list of a batch; over HTTP its members are objects, unless another `kind` is given, and shallow.
+def _members(operation: Operation, name: str, *, text: str = "") -> dict[str, FieldInfo]:
+    """Return the list of a batch; over HTTP its members are shallow.
 
-    A text may stand for an object in which it is the `text`.
+    A text may stand for an object in which it is the `text`. The task answers each wrong member by itself.
     """
     listed = copy(operation.params.model_fields[name])
-    one: Any = Annotated[kind, Shallow, text_as(text), OR_TEXT] if text else Annotated[kind, Shallow]
+    one: Any = Annotated[Any, Shallow, text_as(text), OR_TEXT] if text else Annotated[Any, Shallow]
     listed.annotation = list[one]
     return {name: listed}
 
@@ -185,8 +186,8 @@ _add(
     facts.STORE, store, responses={201: {"model": facts.Stored}},
     description="Store one fact: 201 if it is new, 200 if it was known, and counts as used, or forgotten on request.",
 )  # fmt: skip
-_add(facts.STORE_MANY, store_many, own=_objects(facts.STORE_MANY, "facts", text="text"))
-_add(facts.REMEMBER, own=_objects(facts.REMEMBER, "messages", Any))
+_add(facts.STORE_MANY, store_many, own=_members(facts.STORE_MANY, "facts", text="text"))
+_add(facts.REMEMBER, own=_members(facts.REMEMBER, "messages"))
 _add(reports.FACTS, own={"limit": field(Limit, 100, description="how many at most")})
 _add(
     retention.FORGET, forget_one, path="DELETE /memory/facts/{id}", name="forget_fact",
@@ -218,9 +219,9 @@ _add(
 _add(retention.RESTORE, lambda memory, given, _: memory.restore(**given))
 _add(documents.ITEMS, lambda memory, given, _: memory.perform(documents.ITEMS, _refreshing(memory, given)))
 _add(documents.MANY_ITEMS, _of_each(_refreshing, documents.MANY_ITEMS))
-_add(admin.IMPORT, import_records, own=_objects(admin.IMPORT, "records", Any))
+_add(admin.IMPORT, import_records, own=_members(admin.IMPORT, "records"))
 _add(retention.FORGET, forget)
-_add(RECALL_MANY, _of_each(_by_key, RECALL_MANY), own=_objects(RECALL_MANY, "queries", text="query"))
+_add(RECALL_MANY, _of_each(_by_key, RECALL_MANY), own=_members(RECALL_MANY, "queries", text="query"))
 BY_KEY = "whether this counts as use; if left out: with a key that may write"
 for question in (RECALL, LOOKUP, CONTEXT):
     _add(question, _ask(question), own={"touch": field(bool | None, None, description=BY_KEY)})

@@ -82,12 +82,25 @@ def test_a_fact_is_stored_recalled_reinforced_forgotten_and_restored(api: httpx2
 
 
 def test_many_facts_are_answered_one_by_one(api: httpx2.Client) -> None:
-    answer = api.post("/memory/facts/batch", json={"facts": [{"text": "A meadow."}, {"text": ""}, {"txt": "x"}]})
+    facts = [{"text": "A meadow."}, {"text": ""}, {"txt": "x"}, 5, None]
+    answer = api.post("/memory/facts/batch", json={"facts": facts})
     assert answer.status_code == 200
-    added, empty, unknown = answer.json()["results"]
+    added, empty, unknown, *others = answer.json()["results"]
     assert added["action"] == "added"
     assert "empty" in empty["error"]
     assert "txt: is no field of a fact" in unknown["error"]
+    assert [(one["index"], one["error"].split(";")[0]) for one in others] == [
+        (3, "A fact is a JSON object with at least a `text`"), (4, "A fact is a JSON object with at least a `text`"),
+    ]  # fmt: skip
+
+
+def test_many_questions_are_answered_one_by_one(api: httpx2.Client) -> None:
+    asked = api.post("/memory/recall/batch", json={"queries": ["A meadow.", 5, None]})
+    assert asked.status_code == 200
+    found, *others = asked.json()["answers"]
+    assert found["results"] == []
+    assert [one["index"] for one in others] == [1, 2]
+    assert all(one["error"].startswith("A question is a text, or an object with `query`") for one in others)
 
 
 @pytest.mark.parametrize("number", ["1e999", "NaN"])
