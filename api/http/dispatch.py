@@ -96,10 +96,12 @@ class Session(Client):
         request.state.task, self.url, request.state.written = self.task_id, request.url, self.written
         return self
 
-    def new_id(self, fact: Mapping[str, Any], place: int = 0) -> str:
-        """Return the id of a new fact, derived from the fact and the idempotency key if there is one."""
-        content = json.dumps([place, fact], sort_keys=True)
-        return str(uuid7() if self._key is None else uuid5(UUID(self.task_id), content))
+    def new_id(self, fact: Mapping[str, Any], place: int | None = None) -> str:
+        """Return the id of a new fact, in a batch with its `place`, derived from the fact and the idempotency key."""
+        if self._key is None:
+            return str(uuid7())
+        batch, content = UUID(self.task_id), json.dumps([place or 0, fact], sort_keys=True)
+        return str(uuid5(batch, content) if place is None else idempotency.id_of_member(batch, place, content))
 
     def call(
         self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None

@@ -103,6 +103,13 @@ def test_many_questions_are_answered_one_by_one(api: httpx2.Client) -> None:
     assert all(one["error"].startswith("A question is a text, or an object with `query`") for one in others)
 
 
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "a batch"}])
+def test_facts_of_one_batch_are_listed_in_its_order(api: httpx2.Client, headers: dict[str, str]) -> None:
+    texts = [f"Meadow {name}." for name in ("one", "two", "three", "four", "five", "six")]
+    assert api.post("/memory/facts/batch", json={"facts": texts}, headers=headers).status_code == 200
+    assert [one["text"] for one in api.get("/memory/facts").json()["facts"]] == texts[::-1]
+
+
 @pytest.mark.parametrize("number", ["1e999", "NaN"])
 def test_a_number_that_json_cannot_have_is_refused_and_not_taken_for_null(api: httpx2.Client, number: str) -> None:
     def asked(path: str, body: str) -> httpx2.Response:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from redis import Redis
 
@@ -19,6 +19,12 @@ TEXT = '"text": '
 
 RECEIPT_SECONDS = 86_400
 """How long a request can be repeated with its key, and the state of an accepted write can be read."""
+
+
+def id_of_member(batch: UUID, place: int, content: str) -> UUID:
+    """Return the id of a member of a batch: the same for every delivery, and in the order of the batch."""
+    own = uuid5(batch, content)
+    return UUID(fields=(batch.time_low, place, *own.fields[2:]))
 
 
 def note_owner(redis: Redis, task_id: str, namespace: str) -> None:

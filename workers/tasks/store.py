@@ -211,7 +211,7 @@ def _store(
             analyze_new(asked.namespace)
         return stored
 
-    checked = [_check(fact, uuid5(own_id, str(i)), at) for i, fact in enumerate(given, first)]
+    checked = [_check(fact, idempotency.id_of_member(own_id, i, str(i)), at) for i, fact in enumerate(given, first)]
     outcomes = apply_to_valid(checked, write)
     _link(outcomes, asked.namespace, at, use or own_id)
     _regenerate_used(asked.namespace, outcomes)
