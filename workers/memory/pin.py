@@ -28,7 +28,7 @@ def pin(context: Context, namespace: str, id_: UUID, until: datetime | None, now
         InvalidInputError: there is no such live fact, the instant is past, or another pin came after `now`.
     """
     if until is not None and until <= now:
-        raise InvalidInputError(f"until: {until} is past at {now}; give an instant to come, or end the pin (`--off`).")
+        raise InvalidInputError(f"until: {until} is past at {now}; give an instant to come, or `off` to end the pin.")
     changed, faded = _set(context, namespace, id_, math.inf if until is None else until.timestamp(), now)
     return Pinned(id=id_, action="pinned" if changed else "unchanged", pinned=True, until=until), faded
 
