@@ -246,15 +246,21 @@ def restore(call: Call) -> None:
         show_outcomes(call.memory.restore(ids), as_json=call.as_json)
         return
     answer = call.memory.restore(**selection, dry_run=True)
+    matching = answer["matching"]
     if not call.given["dry_run"]:
-        output.confirm(output.RESTORE, answer["matching"], yes=call.own["yes"], as_json=call.as_json)
+        output.confirm(output.RESTORE, matching, yes=call.own["yes"], as_json=call.as_json)
         with output.spinner("facts are restored …"):
-            answer |= call.memory.restore(**selection)
-    if not answer["matching"] and not call.as_json:
-        call.say_if_unknown()
-    _show_restored(answer, as_json=call.as_json)
-    if not answer["matching"] and "reason" not in selection and not call.as_json:
-        output.console().print("Facts that were forgotten on request match only with --reason asked.")
+            answer = call.memory.restore(**selection)
+    if call.as_json:
+        output.print_json(answer)
+    else:
+        if not matching:
+            call.say_if_unknown()
+        _show_restored(answer)
+        if not matching and "reason" not in selection:
+            output.console().print("Facts that were forgotten on request match only with --reason asked.")
+    if answer.get("refused"):
+        raise typer.Exit(1)
 
 
 def show_outcomes(answer: dict[str, Any], *, as_json: bool) -> None:
@@ -279,19 +285,15 @@ def _show_outcome(one: dict[str, Any]) -> None:
     output.console().print(f"[{colour}]{one['action']}[/{colour}] {one['id']}{since}{pinned}")
 
 
-def _show_restored(answer: dict[str, Any], *, as_json: bool) -> None:
-    """Print the number of matching facts and the outcome; exit with 1 if any was refused."""
-    if as_json:
-        output.print_json(answer)
-    elif "restored" not in answer:
+def _show_restored(answer: dict[str, Any]) -> None:
+    """Print the number of matching facts or the outcome."""
+    if "restored" not in answer:
         output.console().print(f"{output.counted(answer['matching'], 'fact')} found")
     else:
         again = f", {answer['pinned']} of them for the second time and so pinned" if answer["pinned"] else ""
         output.console().print(f"[green]{output.counted(answer['restored'], 'fact')} restored[/green]{again}")
         for one in answer["errors"]:
             output.console(stderr=True).print(one["error"], style="red", markup=False)
-    if answer.get("refused"):
-        raise typer.Exit(1)
 
 
 def _row(one: dict[str, Any]) -> list[object]:
