@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
 from functools import partial
 from threading import Lock
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import psycopg
 from pgvector.psycopg.bit import register_bit_info
@@ -161,6 +161,9 @@ NONE_FREE = re.compile(r"too many (?:clients|connections)|connection slots are r
 NO_ROOM = re.compile(r"No space left on device|[Dd]isk quota exceeded")
 """The system's messages for a full disk; without room PostgreSQL may not even start a session."""
 
+RECOVERS = re.compile(r"the database system is (?:starting up|in recovery mode|not yet accepting connections)")
+"""PostgreSQL's messages while it starts or recovers from a crash."""
+
 NOT_ALLOWED = re.compile(
     r"authentication failed|permission denied for|not permitted to log in|no password supplied"
     r"|no pg_hba\.conf entry|(?:role|database) \".*\" does not exist"
@@ -213,6 +216,17 @@ class _Own(psycopg.Connection[TupleRow]):
     configuration: Mapping[str, str] = CONFIGURATION
     pooled = False
     routed: psycopg.Cursor[TupleRow] | bool | None = True
+    failed_at: ClassVar[dict[str, float]] = {}
+    """When connecting last failed, on the monotonic clock, by the address."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **options: Any) -> "_Own":
+        """Connect as psycopg does, and note a failure."""
+        try:
+            return super().connect(conninfo, **options)
+        except psycopg.OperationalError:
+            cls.failed_at[conninfo] = time.monotonic()
+            raise
 
     @contextmanager
     def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
@@ -646,6 +660,11 @@ def _explained(url: str, waited: float) -> UnavailableError:
             f"PostgreSQL answers slowly: there was no connection for {waited:g} s, and a new one took {took:.1f} s. "
             "Try again; if it lasts, see its load and the network to it."
         )
+    if began - _Own.failed_at.get(url, float("-inf")) < waited + RECONNECT_SECONDS:
+        return UnavailableError(
+            "PostgreSQL refused connections a moment ago, and takes them again: it has started, recovered from a "
+            "crash, or had none free; its log says which. Try again."
+        )
     return NoConnectionError(f"There was no connection to PostgreSQL free for {waited:g} s. {MAKE_ROOM}")
 
 
@@ -655,6 +674,8 @@ def _refused(cause: str) -> UnavailableError:
         return NoConnectionError(f"PostgreSQL has no connection free: {cause}. {MAKE_ROOM}")
     if NO_ROOM.search(cause):
         return disk_full(cause)
+    if RECOVERS.search(cause):
+        return UnavailableError(f"PostgreSQL takes no connections yet: {cause}. Try again when it has started.")
     if NOT_ALLOWED.search(cause):
         return UnavailableError(
             f"PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_DATABASE_URL, and "
