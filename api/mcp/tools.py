@@ -15,6 +15,7 @@ from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from ebb.contract.reports import FACTS, STATS
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, REINFORCE, RESTORE, USED
+from ebb.contract.values import Whole
 from mcp.types import Tool as Listed
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -28,7 +29,7 @@ from workers.errors import InvalidInputError
 Scope: TypeAlias = Literal["read", "write"]
 Given: TypeAlias = dict[str, Any]
 
-Few = Annotated[int, Field(ge=1, le=100)]
+Few = Annotated[int, Field(ge=1, le=100), Whole]
 """A number of facts, limited to save tokens."""
 
 MOST_UNKNOWN = 5
@@ -115,16 +116,19 @@ class Tool:
         return self.shown(self.act(memory, self.operation, given))
 
     def _checked(self, arguments: Mapping[str, Any]) -> Given:
-        """Return arguments as JSON, without those that equal the operation's defaults."""
+        """Return arguments as JSON, without those that equal the operation's defaults; null is the same as left out."""
         self._check_names(arguments)
-        said = {name: self._parsed(name, value) for name, value in arguments.items() if value is not None}
+        parsed = {name: self._parsed(name, value) for name, value in arguments.items()}
+        said = {name: value for name, value in parsed.items() if value is not None}
         try:
             given = self.params.model_validate(said).model_dump(mode="json")
         except ValidationError as error:
             raise InvalidInputError(faults(error)) from None
         any_of = self.any_of.split()
-        if any_of and all(given[name] is None for name in any_of):
+        if any_of and said.keys().isdisjoint(any_of):
             raise InvalidInputError(f"give any of {', '.join(any_of)}.")
+        if self.operation.clears:  # a blank value removes the one that there is
+            return {name: given[name] for name in said}
         fields = self.operation.params.model_fields
         return {name: value for name, value in given.items() if value not in (None, fields[name].default)}
 

@@ -201,12 +201,24 @@ def test_a_misspelt_argument_is_refused_and_nothing_is_stored(modern_doors: Door
     anyio.run(talk)
 
 
+def test_a_blank_value_removes_that_of_a_fact(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            phone = {"text": "Mira's phone is 0341.", "entity": "Mira", "key": "phone", "value": "0341"}
+            id_ = answered(await agent.call_tool("store", phone))["id"]
+            done = answered(await agent.call_tool("update", {"id": id_, "value": "", "category": None, "tags": "null"}))
+            assert done["changed"] == ["value"]
+
+    anyio.run(talk)
+
+
 def test_invalid_calls_are_answered_with_a_message(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:
             unknown = fault(await agent.call_tool("reinforce", {"id": str(uuid4())}))
             no_id = fault(await agent.call_tool("forget", {"ids": ["the one about Mira"]}))
             no_number = fault(await agent.call_tool("recall", {"query": "Mira", "limit": "many"}))
+            no_count = fault(await agent.call_tool("recall", {"query": "Mira", "limit": True}))
             no_query = fault(await agent.call_tool("recall", {}))
             no_class = fault(await agent.call_tool("update", {"id": str(uuid4()), "decay_class": "eternal"}))
             no_subject = fault(await agent.call_tool("forget", {}))
@@ -219,6 +231,7 @@ def test_invalid_calls_are_answered_with_a_message(modern_doors: Doors, namespac
         assert "look for it with `recall`" in unknown
         assert "valid UUID" in no_id
         assert "limit" in no_number
+        assert "limit: input should be a number" in no_count
         assert no_query == "query: field required."
         assert "'permanent'" in no_class
         assert no_subject == "give any of ids, entity, tag, source, session, query."
