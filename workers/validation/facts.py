@@ -6,6 +6,7 @@ from typing import Any
 
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults, few_unknown, show
+from ebb.contract.values import is_visible
 from pydantic import ValidationError
 
 from workers.core.text import identity, strip_injected
@@ -23,6 +24,7 @@ DERIVED = (
 PAST = ("created_at", "last_seen_at")
 """Instants at which something was done to a fact by the time that it is stored."""
 
+EMPTY = "text: cannot store empty fact text; give at least one visible character."
 PERMANENT = "permanent"
 
 PATH_OF_ITEM = re.compile(r'(?:"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})+"/)+')
@@ -63,6 +65,8 @@ def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
             Or it is an item without a place, which no list of items could show. Or it was true at no known time.
     """
     fact = stored_fact(given, max_text)
+    if not is_visible(fact.text):
+        raise InvalidInputError(EMPTY)
     if at is not None:
         past = {name: min(one, at) for name in PAST if (one := getattr(fact, name)) is not None}
         fact = fact.model_copy(update=past)
@@ -86,7 +90,7 @@ def stored_fact(given: Any, max_text: int) -> NewFact:
     fact = given if isinstance(given, NewFact) else _read(given)
     text = own_words(fact.text, "text", max_text)
     if not text:
-        raise InvalidInputError("text: cannot store empty fact text; give at least one visible character.")
+        raise InvalidInputError(EMPTY)
     if fact.supersedes is not None and fact.supersedes == fact.id:
         raise InvalidInputError(f"supersedes: {fact.id} is the fact's own id; give the id of the one that it replaces.")
     check_validity(fact.valid_from, fact.valid_until)

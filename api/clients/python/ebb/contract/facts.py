@@ -26,6 +26,7 @@ from ebb.contract.values import (
     Text,
     Times,
     Value,
+    is_visible,
     none_if_blank,
     single_blanks,
     text_as,
@@ -112,7 +113,7 @@ class Statement(Timed):
 
 def _says_something(text: str) -> str:
     """Refuse what is never stored before it is accepted without waiting."""
-    if not text.strip():
+    if not is_visible(text):
         raise ValueError("cannot store empty fact text; give at least one visible character")
     return text
 

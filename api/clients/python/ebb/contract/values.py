@@ -33,6 +33,9 @@ MOST_TIMES = 1_000_000
 
 TYPED = {"__type__", "__value__"}
 
+UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
+"""Categories of characters that are not seen."""
+
 ClassSource = Literal["auto", "explicit"]
 DecayClass = Literal[
     "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
@@ -188,6 +191,11 @@ def _asked(text: str) -> str:
     if not text.strip():
         raise ValueError("is blank; ask in words")
     return text
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has a character that is seen: no blank, and none that only controls or formats others."""
+    return any(unicodedata.category(one) not in UNSEEN for one in text)
 
 
 def not_blank(text: str) -> str:
