@@ -276,16 +276,6 @@ def test_the_error_for_no_free_connection_says_what_to_do(crowded: str, given: C
         pass
 
 
-def test_a_server_that_takes_connections_again_is_not_said_to_have_none_free(memory: Memory, crowded: str) -> None:
-    again = f"alter role {conninfo_to_dict(crowded)['user']} connection limit -1"
-    opens = threading.Timer(READ_WAIT_SECONDS - 0.8, memory.rows, [again])  # before a third attempt
-    opens.start()
-    with pytest.raises(UnavailableError, match="refused connections a moment ago, and takes them again"):
-        server.read_clock(crowded)
-    opens.join()
-    close_pools()
-
-
 def test_a_server_that_recovers_is_said_to_take_no_connections_yet() -> None:
     said = str(_refused("FATAL:  the database system is in recovery mode"))
     assert said.startswith("PostgreSQL takes no connections yet: FATAL:  the database system is in recovery mode. Try")

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
 from functools import partial
 from threading import Lock
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import psycopg
 from pgvector.psycopg.bit import register_bit_info
@@ -216,17 +216,6 @@ class _Own(psycopg.Connection[TupleRow]):
     configuration: Mapping[str, str] = CONFIGURATION
     pooled = False
     routed: psycopg.Cursor[TupleRow] | bool | None = True
-    failed_at: ClassVar[dict[str, float]] = {}
-    """When connecting last failed, on the monotonic clock, by the address."""
-
-    @classmethod
-    def connect(cls, conninfo: str = "", **options: Any) -> "_Own":
-        """Connect as psycopg does, and note a failure."""
-        try:
-            return super().connect(conninfo, **options)
-        except psycopg.OperationalError:
-            cls.failed_at[conninfo] = time.monotonic()
-            raise
 
     @contextmanager
     def transaction(self, *arguments: Any, **options: Any) -> Iterator[psycopg.Transaction]:
@@ -659,11 +648,6 @@ def _explained(url: str, waited: float) -> UnavailableError:
         return UnavailableError(
             f"PostgreSQL answers slowly: there was no connection for {waited:g} s, and a new one took {took:.1f} s. "
             "Try again; if it lasts, see its load and the network to it."
-        )
-    if began - _Own.failed_at.get(url, float("-inf")) < waited + RECONNECT_SECONDS:
-        return UnavailableError(
-            "PostgreSQL refused connections a moment ago, and takes them again: it has started, recovered from a "
-            "crash, or had none free; its log says which. Try again."
         )
     return NoConnectionError(f"There was no connection to PostgreSQL free for {waited:g} s. {MAKE_ROOM}")
 
