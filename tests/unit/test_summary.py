@@ -53,6 +53,12 @@ def test_keywords_in_scripts_without_blanks_are_pairs_of_characters_by_frequency
     assert top_keywords("API用茶", 3) == ["api", "用茶"]
 
 
+@pytest.mark.parametrize("text", ["中国 国家", "国家、中国", "中国人 国家"])
+def test_a_word_that_begins_with_the_last_character_of_another_is_a_keyword_beside_it(text: str) -> None:
+    assert {"中国", "国家"} <= set(top_keywords(text, 3))
+    assert top_keywords("中国家", 3) == ["中国"]
+
+
 def test_the_best_sentences_are_found_without_blanks_between_them() -> None:
     text = "我喜欢喝咖啡。昨天下雨了。咖啡店有好咖啡！"  # noqa: RUF001
     assert top_sentences(text, 2) == "我喜欢喝咖啡。咖啡店有好咖啡！"  # noqa: RUF001

@@ -91,18 +91,20 @@ def _joined(sentences: Sequence[str]) -> str:
 def top_keywords(text: str, count: int) -> list[str]:
     """Return the `count` most frequent word stems, ties in the order of their first appearance.
 
-    In scripts without blanks between words, they are pairs of characters, of which none begins where another ends.
+    In scripts without blanks between words, they are pairs of characters, of which no two overlap in the text.
     """
     found: list[str] = []
+    said = " ".join(words(text.lower()))
     for stem, _ in Counter(_stems_of(text)).most_common():
-        if len(found) < count and not any(_continue(stem, one) for one in found):
+        if len(found) < count and not any(_overlap(stem, one, said) for one in found):
             found.append(stem)
     return found
 
 
-def _continue(one: str, other: str) -> bool:
-    """Return whether two stems may be overlapping pairs of characters."""
-    return is_unspaced(one) and is_unspaced(other) and (one[0] == other[-1] or one[-1] == other[0])
+def _overlap(one: str, other: str, said: str) -> bool:
+    """Return whether two stems are pairs of characters that overlap somewhere in what was said."""
+    orders = ((one, other), (other, one)) if is_unspaced(one) and is_unspaced(other) else ()
+    return any(first[-1] == second[0] and first + second[1:] in said for first, second in orders)
 
 
 def stems(said: Sequence[str]) -> list[str]:
