@@ -111,17 +111,19 @@ ADD_DOCUMENTS = """
     on conflict do nothing
 """
 
+# Of several spellings, the first, as readers take it.
 ADD_RELATIONS = """
     insert into relations (namespace, source, target, type, initial_weight, weight, last_observed, pinned, created_at)
-    select %(namespace)s, source, target, type, initial_weight, initial_weight, last_observed, pinned, created_at
-    from jsonb_populate_recordset(null::relations, %(rows)s) as new
+    select distinct on (folded(source), folded(target), type)
+        %(namespace)s, source, target, type, initial_weight, initial_weight, last_observed, pinned, created_at
+    from jsonb_populate_recordset(null::relations, %(rows)s) with ordinality as new
     where (folded(source), folded(target), type) not in (
         select folded(source), folded(target), type from relations
         where namespace = %(namespace)s and folded(source) = any(array(
             select folded(source) from jsonb_populate_recordset(null::relations, %(rows)s)
         ))
     )
-    order by lower(source), lower(target), type
+    order by folded(source), folded(target), type, ordinality
     on conflict do nothing
 """
 
