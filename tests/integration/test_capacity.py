@@ -166,7 +166,7 @@ def test_the_order_in_which_they_go_is_that_of_their_values(free: Memory) -> Non
     expected = [rows[place][0] for place in np.argsort(rank(standing), kind="stable")]
     with transaction(free.context.database_url) as db:
         tenant = free.value("select id from namespaces")
-        assert limits.least_valuable(db, tenant, 12, day(1)) == expected
+        assert limits.claim_least_valuable(db, tenant, 12, day(1)) == expected
 
 
 def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) -> None:
@@ -205,6 +205,23 @@ def test_vectors_are_reduced_before_what_is_over_a_capacity_in_bytes_goes(free: 
 
     report = passes.finish(free.context, run)
     assert (report.finished, report.counters.fingerprinted, report.counters.crowded) == (True, 100, 0)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("share", [1, 0.6, 0.4])
+def test_a_dry_run_counts_what_goes_after_vectors_are_reduced(memory: Memory, share: float, *, force: bool) -> None:
+    fill(memory, 100)
+    with transaction(memory.context.database_url) as db:
+        row, dims = sizes(db, memory.context.database_url)
+    memory.choose({"capacity.bytes": int(100 * (row + dims) * share)})
+    memory.store("Tom", "Ann", "Zoe", namespace="other")
+    memory.choose({"capacity.facts": 2}, namespace="other")
+
+    tried = memory.decay(41, dry_run=True, force=force).counters
+    done = memory.decay(41, force=force).counters
+
+    assert (tried.fingerprinted, tried.crowded) == (done.fingerprinted, done.crowded)
+    assert (done.crowded > 1) == (share < 1)
 
 
 def test_a_whole_number_is_a_capacity_however_it_is_written(free: Memory) -> None:

@@ -237,6 +237,11 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     return np.where(facts.permanent, np.inf, instants)
 
 
+def newly_stale(facts: Anchors, faded: Faded) -> Bools:
+    """Return which permanent episodes became stale since the last pass."""
+    return faded.stale & ~facts.stale
+
+
 def _staleness(facts: Anchors, now: Each, rules: FadingRules) -> tuple[Bools, Floats]:
     """Return which episodes are stale, and when the others will be (infinite if never)."""
     begins = np.where(facts.branch == Branch.PERMANENT, stale_at(facts.silent_since, rules.stale_days), np.inf)

@@ -13,19 +13,19 @@ from ebb.contract.reports import ForecastDay, ForecastFact, Totals
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import REASONS, Anchors, Faded, fade, have_ended, select
+from workers.core.fading import REASONS, Anchors, Faded, fade, have_ended, newly_stale, select
 from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import remaining
 from workers.core.tiers import Tier
 from workers.decay import forget_limit
 from workers.decay.endings import Outlook, outlook, visited
 from workers.decay.forget_limit import CROWDED
-from workers.decay.passes import newly_stale
 from workers.storage import activity, branches, facts, limits, namespaces, tallies
 from workers.storage.activity import Activity
 from workers.storage.connection import Connection, snapshot, transaction
 from workers.storage.limits import Capacity, Gap
 from workers.storage.namespaces import Namespace
+from workers.storage.runs import Part
 
 MINUTE = 60.0
 
@@ -155,14 +155,32 @@ def forecast(
         tenant = namespaces.find(db, namespace)
         if tenant is None:
             return ahead
-        settings, sizes = outlook(context, db, tenant, given), Sizes(*facts.sizes(db, context.database_url))
-        crowd = _over_capacity(db, tenant, settings, sizes, now, ahead[-1].at)
-        gap = limits.gaps(db, [tenant.id]).get(tenant.id)
-        for rows in visited(db, tenant, settings, now, ahead[-1].at):
-            _forecast_batch(rows, ahead, settings, sizes, crowd, gap)
-        _limit(db, tenant, ahead, settings, sizes, crowd, now)
+        _forecast(db, tenant, ahead, outlook(context, db, tenant, given), now)
         _read_examples(db, tenant, ahead)
     return ahead
+
+
+def crowded_out(context: Context, db: Connection, part: Part) -> int:
+    """Return how many facts a pass would forget as over capacity, after all else that it does."""
+    now, crowded = part.planned_for, 0
+    for name in namespaces.names(db, [*limits.over_capacity(db, context.database_url, part.namespace, now)]):
+        if tenant := namespaces.find(db, name):
+            day = Day(now, most=0)
+            _forecast(db, tenant, [day], outlook(context, db, tenant), now, force=part.force)
+            crowded += day.counts[CROWDED]
+    return crowded
+
+
+def _forecast(
+    db: Connection, tenant: Namespace, ahead: Sequence[Day], settings: Outlook, now: datetime, *, force: bool = False
+) -> None:
+    """Compute the changes on each day; with `force` there is no forget limit."""
+    sizes = Sizes(*facts.sizes(db, settings.context.database_url))
+    crowd = _over_capacity(db, tenant, settings, sizes, now, ahead[-1].at)
+    gap = limits.gaps(db, [tenant.id]).get(tenant.id)
+    for rows in visited(db, tenant, settings, now, ahead[-1].at):
+        _forecast_batch(rows, ahead, settings, sizes, crowd, gap)
+    _limit(db, tenant, ahead, settings, sizes, crowd, now, force=force)
 
 
 def _read_examples(db: Connection, tenant: Namespace, ahead: Sequence[Day]) -> None:
@@ -233,12 +251,14 @@ def _limit(
     sizes: Sizes,
     crowd: "OverCapacity",
     now: datetime,
+    *,
+    force: bool,
 ) -> None:
     """Decide on each day which facts end: requested endings, and the least valuable ones within the forget limit."""
     live, spent = tallies.live(db, tenant.id), limits.recently_ended(db, tenant.id, now)
     waiting, held, passed_at = limits.count_held(db, tenant.id), list[Ended](), limits.last_pass(db, tenant.id)
     branch, own = branches.find(db, tenant.name), forget_limit.configured(settings.context)
-    unlimited = branch is not None and branch.original is not None
+    unlimited = force or (branch is not None and branch.original is not None)
     for day in ahead:
         day.ended = [one.only(crowd.keeps(one.rows.ids)) for one in day.ended]
         left = None if unlimited else remaining(own, live, spent, day.at.timestamp())

@@ -5,7 +5,7 @@ What it holds back stays until its owner decides to forget or to keep it.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -252,30 +252,17 @@ CROWDED_SECONDS = 5.0
 
 
 def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Part) -> int:
-    """Forget a batch of facts in the first namespaces over capacity; return how many.
+    """Forget a batch of facts in the first namespaces over capacity, in order of their ids; return how many.
 
-    A dry run only counts, for all namespaces at once.
+    Each namespace is counted again under its lock, as another pass may have forgotten facts of it since.
     """
-    now, most, gone = part.planned_for, context.settings.decay_batch, 0
+    now, most = part.planned_for, context.settings.decay_batch
     over = limits.over_capacity(db, context.database_url, part.namespace, now)
-    if not part.dry_run:
-        return _forget_over_capacity(db, run, part, over, most)
-    for tenant, (live, may) in over.items():
-        left = live - may - _ended_by_changed_settings(context, db, part, tenant)
-        gone += len(limits.least_valuable(db, tenant, _room_after_decay(context, db, tenant, max(left, 0), part), now))
-    return gone
-
-
-def _forget_over_capacity(db: Connection, run: UUID, part: Part, over: Mapping[int, tuple[int, int]], most: int) -> int:
-    """Forget facts of namespaces over their capacity, in order of their ids; return how many.
-
-    Each is counted again under its lock, as another pass may have forgotten facts of it since.
-    """
-    now, until, going = part.planned_for, time.monotonic() + CROWDED_SECONDS, list[tuple[int, UUID]]()
+    until, going = time.monotonic() + CROWDED_SECONDS, list[tuple[int, UUID]]()
     for tenant, (_, may) in over.items():
         limits.lock(db, tenant)
         excess = max(limits.facts_left(db, tenant, now) - may, 0)
-        wanted = _room(db, tenant, min(excess, most - len(going)), part, keep_for_ended=True)
+        wanted = _room(db, tenant, min(excess, most - len(going)), part)
         ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
         if not part.force:
             limits.count_ended(db, tenant, len(ids), now)
@@ -287,33 +274,12 @@ def _forget_over_capacity(db: Connection, run: UUID, part: Part, over: Mapping[i
     return len(going)
 
 
-def _ended_by_changed_settings(context: Context, db: Connection, part: Part, tenant: int) -> int:
-    """Return how many facts a dry run counted as ended by settings that no pass has applied."""
-    if not _takes_every(context, db, part, tenant):
-        return 0
-    every = sum(len(rows) for rows, _ in _ended(context, db, part, tenant))
-    return every - limits.count_ended_facts(db, tenant, part.planned_for)
-
-
-def _room_after_decay(context: Context, db: Connection, tenant: int, wanted: int, part: Part) -> int:
-    """Return how many of `wanted` facts may go after those that a dry run counted as ended by themselves."""
-    room = _room(db, tenant, wanted, part)
-    left = None if part.force or not room else limits.remaining(db, tenant, part.planned_for)
-    if left is None:
-        return room
-    _, ended = _ended_by_themselves(context, db, part, tenant)
-    return min(room, max(left - len(ended), 0))
-
-
-def _room(db: Connection, tenant: int, wanted: int, part: Part, *, keep_for_ended: bool = False) -> int:
-    """Return how many of `wanted` facts may go.
-
-    `keep_for_ended` leaves room for those that have ended by themselves and that other parts have yet to take.
-    """
+def _room(db: Connection, tenant: int, wanted: int, part: Part) -> int:
+    """Return how many of `wanted` facts may go beside those that have ended and that other parts have yet to take."""
     left = None if part.force or not wanted else limits.remaining(db, tenant, part.planned_for)
     if left is None:
         return wanted
-    first = limits.count_ended_unasked(db, tenant, part.passed_at, part.planned_for) if keep_for_ended else 0
+    first = limits.count_ended_unasked(db, tenant, part.passed_at, part.planned_for)
     return min(wanted, max(left - first, 0))
 
 

@@ -21,10 +21,10 @@ from ebb.contract.decay import ListRuns, Run, Runs
 
 from workers.context import Context
 from workers.core.arrays import Bools, Ints, Vectors
-from workers.core.fading import REASONS, Anchors, Faded, fade, have_ended
+from workers.core.fading import REASONS, Faded, fade, have_ended, newly_stale
 from workers.core.fidelity import FINGERPRINT, pool
 from workers.core.tiers import Tier
-from workers.decay import forget_limit
+from workers.decay import forecast, forget_limit
 from workers.memory.forget import forget_within
 from workers.memory.namespace_settings import namespace_rules, rules_in_words, unapplied
 from workers.memory.turn_limit import with_turn_limit, write_turn_limit
@@ -264,9 +264,12 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
 
 
 def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> bool:
-    """Forget the next facts over capacity; return whether there may be more."""
+    """Forget the next facts over capacity; return whether there may be more. A dry run counts all of them at once."""
     began = time.perf_counter()
-    gone = forget_limit.forget_least_valuable(context, db, part_of[0], part)
+    if part.dry_run:
+        gone = forecast.crowded_out(context, db, part)
+    else:
+        gone = forget_limit.forget_least_valuable(context, db, part_of[0], part)
     spent = (time.perf_counter() - began) * 1000
     runs.count(db, *part_of, Counters(processed=gone, changed=gone, crowded=gone, duration_ms=spent))
     return bool(gone) and not part.dry_run
@@ -322,11 +325,6 @@ def _pool(db: Connection, rows: Activity, buckets: Ints) -> None:
         written = np.concatenate(order)
         ids = [rows.ids[place] for place in written]
         vectors.shrink(db, rows.namespaces[written], ids, pooled)
-
-
-def newly_stale(facts: Anchors, faded: Faded) -> Bools:
-    """Return which permanent episodes became stale since the last pass."""
-    return faded.stale & ~facts.stale
 
 
 def _count(rows: Activity, faded: Faded, forgotten: Bools, held: Bools, now: datetime) -> Counters:

@@ -322,15 +322,14 @@ def gaps(db: Connection, namespaces: Sequence[int]) -> dict[int, Gap]:
 VECTOR = "case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end"
 
 # Uses the index on the value. Ended facts are left to passes; permanent, pinned and document facts are exempt.
-LEAST = """
+CLAIM_LEAST = """
     select fact from activity
     where namespace = %(namespace)s and not retired and ends_at > %(now)s and branch <> 3
         and decay_class is distinct from 'permanent' and coalesce(pinned_until <= %(now)s, true)
     order by value_rank(worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations), fact
     limit %(limit)s
+    for no key update skip locked
 """
-
-CLAIM_LEAST = f"{LEAST} for no key update skip locked"
 
 # Includes facts whose pin ends by an instant, with the end of the pin, and as many more facts as are pinned. `all` also
 # gives those that have ended, as they may live on by other settings, see `due.COMPUTED_AGAIN`.
@@ -420,28 +419,13 @@ def facts_left(db: Connection, namespace: int, now: datetime) -> int:
 def counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
     """Return the facts that have not ended, and the bytes of their vectors for each dimension."""
     live, vectors = db.execute(COUNTED_AGAINST_CAPACITY, {"namespace": namespace}).fetchone() or (0, 0.0)
-    ended, their_vectors = _ended(db, namespace, now)
+    ended, their_vectors = db.execute(ENDED_FACTS, {"namespace": namespace, "now": now}).fetchone() or (0, 0.0)
     return live - ended, max(vectors - their_vectors, 0.0)
-
-
-def count_ended_facts(db: Connection, namespace: int, now: datetime) -> int:
-    """Return the number of facts that have ended and are not held."""
-    return _ended(db, namespace, now)[0]
-
-
-def _ended(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
-    """Return the facts that have ended and are not held, and the bytes of their vectors for each dimension."""
-    return db.execute(ENDED_FACTS, {"namespace": namespace, "now": now}).fetchone() or (0, 0.0)
 
 
 def count_ended_unasked(db: Connection, namespace: int, passed_at: datetime | None, now: datetime) -> int:
     """Return the number of facts that have ended without a request and are not held; `passed_at` is the last pass."""
     return number(db, ENDED_UNASKED, {"namespace": namespace, "passed_at": passed_at, "now": now})
-
-
-def least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
-    """Return the least valuable facts of a namespace, least first."""
-    return [id_ for (id_,) in db.execute(LEAST, {"namespace": namespace, "limit": limit, "now": now})]
 
 
 def least_valuable_by(
@@ -456,5 +440,8 @@ def least_valuable_by(
 
 
 def claim_least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
-    """Return the least valuable facts, locked until the commit; rows that are locked already are skipped."""
+    """Return the least valuable facts of a namespace, least first, locked until the commit.
+
+    Rows that are locked already are skipped.
+    """
     return [id_ for (id_,) in db.execute(CLAIM_LEAST, {"namespace": namespace, "limit": limit, "now": now})]
