@@ -49,7 +49,7 @@ def test_keywords_have_their_vowel_signs_and_accents(text: str) -> None:
 
 def test_keywords_in_scripts_without_blanks_are_pairs_of_characters_by_frequency() -> None:
     assert top_keywords("我喜欢喝咖啡。每天早上我都会去街角的咖啡店买一杯咖啡!", 3) == ["咖啡", "我喜", "欢喝"]
-    assert top_keywords("วันนี้น้ำ", 9) == ["วั", "นน"]
+    assert top_keywords("วันนี้น้ำ", 9) == ["วั", "นน", "น้"]
     assert top_keywords("API用茶", 3) == ["api", "用茶"]
 
 

@@ -172,7 +172,7 @@ LEFTOVERS = """
     select folder || name
     from pg_database
     cross join concat(current_setting('data_directory'), '/base/', pg_database.oid, '/') as folder
-    cross join pg_ls_dir(folder) as name
+    cross join pg_ls_dir(folder, true, false) as name
     cross join pg_stat_file(folder || name, true) as file
     where datname = current_database() and name ~ '^[0-9]' and size > 0 and modification < %(before)s
         and pg_filenode_relation(1663, substring(name from '^[0-9]+')::oid) is null
