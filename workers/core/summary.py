@@ -94,17 +94,17 @@ def top_keywords(text: str, count: int) -> list[str]:
     In scripts without blanks between words, they are pairs of characters, of which no two overlap in the text.
     """
     found: list[str] = []
-    said = " ".join(words(text.lower()))
+    trios = {word[i : i + 3] for word in words(text.lower()) if not word.isascii() for i in range(len(word) - 2)}
     for stem, _ in Counter(_stems_of(text)).most_common():
-        if len(found) < count and not any(_overlap(stem, one, said) for one in found):
+        if len(found) < count and not any(_overlap(stem, one, trios) for one in found):
             found.append(stem)
     return found
 
 
-def _overlap(one: str, other: str, said: str) -> bool:
-    """Return whether two stems are pairs of characters that overlap somewhere in what was said."""
+def _overlap(one: str, other: str, trios: set[str]) -> bool:
+    """Return whether two stems are pairs of characters that overlap in one of the text's runs of three."""
     orders = ((one, other), (other, one)) if is_unspaced(one) and is_unspaced(other) else ()
-    return any(first[-1] == second[0] and first + second[1:] in said for first, second in orders)
+    return any(first[-1] == second[0] and first + second[1:] in trios for first, second in orders)
 
 
 def stems(said: Sequence[str]) -> list[str]:
