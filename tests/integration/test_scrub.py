@@ -1,8 +1,6 @@
 """Scrub and clean-up: what they may not do is reported, and what they cannot do now is done later."""
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
@@ -25,25 +23,6 @@ def test_a_role_that_owns_nothing_learns_what_it_cannot_reach(memory: Memory) ->
     with role_without_tables(memory.context.database_url) as url:
         left = purge.scrub(memory.having(database_url=url).context, day(1))
     assert left == [purge.TABLES_ARE_KEPT, purge.LOG_IS_KEPT, purge.OUT_OF_REACH]
-
-
-@pytest.mark.skipif(ON_CITUS, reason="the files may be those of another machine")
-def test_scrubbing_empties_files_that_a_crash_left_and_no_others(memory: Memory) -> None:
-    memory.add("Zebulon feeds a quokka.")
-    own = Path(memory.value("select current_setting('data_directory') || '/' || pg_relation_filepath('namespaces')"))
-    left, unfinished = own.with_name("4200000000"), own.with_name("4200000001")
-    memory.rows(f"copy (select 'Zebulon') to '{left}'")
-    for file in own.parent.iterdir():
-        os.utime(file, (0, 0))
-    memory.rows(f"copy (select 'Zebulon') to '{unfinished}'")
-    try:
-        purge.scrub(memory.context, day(1))
-        assert (left.read_text(), unfinished.read_text()) == ("", "Zebulon\n")
-        assert own.stat().st_size > 0
-        assert memory.value("select count(*) from facts join namespaces on namespaces.id = namespace") == 1
-    finally:
-        left.unlink()
-        unfinished.unlink()
 
 
 def test_cleaning_is_done_once_for_all_that_was_erased(memory: Memory) -> None:

@@ -135,13 +135,13 @@ def days_before(now: datetime, days: float | None) -> datetime:
 
 
 TABLES_ARE_KEPT = "PostgreSQL's tables: they belong to another role than the one that Ebb connects as"
-LOG_IS_KEPT = (
-    "PostgreSQL's write-ahead log, and files that a crash left: only a superuser may have them removed; "
-    "the log goes as the server recycles it"
-)
+LOG_IS_KEPT = "PostgreSQL's write-ahead log: only a superuser may have it removed; it goes as the server recycles it"
 REDIS_KEEPS = "Redis' file of changes: the server does not let it be rewritten; it goes when Redis does so by itself"
 GROUP_IS_AWAY = "the Redis of group {}: it does not answer; the next cleaning reaches it"
-OUT_OF_REACH = "exports, backups, replicas, archived logs, and what Flower has seen since it was started"
+OUT_OF_REACH = (
+    "exports, backups, replicas, archived logs, files that a crash of PostgreSQL left in its data folder, and what "
+    "Flower has seen since it was started"
+)
 
 log = logging.getLogger(__name__)
 

@@ -163,23 +163,6 @@ RECYCLES = "select current_setting('wal_recycle')::boolean"
 SPARE = "select count(*) from pg_ls_waldir() where name > pg_walfile_name(pg_current_wal_lsn()) and length(name) = 24"
 FILL = "select pg_logical_emit_message(true, 'ebb', ''), pg_switch_wal()"
 
-# A file that a crash left belongs to no table, and is older than all transactions that run. These are read first, as
-# one may commit meanwhile; only a superuser sees them all. The time of a file is rounded down to a second.
-STARTED = """
-    select min(xact_start) - interval '1 minute' from pg_stat_activity where current_setting('is_superuser')::boolean
-"""
-LEFTOVERS = """
-    select folder || name
-    from pg_database
-    cross join concat(current_setting('data_directory'), '/base/', pg_database.oid, '/') as folder
-    cross join pg_ls_dir(folder, true, false) as name
-    cross join pg_stat_file(folder || name, true) as file
-    where datname = current_database() and name ~ '^[0-9]' and size > 0 and modification < %(before)s
-        and pg_filenode_relation(1663, substring(name from '^[0-9]+')::oid) is null
-        and not exists (select from pg_prepared_xacts)
-"""
-EMPTY = "copy (select null where false) to {}"
-
 RELOAD_SECONDS = 5.0
 
 
@@ -209,13 +192,12 @@ def rewrite(db: Connection) -> bool:
 
 
 def drop_log(db: Connection) -> bool:
-    """Remove the write-ahead log up to now, and what files hold that a crash left; return false if this role may not.
+    """Remove the write-ahead log up to now; return false if this role may not.
 
     Recycling of segments is turned off meanwhile, and segments recycled before are used up, so that the checkpoint
     removes them too.
     """
     try:
-        _empty_leftovers(db)
         db.execute("alter system set wal_recycle = off")
     except psycopg.errors.InsufficientPrivilege:
         return False
@@ -227,16 +209,6 @@ def drop_log(db: Connection) -> bool:
     finally:
         recycle_log(db)
     return True
-
-
-def _empty_leftovers(db: Connection) -> None:
-    """Empty the files that a crash left in this database, such as those of an interrupted rewrite.
-
-    PostgreSQL never removes them, and gives their names to no other table.
-    """
-    started = scalar(db, STARTED)
-    for (path,) in db.execute(LEFTOVERS, {"before": started}).fetchall():
-        db.execute(sql.SQL(EMPTY).format(sql.Literal(path)))
 
 
 def recycle_log(db: Connection) -> None:
