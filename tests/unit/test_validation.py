@@ -527,7 +527,7 @@ def test_a_blank_value_or_summary_counts_as_none(field: str) -> None:
     assert Edit.model_validate({"id": str(uuid4()), field: ""}).model_fields_set == {"id", field}
 
 
-@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b\u202e", "\ufeff \u2060"])
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b\u202e", "\ufeff \u2060", "\u3164\u2800"])
 def test_a_text_without_visible_characters_is_refused_before_it_is_accepted(text: str) -> None:
     with pytest.raises(ValidationError, match="cannot store empty fact text"):
         Store(text=text)

@@ -36,6 +36,9 @@ TYPED = {"__type__", "__value__"}
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}
 """Categories of characters that are not seen."""
 
+FILLERS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
+"""Characters of other categories that are not seen either: fillers of Hangul, blank Braille, a joiner."""
+
 ClassSource = Literal["auto", "explicit"]
 DecayClass = Literal[
     "permanent", "durable", "normal", "short", "ephemeral", "stable", "active", "session", "checkpoint"
@@ -195,7 +198,7 @@ def _asked(text: str) -> str:
 
 def is_visible(text: str) -> bool:
     """Return whether a text has a character that is seen: no blank, and none that only controls or formats others."""
-    return any(unicodedata.category(one) not in UNSEEN for one in text)
+    return any(unicodedata.category(one) not in UNSEEN and one not in FILLERS for one in text)
 
 
 def not_blank(text: str) -> str:
