@@ -97,6 +97,11 @@ def test_migrated_the_first_release_has_the_catalogue_of_a_fresh_database(old: M
     assert live == schema.expected_catalogue()
 
 
+def as_computed(value: Any) -> Any:
+    """Return what equals a value on every processor: the last bit of a power depends on its instructions."""
+    return pytest.approx(value, rel=1e-12) if isinstance(value, float) else value
+
+
 @pytest.mark.parametrize("namespace", ["default", "mira"])
 def test_every_fact_of_the_first_release_is_there_after_the_migration(old: Memory, namespace: str) -> None:
     exported = {line["id"]: line for line in old.archive(LAST_DAY, namespace) if "text" in line}
@@ -107,7 +112,7 @@ def test_every_fact_of_the_first_release_is_there_after_the_migration(old: Memor
         fact["state"]["compared"] &= found["state"]["compared"]  # facts with near-duplicates are compared again
         computed = AS_SHOWN if fact["decay_class"] == "permanent" else AS_SHOWN & {"decay_summary"}
         assert {name: found[name] for name in fact.keys() - computed if name in found} == {
-            name: value for name, value in fact.items() if name not in computed
+            name: as_computed(value) for name, value in fact.items() if name not in computed
         }
     assert old.examine(LAST_DAY, namespace=namespace) == {}
 
