@@ -161,7 +161,10 @@ def forecast(
 
 
 def crowded_out(context: Context, db: Connection, part: Part) -> int:
-    """Return how many facts a pass would forget as over capacity, after all else that it does."""
+    """Return how many facts a pass would forget as over capacity, after all else that it does.
+
+    The pass takes all that is due, whatever `decay_ratio` says, so with less than 1 this may be too few.
+    """
     now, crowded = part.planned_for, 0
     for name in namespaces.names(db, [*limits.over_capacity(db, context.database_url, part.namespace, now)]):
         if tenant := namespaces.find(db, name):
