@@ -116,6 +116,19 @@ def test_what_is_no_longer_true_takes_no_place_of_what_is(memory: Memory) -> Non
     assert [one.text for one in memory.ask("lunch menu", at=299.5).results] == ["The lunch menu has dish 299."]
 
 
+@pytest.mark.parametrize("asked", [{}, {"deep": True}, {"kind": "semantic"}, {"kind": "semantic", "deep": True}])
+@pytest.mark.parametrize("what", ["valid_until", "superseded_at"])
+def test_what_is_over_takes_no_place_of_what_is_found_by_meaning(
+    memory: Memory, asked: dict[str, Any], what: str
+) -> None:
+    memory.store(*(f"Grandmas cellos {number}." for number in range(210)))
+    memory.rows(f"update facts set {what} = %s", day(1))
+    memory.rows("update signatures set live = false where %s", what == "superseded_at")
+    id_ = memory.add("Grandmother keeps the violoncello upstairs.")
+
+    assert memory.ids("grandmas cellos", at=2, min_relevance=0, **asked) == [id_]
+
+
 @pytest.mark.parametrize("name", ["as_of", "known_as_of"])
 def test_what_was_stated_later_takes_no_place_of_what_was_true_then(memory: Memory, name: str) -> None:
     memory.store(*({"text": f"My weight is {number} g.", "created_at": day(number)} for number in range(300)), at=300)

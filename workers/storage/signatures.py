@@ -169,11 +169,19 @@ def nearest(db: Connection, namespace: int, query: Bytes, limit: int, scope: Sco
 
 
 def ask_nearest(
-    db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope | None = None, *, indexed: bool = True
+    db: Connection,
+    namespace: int,
+    query: Bytes,
+    limit: int,
+    scope: Scope | None = None,
+    *,
+    indexed: bool = True,
+    visible: bool = False,
 ) -> Callable[[], tuple[list[Key], Floats]]:
     """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances.
 
-    All live signatures are read unless the namespace may be `indexed`.
+    All live signatures are read unless the namespace may be `indexed`. With `visible`, each fact's validity is checked
+    before the limit, which takes several times as long.
     """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     if indexed and limit > SEARCH_LIST:
@@ -183,7 +191,7 @@ def ask_nearest(
         statement = NEAREST_EVER
     if scope is not None and scope.selects:
         statement, given = NEAREST_AMONG, given | scope.parameters
-    if scope is not None and scope.past and not scope.ever:
+    if scope is not None and (visible or scope.past) and not scope.ever:
         statement, given = NEAREST_THEN, given | scope.parameters
     found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
     if indexed and limit > SEARCH_LIST:

@@ -280,16 +280,23 @@ class Found:
 
 
 def vector_arm(
-    db: Connection, namespace: Namespace, query: Vectors, scope: Scope, limit: int = 0, *, indexed: bool = True
+    db: Connection,
+    namespace: Namespace,
+    query: Vectors,
+    scope: Scope,
+    limit: int = 0,
+    *,
+    indexed: bool = True,
+    visible: bool = False,
 ) -> Callable[[], dict[Key, float]]:
     """Send the search for the nearest signatures to the (dims,) query; return its reader, which gives similarities.
 
-    The namespace may be `indexed` by HNSW.
+    The namespace may be `indexed` by HNSW. With `visible`, facts that are not valid at the instant are left out.
     """
     own = signature.encode(query[None, :])[0]
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)
-    found = signatures.ask_nearest(db, namespace.id, own, max(ARM_SIZE, limit), scope, indexed=indexed)
+    found = signatures.ask_nearest(db, namespace.id, own, max(ARM_SIZE, limit), scope, indexed=indexed, visible=visible)
     return lambda: _with_cosines(*found())
 
 

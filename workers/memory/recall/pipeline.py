@@ -228,6 +228,10 @@ def _scored(every: Sequence[tuple[Asked, Sequence[Term]]]) -> list[ScoredRecall]
             found = _search(every)
         with timed("recall weigh"):
             scored = together([read_and_score(asked, own) for (asked, _), own in zip(every, found, strict=True)])
+            for place, (asked, _) in enumerate(every):
+                if not asked.scope.past and scoring.is_crowded(found[place], scored[place]):
+                    found[place] = replace(found[place], near=_send_near(asked.db, asked, visible=True)())
+                    [scored[place]] = together([read_and_score(asked, found[place])])
     return [_ordered(asked, own, one) for (asked, _), own, one in zip(every, found, scored, strict=True)]
 
 
@@ -260,12 +264,12 @@ def _search(every: Sequence[tuple[Asked, Sequence[Term]]]) -> list[Found]:
     return [_found(asked, own, read()) for (asked, _), own, read in zip(every, by_words, near, strict=True)]
 
 
-def _send_near(db: Connection, asked: Asked) -> Callable[[], dict[Key, float]]:
+def _send_near(db: Connection, asked: Asked, *, visible: bool = False) -> Callable[[], dict[Key, float]]:
     """Send the search of the vector arm, if vectors are searched; return its reader."""
     if asked.query is None:
         return dict
-    indexed = asked.tenant.counted_facts >= asked.context.settings.ann_threshold
-    return arms.vector_arm(db, asked.tenant, asked.query, asked.scope, asked.question.limit, indexed=indexed)
+    limit, indexed = asked.question.limit, asked.tenant.counted_facts >= asked.context.settings.ann_threshold
+    return arms.vector_arm(db, asked.tenant, asked.query, asked.scope, limit, indexed=indexed, visible=visible)
 
 
 def _found(asked: Asked, by_words: TextArm, near: dict[Key, float]) -> Found:

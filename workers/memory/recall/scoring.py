@@ -219,6 +219,9 @@ they find 0.1 points more of the evidence with the hashing embedder, 0.3 with Mi
 NEIGHBOURS_OF = (20, 30)
 """Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
+OVER = ("no longer valid", "superseded")
+"""The rules for facts that the vector arm finds nevertheless, unless it is asked for visible ones."""
+
 COMPARED = 2
 """Number of candidates that are compared with the question word by word, as a multiple of the limit."""
 
@@ -293,6 +296,14 @@ def read_and_score(asked: Asked, found: Found) -> Steps[Scored]:
         newer = yield from updates.outdated_pairs(asked, found.text.stems.question, seen, held, scores.total, outdated)
     scores = scores.above(seen["stated_at"], newer)
     return Scored(seen, hidden, scores, added, around, relevances, newer)
+
+
+def is_crowded(found: Found, scored: Scored) -> bool:
+    """Return whether the vector arm found mostly facts that are no longer valid, and so perhaps not the valid ones."""
+    if len(found.near) <= SCORED[0] or not len(scored.hidden):
+        return False
+    over = [one["id"] for one in scored.hidden if one["left_out"] in OVER]
+    return sum(id_ in found.near for id_ in over) > sum(id_ in found.near for id_ in scored.seen["id"])
 
 
 def _with_newer(
