@@ -13,7 +13,7 @@ from memory import Memory, day
 from workers.admin import purge, stats
 from workers.core.confidence import DAY
 from workers.core.forget_limit import MOST_WHILE_OFF, MOST_WHILE_UP, is_gap, is_set_back
-from workers.decay import forget_limit, passes
+from workers.decay import forecast, forget_limit, passes
 from workers.memory import edit, facts
 from workers.memory.add import Stored
 from workers.memory.store import store_many
@@ -250,3 +250,12 @@ def test_a_simulation_has_no_gaps(memory: Memory) -> None:
     last_pass(memory, 35)
     forget_limit.check_for_gap(memory.having(time_travel=True).context, everywhere=True)
     assert memory.value("select count(*) from namespaces where gap_until is not null") == 0
+
+
+def test_a_dry_run_and_a_forecast_foresee_a_gap_that_the_next_pass_finds(memory: Memory) -> None:
+    store(memory, "Tea is at four.", 30)
+    last_pass(memory, 35)
+    tried = passed(memory, dry_run=True).counters
+    foreseen = forecast.forecast(memory.context, "a", 1, datetime.now(UTC))[0].answer
+    done = passed(memory).counters
+    assert (tried.forgotten, tried.held) == (foreseen.forgotten, foreseen.held) == (done.forgotten, done.held) == (0, 1)

@@ -180,7 +180,7 @@ def _forecast(
     """Compute the changes on each day; with `force` there is no forget limit."""
     sizes = Sizes(*facts.sizes(db, settings.context.database_url))
     crowd = _over_capacity(db, tenant, settings, sizes, now, ahead[-1].at)
-    gap = limits.gaps(db, [tenant.id]).get(tenant.id)
+    gap = limits.gaps(db, [tenant.id], coming=not settings.context.settings.time_travel).get(tenant.id)
     for rows in visited(db, tenant, settings, now, ahead[-1].at):
         _forecast_batch(rows, ahead, settings, sizes, crowd, gap)
     _limit(db, tenant, ahead, settings, sizes, crowd, now, force=force)

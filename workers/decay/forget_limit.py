@@ -64,9 +64,13 @@ def _record_jump(db: Connection, reading: Reading) -> bool:
     return True
 
 
-def in_gap(db: Connection, rows: Activity, ends_at: Floats) -> Bools:
-    """Return which facts end within an unconfirmed gap of their namespace; ends in epoch seconds."""
-    found = limits.gaps(db, np.unique(rows.namespaces).tolist())
+def in_gap(context: Context, db: Connection, part: Part, rows: Activity, ends_at: Floats) -> Bools:
+    """Return which facts end within an unconfirmed gap of their namespace; ends in epoch seconds.
+
+    A dry run detects none, but includes the one that the pass would.
+    """
+    coming = part.dry_run and not context.settings.time_travel
+    found = limits.gaps(db, np.unique(rows.namespaces).tolist(), coming=coming)
     inside = np.zeros(len(rows), dtype=np.bool_)
     for tenant, gap in found.items():
         inside |= (rows.namespaces == tenant) & gap.includes(ends_at)
@@ -123,7 +127,7 @@ def decide(
     forgotten = ended.copy() if part.force else ended & requested(rows, part.passed_at, part.planned_for)
     wanted = ended & ~forgotten & ~rows.held
     if ended.any() and not part.force:
-        outside = ~in_gap(db, rows, faded.ends_at)
+        outside = ~in_gap(context, db, part, rows, faded.ends_at)
         forgotten, wanted = forgotten & outside, wanted & outside
     asked = forgotten.copy()
     for tenant in np.unique(rows.namespaces[asked | wanted]).tolist():
@@ -216,7 +220,8 @@ def _ended_by_themselves(context: Context, db: Connection, part: Part, tenant: i
     """Return the facts that ended without a request and are not held, with the value ranks."""
     ranks, ids = [np.empty(0)], list[UUID]()
     for rows, ends_at in _ended(context, db, part, tenant):
-        counting = rows.only(~requested(rows, part.passed_at, part.planned_for) & ~in_gap(db, rows, ends_at))
+        outside = ~in_gap(context, db, part, rows, ends_at)
+        counting = rows.only(~requested(rows, part.passed_at, part.planned_for) & outside)
         ranks.append(counting.value_rank)
         ids += counting.ids
     return np.concatenate(ranks), ids

@@ -246,8 +246,13 @@ RECORD_GAP = """
     update namespaces set gap_from = coalesce(gap_from, %(last)s), gap_until = %(now)s where branch_of is null
 """
 
+# As `outlook_of` finds the one that is coming.
 GAPS = """
-    select id, gap_from, gap_until from namespaces where id = any(%(ids)s) and gap_until is not null
+    select id, coalesce(gap_from, at), case when at is null then gap_until else statement_timestamp() end
+    from namespaces
+    left join pass_clock on %(coming)s and branch_of is null and statement_timestamp() - at
+        > case when pg_postmaster_start_time() <= at then interval '1 day' else interval '7 days' end
+    where id = any(%(ids)s) and (gap_until is not null or at is not null)
 """
 
 GAPS_WAITING = "select name from namespaces where gap_until is not null order by name"
@@ -313,9 +318,10 @@ def gaps_waiting(db: Connection) -> list[str]:
     return [name for (name,) in db.execute(GAPS_WAITING)]
 
 
-def gaps(db: Connection, namespaces: Sequence[int]) -> dict[int, Gap]:
-    """Return the unconfirmed gaps of these namespaces."""
-    return {id_: Gap(began, ended) for id_, began, ended in db.execute(GAPS, {"ids": list(namespaces)})}
+def gaps(db: Connection, namespaces: Sequence[int], *, coming: bool = False) -> dict[int, Gap]:
+    """Return the unconfirmed gaps of these namespaces, also with the one that the next pass will find (`coming`)."""
+    rows = db.execute(GAPS, {"ids": list(namespaces), "coming": coming})
+    return {id_: Gap(began, ended) for id_, began, ended in rows}
 
 
 # Two bytes a dimension; `fidelity` is the divisor of a vector's dimensions.
