@@ -98,6 +98,20 @@ def test_a_fact_whose_activity_is_rebuilt_is_counted_as_what_it_is(memory: Memor
     assert (memory.stats(1).facts, memory.stats(1).forgotten) == ((0, 1) if forgotten else (1, 0))
 
 
+@pytest.mark.parametrize(("kind", "reason"), [("semantic", "culled"), ("episodic", "aged"), ("chunk", None)])
+def test_a_fact_whose_activity_is_rebuilt_has_its_value_and_ends_as_its_kind_does(
+    memory: Memory, kind: str, reason: str | None
+) -> None:
+    id_ = memory.add("The ferry leaves at six.", kind=kind, importance=1.0)
+    worth = memory.value("select worth from activity")
+    spoil(memory, SPOILT["no activity"], id_)
+    memory.examine(1, mend=True)
+    assert memory.value("select worth from activity") == worth
+    assert memory.decay(89).counters.forgotten == 0
+    memory.decay(2_000)
+    assert memory.row(id_)["forgotten_reason"] == reason
+
+
 @pytest.mark.parametrize("namespace", [None, "default"])
 def test_what_is_left_of_a_fact_that_is_gone_is_found_and_deleted(memory: Memory, namespace: str | None) -> None:
     ids = sorted(memory.add(f"Note {n} of the log.") for n in range(4))

@@ -214,6 +214,7 @@ def _mend(db: Connection, tenant: int, wrong: Mapping[str, Sequence[UUID]], now:
         return [tenant] * len(ids), ids
 
     mend(faults.ADD_ACTIVITY, "no activity")
+    activity.update_worth(db, tenant, _having(wrong, ["no activity"]))
     mend(faults.MARK_PENDING, *LACKING)
     vectors.drop(db, *having(*LACKING, "vector left over"))
     mend(faults.TOGGLE_LIVE, "hidden", "shown")

@@ -27,12 +27,16 @@ PARTS = """
     where facts.namespace = %(namespace)s and facts.id = any(%(ids)b)
 """
 
-# The decay state is lost, so it starts from the time of storing; the next pass recomputes it.
+# The decay state is lost, so it starts from the time of storing, and the turns of an episode are counted from now on;
+# the next pass recomputes it.
 ADD_ACTIVITY = """
     insert into activity (namespace, fact, segment, base, last_seen_at, last_confirmed_at, tier, fidelity, retired,
-        due_at)
+        due_at, branch, encoded_at, occurred)
     select namespace, id, 0, 0.5, created_at, created_at, 0, 0, coalesce(forgotten_at, superseded_at) is not null,
-        case when coalesce(forgotten_at, superseded_at) is null then %(now)s else 'infinity' end
+        case when coalesce(forgotten_at, superseded_at) is null then %(now)s else 'infinity' end,
+        case kind when 'semantic' then 0 when 'episodic' then 1 else 3 end,
+        case when kind = 'episodic' then created_at end,
+        case when kind = 'episodic' then (select turns from namespaces where namespaces.id = facts.namespace) end
     from facts where namespace = %(namespace)s and id = any(%(ids)b)
     on conflict do nothing
 """
