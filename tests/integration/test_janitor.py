@@ -195,6 +195,16 @@ def test_a_janitor_called_by_hand_meets_the_forget_limit_and_the_oldest_go_first
     assert memory.examine(FADED + 1) == {}
 
 
+def test_what_a_janitor_called_by_hand_holds_goes_by_a_forced_pass(memory: Memory) -> None:
+    memory.choose(MANUAL)
+    memory.store(*({"text": f"Rumour {number}.", "confidence": 0.2} for number in range(9)))
+    tidied(memory, FADED)
+    tried = memory.decay(FADED + 1, force=True, dry_run=True).counters
+    done = memory.decay(FADED + 1, force=True).counters
+    assert tried.culled == done.culled == 4
+    assert (memory.stats(FADED + 1).held, memory.stats(FADED + 1).facts) == (0, 0)
+
+
 def test_under_a_setting_of_all_passes_leave_it_to_the_janitor_too(memory: Memory) -> None:
     manual = memory.having(hygiene_schedule="manual", forget_limit=1.0)
     filled(manual)

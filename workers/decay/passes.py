@@ -250,7 +250,7 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     faded = fade(rows.anchors, now.timestamp(), own.rules)
     if part.work == "janitor":
         faded = _tidied(context, db, rows, faded, now)
-    elif rows.held.any() and not part.force:
+    elif rows.held.any():
         faded = _tidied(context, db, rows, faded, now, held_alone=True)
     forgotten, held = forget_limit.decide(context, db, part_of[0], part, rows, faded)
     with db.pipeline():
