@@ -94,9 +94,10 @@ def test_the_average_of_a_capacity_in_bytes_is_that_of_facts_that_have_not_ended
     url = free.context.database_url
     with transaction(url) as db:
         row, dims = sizes(db, url)
-        size = int(15 * (row + 2 * dims))
-        assert limits.allowed_by_capacity(db, url, [(1, None, size)], day(0)) == {1: (40, int(size / (row + dims)))}
-        assert limits.allowed_by_capacity(db, url, [(1, None, size)], day(3)) == {1: (20, int(size / (row + 2 * dims)))}
+        left = limits.counted_against_capacity
+        capacity = limits.Capacity(None, int(15 * (row + 2 * dims)), row, dims)
+        assert [left(db, 1, day(at)) for at in (0, 3)] == [(40, 40.0), (20, 40.0)]
+        assert [capacity.going([2.0] * 20, *left(db, 1, day(at))) for at in (0, 3)] == [20, 5]
 
 
 def test_what_is_pinned_or_permanent_or_over_does_not_count_among_what_goes(free: Memory) -> None:
@@ -166,7 +167,7 @@ def test_the_order_in_which_they_go_is_that_of_their_values(free: Memory) -> Non
     expected = [rows[place][0] for place in np.argsort(rank(standing), kind="stable")]
     with transaction(free.context.database_url) as db:
         tenant = free.value("select id from namespaces")
-        assert limits.claim_least_valuable(db, tenant, 12, day(1)) == expected
+        assert [id_ for id_, _ in limits.claim_least_valuable(db, tenant, 12, day(1))] == expected
 
 
 def test_a_forecast_says_what_goes_and_passes_then_do_just_that(memory: Memory) -> None:
@@ -191,6 +192,19 @@ def test_a_forecast_by_bytes_takes_the_vectors_as_they_are_on_that_day(free: Mem
     counters = free.decay(41).counters
     assert (ahead.counts["fingerprinted"], ahead.counts["crowded"]) == (100, 0)
     assert (counters.fingerprinted, counters.crowded) == (100, 0)
+
+
+@pytest.mark.parametrize("batch", [1, 1_000])
+def test_no_more_goes_than_has_to_where_what_goes_takes_more_bytes_than_the_rest(free: Memory, batch: int) -> None:
+    free = free.having(decay_batch=batch)
+    free.store(*({"text": f"Guest {number} takes tea.", "importance": 0.9} for number in range(30)))
+    free.decay(60)
+    free.store(*({"text": f"Guest {number} takes coffee.", "importance": 0.0} for number in range(30)), at=60)
+    with transaction(free.context.database_url) as db:
+        row, dims = sizes(db, free.context.database_url)
+    free.choose({"capacity.bytes": int(51 * (row + dims))}, at=60)
+    (ahead,) = forecast.forecast(free.context, "default", 1, day(60))
+    assert ahead.counts["crowded"] == free.decay(61).counters.crowded == 8
 
 
 def test_vectors_are_reduced_before_what_is_over_a_capacity_in_bytes_goes(free: Memory) -> None:

@@ -370,17 +370,12 @@ class OverCapacity:
 
         Those and the facts that are `over` by other reasons are gone then.
         """
-        room, instant, chosen = live if left is None else max(left - counted, 0), at.timestamp(), list[UUID]()
+        room, instant = live if left is None else max(left - counted, 0), at.timestamp()
         self._remove(over)
         may_go = (id_ for id_, pinned_until in self.pinned_until.items() if pinned_until <= instant)
-        # As in a pass: those that go may have smaller vectors than the others, so that more have to go.
-        while (more := min(live - self.capacity.allows(live, self.vectors), room)) > 0:
-            going = list(islice(may_go, more))
-            if not going:
-                break
-            chosen += going
-            live, room = live - len(going), room - len(going)
-            self.vectors -= sum(self.bytes[id_] for id_ in going)
+        chosen = list(islice(may_go, max(room, 0)))
+        chosen = chosen[: self.capacity.going([self.bytes[id_] for id_ in chosen], live, self.vectors)]
+        self.vectors -= sum(self.bytes[id_] for id_ in chosen)
         self._remove(chosen)
         return chosen
 

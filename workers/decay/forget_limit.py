@@ -264,11 +264,12 @@ def forget_least_valuable(context: Context, db: Connection, run: UUID, part: Par
     now, most = part.planned_for, context.settings.decay_batch
     over = limits.over_capacity(db, context.database_url, part.namespace, now)
     until, going = time.monotonic() + CROWDED_SECONDS, list[tuple[int, UUID]]()
-    for tenant, (_, may) in over.items():
+    for tenant, capacity in over.items():
         limits.lock(db, tenant)
-        excess = max(limits.facts_left(db, tenant, now) - may, 0)
-        wanted = _room(db, tenant, min(excess, most - len(going)), part)
-        ids = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
+        left, vectors = limits.counted_against_capacity(db, tenant, now)
+        wanted = _room(db, tenant, min(capacity.most_over(left, vectors), most - len(going)), part)
+        least = limits.claim_least_valuable(db, tenant, wanted, now) if wanted else []
+        ids = [id_ for id_, _ in least][: capacity.going([size for _, size in least], left, vectors)]
         if not part.force:
             limits.count_ended(db, tenant, len(ids), now)
         going += [(tenant, id_) for id_ in ids]

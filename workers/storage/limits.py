@@ -328,8 +328,8 @@ def gaps(db: Connection, namespaces: Sequence[int], *, coming: bool = False) -> 
 VECTOR = "case when fidelity between 1 and 32766 then 2.0 / fidelity else 0 end"
 
 # Uses the index on the value. Ended facts are left to passes; permanent, pinned and document facts are exempt.
-CLAIM_LEAST = """
-    select fact from activity
+CLAIM_LEAST = f"""
+    select fact, ({VECTOR})::float8 from activity
     where namespace = %(namespace)s and not retired and ends_at > %(now)s and branch <> 3
         and decay_class is distinct from 'permanent' and coalesce(pinned_until <= %(now)s, true)
     order by value_rank(worth, base, coactivations, last_seen_at, pinned_until, recall_count, confirmations), fact
@@ -373,53 +373,46 @@ ENDED_UNASKED = f"select count(*) {ENDED} and not asked_for(decay_class_source, 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many facts or bytes a namespace may have, None for any; `row` are the bytes of a fact without its vector."""
+    """How many facts or bytes a namespace may have, None for any; `row` are the bytes of a fact without its vector.
+
+    The bytes of vectors are given for each of `dims` dimensions.
+    """
 
     facts: int | None
     bytes: int | None
     row: float
+    dims: int = 1
 
-    def allows(self, left: int, vectors: float) -> int:
-        """Return how many facts may stay where `left` facts have so many bytes of vectors."""
-        may = left if self.facts is None else self.facts
-        if self.bytes is not None and left > 0:
-            may = min(may, int(self.bytes / max(self.row + vectors / left, 1)))
-        return may
+    def going(self, sizes: Sequence[float], left: int, vectors: float) -> int:
+        """Return how many of the least valuable facts go until the rest fits.
+
+        `sizes` are the bytes of their vectors, least valuable first, `vectors` those of all `left` facts together.
+        """
+        number = 0
+        while number < len(sizes) and self.most_over(left - number, vectors) > 0:
+            vectors -= sizes[number]
+            number += 1
+        return number
 
     def most_over(self, left: int, vectors: float) -> int:
         """Return how many of these facts go at most, which is where those that go have no vectors."""
         too_many = left - (left if self.facts is None else self.facts)
         if self.bytes is not None:
-            too_large = left * self.row + vectors - self.bytes
+            too_large = left * self.row + self.dims * vectors - self.bytes
             too_many = max(too_many, min(math.ceil(too_large / max(self.row, 1)), left))
         return max(too_many, 0)
 
 
-def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, tuple[int, int]]:
-    """Return (facts that have not ended, capacity) of the namespaces over their capacity, for one namespace or all."""
-    found = allowed_by_capacity(db, url, namespaces.with_capacity(db, namespace), now)
-    return {tenant: (left, may) for tenant, (left, may) in found.items() if left > may}
+def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime) -> dict[int, Capacity]:
+    """Return the capacities of the namespaces that are over them, for one namespace or all.
 
-
-def allowed_by_capacity(
-    db: Connection, url: str, capacities: Sequence[tuple[int, int | None, int | None]], now: datetime
-) -> dict[int, tuple[int, int]]:
-    """Return (facts that have not ended, capacity) by namespace, for these (namespace, facts, bytes).
-
-    A capacity in bytes is converted with an estimate: the average row of the database, read at its `url`, and the
-    namespace's vectors.
+    One in bytes is compared with an estimate: the average row of the database, read at its `url`, and the namespace's
+    vectors.
     """
-    row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in capacities) else (0.0, 0)
-    found = {}
-    for tenant, most, size in capacities:
-        left, vectors = counted_against_capacity(db, tenant, now)
-        found[tenant] = (left, Capacity(most, size, row).allows(left, dims * vectors))
-    return found
-
-
-def facts_left(db: Connection, namespace: int, now: datetime) -> int:
-    """Return the number of facts that count against the capacity of a namespace."""
-    return counted_against_capacity(db, namespace, now)[0]
+    wanted = namespaces.with_capacity(db, namespace)
+    row, dims = facts.sizes(db, url) if any(size is not None for _, _, size in wanted) else (0.0, 0)
+    found = {tenant: Capacity(most, size, row, dims) for tenant, most, size in wanted}
+    return {tenant: one for tenant, one in found.items() if one.most_over(*counted_against_capacity(db, tenant, now))}
 
 
 def counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
@@ -445,9 +438,9 @@ def least_valuable_by(
     return db.execute(LEAST_BY, given).fetchall()
 
 
-def claim_least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[UUID]:
+def claim_least_valuable(db: Connection, namespace: int, limit: int, now: datetime) -> list[tuple[UUID, float]]:
     """Return the least valuable facts of a namespace, least first, locked until the commit.
 
-    Rows that are locked already are skipped.
+    Each has the bytes of its vector for each dimension. Rows that are locked already are skipped.
     """
-    return [id_ for (id_,) in db.execute(CLAIM_LEAST, {"namespace": namespace, "limit": limit, "now": now})]
+    return db.execute(CLAIM_LEAST, {"namespace": namespace, "limit": limit, "now": now}).fetchall()
