@@ -379,6 +379,11 @@ def test_which_fact_is_kept_follows_from_the_facts_alone(memory: Memory, how: st
     assert [group.keep.id for group in near_duplicates(memory, at=3)] == [kept]
 
 
+def test_a_permanent_fact_takes_in_an_older_one_without_a_class(memory: Memory) -> None:
+    older, kept = memory.add(MOVED), memory.add(HAS_MOVED, at=1, decay_class="permanent")
+    assert names(near_duplicates(memory, at=2)) == [(kept, {older})]
+
+
 def test_pinned_and_permanent_facts_are_never_merged_away(memory: Memory) -> None:
     first, second = memory.add(MOVED, decay_class="permanent"), memory.add(HAS_MOVED)
     memory.pin(second, at=0)

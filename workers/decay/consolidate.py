@@ -148,14 +148,16 @@ def merge(
     return Merged(going, total - granted, faded)
 
 
-def _keep_order(member: Member) -> tuple[bool, float, int, datetime, UUID]:
+def _keep_order(member: Member) -> tuple[bool, bool, float, int, datetime, UUID]:
     """Return the sort key of facts, the one to keep first.
 
-    Pinned facts come first, then those with a longer lifetime, more confirmations, and an earlier creation.
+    Pinned facts come first, then permanent ones, those with a longer lifetime, more confirmations, and an earlier
+    creation.
     """
     seconds = lifetime.lifetime(member.decay_class or None).seconds
     lives = math.inf if seconds is None else seconds
-    return not member.pinned, -lives, -member.confirmations, member.created_at, member.id
+    passing = member.decay_class != PERMANENT
+    return not member.pinned, passing, -lives, -member.confirmations, member.created_at, member.id
 
 
 def _is_exempt(member: Member) -> bool:
