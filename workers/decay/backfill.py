@@ -69,13 +69,11 @@ def _classify(
     ]
     new = _with_classes(rows, chosen)
     moved = _differ(rows, new)
-    rules = rules_for(context, db, new.namespaces)
-    overdue = moved & (as_written(new.anchors, now.timestamp(), rules).lifetime_ends_at < now.timestamp())
+    faded = as_written(new.anchors, now.timestamp(), rules_for(context, db, new.namespaces))
+    overdue = moved & (faded.lifetime_ends_at < now.timestamp())
     moving = moved if prune else moved & ~overdue
     if moving.any() and not dry_run:
-        moved_rows = new.only(moving)
-        rules = rules_for(context, db, moved_rows.namespaces)
-        edits.write_classes(db, moved_rows, as_written(moved_rows.anchors, now.timestamp(), rules), now)
+        edits.write_classes(db, new.only(moving), faded.only(moving), now)
     changes = Counter(zip(_names(rows.only(moving)), _names(new.only(moving)), strict=True))
     return Backfilled(len(rows), changes, int(overdue.sum()))
 

@@ -248,10 +248,8 @@ def _batch(context: Context, db: Connection, part_of: PartOf, part: Part) -> boo
     own, before = namespace_rules(context, db, rows.namespaces), rows
     rows = with_turn_limit(before, own, now)
     faded = fade(rows.anchors, now.timestamp(), own.rules)
-    if part.work == "janitor":
-        faded = _tidied(context, db, rows, faded, now)
-    elif rows.held.any():
-        faded = _tidied(context, db, rows, faded, now, held_alone=True)
+    if part.work == "janitor" or rows.held.any():
+        faded = _tidied(context, db, rows, faded, now, held_alone=part.work != "janitor")
     forgotten, held = forget_limit.decide(context, db, part_of[0], part, rows, faded)
     with db.pipeline():
         if not part.dry_run:
@@ -276,7 +274,7 @@ def _crowded(context: Context, db: Connection, part_of: PartOf, part: Part) -> b
 
 
 def _tidied(
-    context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime, *, held_alone: bool = False
+    context: Context, db: Connection, rows: Activity, faded: Faded, now: datetime, *, held_alone: bool
 ) -> Faded:
     """Return the state where facts, or only held ones, that have ended by the janitor's rules are ended too."""
     rules = namespace_rules(context, db, rows.namespaces, janitor=True).rules
