@@ -373,7 +373,7 @@ class OverCapacity:
         room, instant = live if left is None else max(left - counted, 0), at.timestamp()
         self._remove(over)
         may_go = (id_ for id_, pinned_until in self.pinned_until.items() if pinned_until <= instant)
-        chosen = list(islice(may_go, max(room, 0)))
+        chosen = list(islice(may_go, max(min(self.capacity.most_over(live, self.vectors), room), 0)))
         chosen = chosen[: self.capacity.going([self.bytes[id_] for id_ in chosen], live, self.vectors)]
         self.vectors -= sum(self.bytes[id_] for id_ in chosen)
         self._remove(chosen)
