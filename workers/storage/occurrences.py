@@ -61,6 +61,19 @@ TAKEN_IN = """
     join occurrences on occurrences.namespace = %(namespace)s and occurrences.fact = new.gone
 """
 
+# When merged facts were said outside any session, oldest first.
+TAKEN_IN_OUTSIDE = f"""
+    select new.kept, coalesce(facts.source_date, facts.created_at) as at, facts.role
+    from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
+    join facts on facts.namespace = %(namespace)s and facts.id = new.gone
+    where facts.session is null
+    union all
+    select new.kept, events.at, details ->> 'role'
+    from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
+    join events on events.namespace = %(namespace)s and events.fact = new.gone and what = '{AGAIN}'
+    order by at
+"""
+
 OF = """
     select said_at, session, turn, role from occurrences
     where namespace = %(namespace)s and fact = %(fact)s and (%(since)s::timestamptz is null or said_at >= %(since)s)
@@ -132,9 +145,10 @@ def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, da
 
 
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
-    """Copy the sessions of merged facts to the facts that they were merged into."""
+    """Copy the places where merged facts were said to the facts that they were merged into."""
     given = {"namespace": namespace, "gone": list(gone), "kept": list(kept)}
     add(db, namespace, db.execute(TAKEN_IN, given).fetchall())
+    record_outside(db, namespace, db.execute(TAKEN_IN_OUTSIDE, given).fetchall())
 
 
 def add(db: Connection, namespace: int, places: Sequence[Occurrence]) -> None:
