@@ -420,6 +420,16 @@ def test_what_is_pinned_or_forgotten_between_the_report_and_the_merge_stays_as_i
     assert memory.value("select sum(confirmations) from activity") == 0
 
 
+def test_what_is_edited_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
+    about = {"entity": "Mira", "key": "home", "value": "Leipzig"}
+    first, second, third = (memory.add(text, **about) for text in (MOVED, HAS_MOVED, MOVED_HERE))
+    groups = near_duplicates(memory)
+    edit(memory.context, Edit(id=second, value="Halle"), day(0.5))
+    merged = consolidate.merge(memory.context, "default", uuid4(), groups, day(1))
+    assert names(merged.groups) == [(first, {third})]
+    assert live(memory) == {first, second}
+
+
 def test_repeating_a_merge_changes_nothing(memory: Memory) -> None:
     for one, two in ((MOVED, HAS_MOVED), (DARK, DARK_TOO)):
         memory.store({"text": one, "confidence": 0.5}, {"text": two, "confidence": 0.5})

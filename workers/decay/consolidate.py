@@ -169,15 +169,17 @@ def _members(group: Group) -> list[Member]:
 
 
 def _unchanged(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
-    """Return the groups without facts that were forgotten or pinned before they were locked."""
+    """Return the groups without facts that were forgotten, pinned or edited before they were locked."""
     there = duplicate_pairs.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
+    pairs = [(group.keep.id, one.id) for group in groups for one, _ in group.merge]
+    same = set(duplicate_pairs.about_the_same(db, tenant, pairs, KIND))
     left = [
         Group(
             there[group.keep.id],
             [
                 (there[one.id], cosine)
                 for one, cosine in group.merge
-                if one.id in there and not _is_exempt(there[one.id])
+                if (group.keep.id, one.id) in same and one.id in there and not _is_exempt(there[one.id])
             ],
         )
         for group in groups
