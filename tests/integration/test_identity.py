@@ -103,6 +103,15 @@ def test_a_statement_is_known_however_many_have_its_text(memory: Memory, monkeyp
     assert "says the same" in str(refusal)
 
 
+def test_a_statement_that_ended_is_new_however_many_have_its_text(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "MOST_OF_ONE_TEXT", 2)
+    given = [DOOR | {"value": str(number), "decay_class": "session"} for number in range(8)]
+    assert actions(memory, *given) == ["added"] * 8
+    assert actions(memory, *given, at=2) == ["added"] * 8
+
+
 def test_what_the_version_before_stored_is_known_again(memory: Memory) -> None:
     given: list[Any] = [DOOR | {"value": "1111"}, "The password is Hunter2", "Tea at four.", DOOR | {"key": "colour"}]
     ids = [memory.add(**(one if isinstance(one, dict) else {"text": one})) for one in given if one is not given[3]]

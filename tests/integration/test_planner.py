@@ -250,7 +250,7 @@ def test_the_pins_of_a_namespace_that_statistics_lack_are_read_once_for_all_its_
 @pytest.mark.parametrize(
     "statement",
     [
-        activity.ENDED_AMONG, activity.UPDATE_WORTH, duplicate_pairs.MARK_COMPARED, links.STRONGEST,
+        activity.ENDED, activity.UPDATE_WORTH, duplicate_pairs.MARK_COMPARED, links.STRONGEST,
         statements.KNOWN_BY_HASH,
     ],
 )  # fmt: skip

@@ -181,10 +181,15 @@ def retire_within(db: Connection, tenants: Sequence[int], ids: Sequence[UUID]) -
     activity.retire(db, tenants, ids)
 
 
-def forget_ended(context: Context, db: Connection, tenant: int, hashes: Sequence[bytes], now: datetime) -> int:
-    """Forget ended facts that no pass has forgotten yet, so that the same statements can be stored again."""
-    ended = activity.ended_among(db, tenant, hashes, now)
-    return forget_ended_of(context, db, tenant, activity.lock(db, tenant, ended), now) if ended else 0
+def forget_ended(context: Context, db: Connection, tenant: int, known: statements.Known, now: datetime) -> bool:
+    """Forget known facts that ended and no pass has forgotten yet, so that the same statements can be stored again.
+
+    Returns whether there were any.
+    """
+    ended = activity.ended(db, tenant, [one.id for stated in known.values() for one in stated], now) if known else ()
+    if ended:
+        forget_ended_of(context, db, tenant, activity.lock(db, tenant, list(ended)), now)
+    return bool(ended)
 
 
 def forget_ended_of(context: Context, db: Connection, tenant: int, rows: Activity, now: datetime) -> int:

@@ -146,7 +146,7 @@ def restore_within(
     done = events.restored_at(db, tenant.id, ids, now)
     known = filter(None, map(there.get, dict.fromkeys(ids)))
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
-    forget_ended(context, db, tenant.id, [one.hash for one in gone], now)
+    forget_ended(context, db, tenant.id, statements.ask(db, tenant.id, [one.hash for one in gone])(), now)
     refused = _refused(context, db, tenant.id, gone, now)
     back = [one for one in gone if one.id not in done.union(refused)]
     faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)

@@ -151,9 +151,8 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     forgotten = statements.ask_forgotten_among(db, owner.id, hashes) if owner.deletions else dict
     read_merged = ask_merged(db, owner, batch.rows, batch.given, now)
     known = statements.ask(db, owner.id, hashes)()
-    any_ended = bool(known) and bool(activity.ended_among(db, owner.id, hashes, now))
+    any_ended = forget_ended(context, db, owner.id, known, now)
     if any_ended:
-        forget_ended(context, db, owner.id, hashes, now)
         known = statements.ask(db, owner.id, hashes)()
     found = statements.matches_identified(db, owner.id, hashes, known)
     # A fact that is about to be superseded may be stated again, which needs a vector, and no deletion request.

@@ -10,13 +10,12 @@ from uuid import UUID
 
 import numpy as np
 
-from workers.core import decay_intervals, text
+from workers.core import decay_intervals
 from workers.core.arrays import Bools, Floats, Ints
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, Faded, select
 from workers.storage import columns
 from workers.storage.connection import Connection, Cursor
-from workers.storage.statements import LAST, MOST_OF_ONE_TEXT
 
 PERMANENT = "permanent"
 
@@ -135,22 +134,6 @@ RETIRE = """
     set due_at = 'infinity', held = false, retired = true, fidelity = case when fidelity = 0 then 0 else 32767 end
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as gone (namespace, id)
     where activity.namespace = gone.namespace and activity.fact = gone.id
-"""
-
-# As `statements.KNOWN_BY_HASH`.
-ENDED_AMONG = """
-    select fact
-    from unnest(%(stems)b::bytea[]) as said (stem)
-    cross join lateral (
-        select namespace, id from facts
-        where namespace = (select %(namespace)s::int) and hash >= stem and hash <= stem || %(last)b
-            and forgotten_at is null and superseded_at is null
-        order by hash
-        limit %(most)s
-    ) as known
-    join activity on activity.namespace = known.namespace and activity.fact = known.id
-    where has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-    order by fact
 """
 
 LASTING = "select fact from activity where namespace = %(namespace)s and fact = any(%(ids)s) and ends_at > %(now)s"
@@ -336,13 +319,6 @@ def lasting(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) 
 def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
     """Return the facts that have ended by decay or expiry at `now`, whether or not a pass has run."""
     return {id_ for (id_,) in db.execute(ENDED, {"namespace": namespace, "ids": list(ids), "now": now})}
-
-
-def ended_among(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> list[UUID]:
-    """Return the facts with the same texts that ended and no pass has forgotten yet."""
-    stems = columns.byteas(list(dict.fromkeys(map(text.text_digest, hashes))))
-    given = {"namespace": namespace, "stems": stems, "last": LAST, "most": MOST_OF_ONE_TEXT, "now": now}
-    return [fact for (fact,) in db.execute(ENDED_AMONG, given)]
 
 
 def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
