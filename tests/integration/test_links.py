@@ -10,8 +10,9 @@ from ebb.contract.retention import ShowHistory
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers import graph
+from workers.decay.consolidate import compare
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory import history
+from workers.memory import estimate, extract, history
 from workers.storage import activity
 from workers.storage.connection import connect
 
@@ -70,6 +71,26 @@ def test_links_are_changed_in_the_lock_order_of_an_erasure(memory: Memory, act: 
                 changing.result()
         else:
             assert changing.result() == 0
+
+
+@pytest.mark.parametrize("act", ["compare", "estimate", "extract"])
+def test_background_work_is_in_the_lock_order_of_an_erasure_too(memory: Memory, act: str) -> None:
+    one, two = memory.add("Mira moved to Leipzig last year"), memory.add("Mira has moved to Leipzig last year")
+    memory.rows("update facts set content_salience = null")
+    acts = {
+        "compare": lambda: compare(memory.context, "default", day(1)),
+        "estimate": lambda: estimate.fill(memory.context),
+        "extract": lambda: extract._link(memory.context, "default", [(two, one)], day(1)),
+    }
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, 1, [one])
+        acting = pool.submit(acts[act])
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.execute("delete from facts where id = %s", [one])
+        db.commit()
+        acting.result()
+    assert memory.rows("select id from facts") == [(two,)]
+    assert memory.rows("select fact from likenesses union all select source from links") == []
 
 
 def test_only_facts_that_are_there_and_not_forgotten_can_be_linked(memory: Memory) -> None:

@@ -295,8 +295,9 @@ def compare(context: Context, namespace: str, now: datetime) -> int:
         found: dict[Pair, float] = {}
         for begin in range(0, len(candidates), PAIRS):
             found |= _alike(db, tenant, candidates[begin : begin + PAIRS])
+        marked = duplicate_pairs.mark_compared(db, tenant, waiting)  # before the facts, as an erasure does
         duplicate_pairs.add(db, tenant, list(found), list(found.values()), now)
-        return duplicate_pairs.mark_compared(db, tenant, waiting)
+        return marked
 
 
 def _nearest_of_each(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[Pair]:

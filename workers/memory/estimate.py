@@ -93,6 +93,7 @@ def fill(context: Context) -> int:
             return 0
         tenant, rows = waiting[0], _first(waiting[1])
         ids = [one.id for one in rows]
+        activity.lock(db, tenant, ids)  # before the facts, as an erasure does
         facts.estimate(db, tenant, ids, salience_within(db, tenant, rows, counted=1))
         activity.update_worth(db, tenant, ids)
         return len(rows)

@@ -258,6 +258,7 @@ def _wanted_among(db: Connection, tenant: int, ids: Sequence[UUID], now: datetim
 def _link(context: Context, namespace: str, pairs: Sequence[tuple[UUID, UUID]], now: datetime) -> None:
     ids = sorted({id_ for pair in pairs for id_ in pair})
     with context.namespace(namespace) as (db, tenant):
+        activity.lock(db, tenant, ids)  # before the facts, as an erasure does
         there = links.linkable(db, tenant, ids)
         kept = sorted({(one, two) for one, two in pairs if one != two and {one, two} <= there})
         if kept:
