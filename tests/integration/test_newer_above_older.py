@@ -249,6 +249,14 @@ def test_a_limited_number_of_facts_is_read_for_later_withdrawals_whenever_they_w
     assert len(outdated(invoices)) == noticed
 
 
+def test_of_many_later_withdrawals_the_newest_are_compared(invoices: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supersede, "MOST_LATER", 1)
+    invoices.add("I no longer play chess.", at=29, **LATER | {"source_date": "2025-01-19T00:00:00Z"})
+    newer = invoices.add(TIRED, at=30, **LATER)
+    older = invoices.add(OPERA, at=31, **JANUARY)
+    assert outdated(invoices) == [(newer, older)]
+
+
 def test_nothing_is_noticed_if_settings_say_so(invoices: Memory) -> None:
     invoices.add(OPERA, **JANUARY)
     invoices.choose({"notice_updates": False})

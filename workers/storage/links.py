@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -156,7 +155,7 @@ SAID_BEFORE = """
 # `+ 0` and `coalesce` as in `candidates.MATCHES`. The inner limit bounds the cost where most of the facts were said
 # before, as in a chat that is stored in its order.
 SAID_LATER = """
-    select uuid_send(id), text, stated_at
+    select uuid_send(id), text
     from (
         select id, text, kind, role, coalesce(source_date, created_at) as stated_at
         from facts
@@ -165,6 +164,7 @@ SAID_LATER = """
         limit %(most)s
     ) as matching
     where kind <> 'chunk' and (role is null or role = any(%(roles)s)) and stated_at > %(since)s and id <> all(%(but)s)
+    order by stated_at desc, id
     limit %(limit)s
 """
 
@@ -377,8 +377,7 @@ def said_later(
     """
     wanted = f"{quoted(f'namespace {namespace}')} & ({' | '.join(map(quoted, words))})"
     given = {"namespace": namespace, "words": wanted, "roles": list(roles), "since": since}
-    rows = db.execute(SAID_LATER, given | {"but": list(but), "limit": limit, "most": most}, binary=True).fetchall()
-    return [(id_, text) for id_, text, _ in sorted(rows, key=itemgetter(2), reverse=True)]
+    return db.execute(SAID_LATER, given | {"but": list(but), "limit": limit, "most": most}, binary=True).fetchall()
 
 
 def ask_updates(db: Connection, namespace: int, facts: Sequence[Key], scope: Scope) -> Callable[[], list[Update]]:
