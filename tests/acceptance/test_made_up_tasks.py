@@ -1,6 +1,7 @@
 """Tasks with generated arguments: each is done or refused with a message; none fails, and nothing is lost."""
 
 import json
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from live_system import FOLDER, ROOT, LiveSystem
 from made_up import JSON, TEXTS, examples, spoilt, spoilt_within
 
+from workers.coordination import outbox
 from workers.memory import history
 from workers.memory.recall import lookups
 from workers.storage import limits, relations, supersession
@@ -303,9 +305,15 @@ def test_any_arguments_are_accepted_or_refused_with_a_message(
 def test_a_successor_continues_and_answers_the_waiting_caller(known: LiveSystem, task: str) -> None:
     waiting = str(uuid4())
     given = ASKED[task] | GOING_ON[task] | ({"asked_by": waiting} if "asked_by" in GOING_ON[task] else {})
+    if "asked_by" in given:
+        outbox.put(known.own_keys, outbox.Entry(waiting, task, given, time.time(), namespace=NAME))
     assert answer(known, task, given) is None
     if "asked_by" in given:
-        counts = known.control.AsyncResult(waiting).get()
+        assert not known.accepted(waiting)
+        result = known.control.AsyncResult(waiting)
+        counts = result.get()
+        result.forget()
+        assert known.send(task, ASKED[task], waiting).get() == counts  # a late delivery does nothing again
         for name, before in given.get("so_far", {}).items():
             assert name == "mended" or _size(counts[name]) >= _size(before), name
 

@@ -45,7 +45,7 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     made = branching.begin(context, asked.namespace, asked.older)
     if made.complete:
         unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)}
-        return answered(asked.asked_by, unchanged)
+        return answered(asked, unchanged)
     until, pairs, place = time.monotonic() + WORK_SECONDS, asked.pairs, asked.after or branching.START
     while True:
         if time.monotonic() > until:
@@ -55,7 +55,7 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
             break
         pairs, place = pairs or copied is None, copied or branching.START
     branching.conclude(context, made, context.now())
-    return answered(asked.asked_by, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)})
+    return answered(asked, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)})
 
 
 @task_of(contract.BRANCHES, contract.ListBranches)
@@ -88,7 +88,7 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
             if time.monotonic() > until:
                 hand_over(self, asked, {}, "goes on in another task")
         branching.drop(context, one)
-    return answered(asked.asked_by, {"dropped": [one.name for one in found]})
+    return answered(asked, {"dropped": [one.name for one in found]})
 
 
 @task_of(contract.SETTINGS, contract.ChangeSettings, base=OnceTask)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -14,9 +15,10 @@ from celery.exceptions import Ignore
 from ebb.contract import decay as contract
 from ebb.contract.operation import Params
 from ebb.contract.values import MOST_RESULTS, Count, Flag, Name
+from redis.exceptions import RedisError
 
 from workers.celery import settings
-from workers.coordination import signals
+from workers.coordination import outbox, signals
 from workers.decay import backfill as backfilling
 from workers.decay import endings, forget_limit
 from workers.decay import passes as decay
@@ -106,7 +108,7 @@ def apply(_: Task, part: PassPart) -> None:
         callbacks.mark_as_done(context.redis, report.asked_by, _passed(report))
 
 
-@task_of(contract.BACKFILL, BackfillPart)
+@task_of(contract.BACKFILL, BackfillPart, base=OnceTask)
 def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     """Classify facts without an explicit decay class again; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
@@ -125,7 +127,7 @@ def backfill(self: Task, asked: BackfillPart) -> dict[str, Any]:
     if rest is not None:
         going = going_on(rest) | {"so_far": answer, "now": at.isoformat()}
         hand_over(self, asked, going, f"{done.examined} facts so far")
-    return answered(asked.asked_by, answer)
+    return answered(asked, answer)
 
 
 runs = verb_of(contract.RUNS, decay.latest_runs)
@@ -237,11 +239,13 @@ def leave_answer_to_others(task: Task, said: str) -> NoReturn:
     raise Ignore
 
 
-def answered(waits: str | None, answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer, and store it as the result of the task that waits for it."""
-    if waits:
+def answered(asked: Any, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer, and store it as the result of the task that waits for it, which then leaves the outbox."""
+    if waits := asked.asked_by:
         note(waits, answer)
         callbacks.mark_as_done(context.redis, waits, answer)
+        with suppress(RedisError):  # then a late delivery removes it
+            outbox.remove(context.redis, asked.namespace, waits)
     return answer
 
 

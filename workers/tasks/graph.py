@@ -54,7 +54,7 @@ class Decay(contract.DecayRelations):
     spent_ms: FiniteFloat = 0.0
 
 
-@task_of(contract.DECAY_RELATIONS, Decay)
+@task_of(contract.DECAY_RELATIONS, Decay, base=OnceTask)
 def decay(self: Task, asked: Decay) -> dict[str, Any]:
     """Update the stored weights of relations, of a namespace or with `everywhere` of all.
 
@@ -82,4 +82,4 @@ def decay(self: Task, asked: Decay) -> dict[str, Any]:
             "relations: %d/%d decayed, %d below the minimum, %d newly", done.decayed, done.processed,
             done.below_minimum, done.newly_below,
         )  # fmt: skip
-    return answered(asked.asked_by, answer)
+    return answered(asked, answer)

@@ -98,7 +98,7 @@ def consolidate(self: Task, asked: ConsolidatePart) -> dict[str, Any]:
         so_far["merged"] = max(so_far["merged"], merged)
     if asked.scheduled:
         _follow_consolidation(name)
-    return answered(asked.asked_by, _consolidated(so_far, left, asked))
+    return answered(asked, _consolidated(so_far, left, asked))
 
 
 @internal("memory.consolidate_all", Upkeep, ignore_result=True)
@@ -118,7 +118,7 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
     name, until = asked.namespace, time.monotonic() + WORK_SECONDS
     if tidying.schedule(context, name) is None:
         skipped = plain(tidying.last(context, name)) | {"skipped": "hygiene is switched off here"}
-        return answered(asked.asked_by, skipped)
+        return answered(asked, skipped)
     run = asked.run or uuid_of(task_id)
     for part_run, segment, part in tidying.plan(context, name, run, at):
         if part_run != run:
@@ -130,7 +130,7 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
     answer = plain(tidying.conclude(context, name, run, at))
     if asked.scheduled and settings.prune_by_llm:
         prune_by_llm.apply_async(kwargs={"namespace": name})
-    return answered(asked.asked_by, answer)
+    return answered(asked, answer)
 
 
 @task_of(contract.JANITOR_SNAPSHOT, contract.ShowJanitor)

@@ -24,7 +24,7 @@ from workers.tasks.answers import shown
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.graph import autolink
 from workers.tasks.operation import Place, Upkeep, going_on, internal, plain, shards_of, task_of, walk
-from workers.tasks.task import HOURS, WORK_SECONDS, context, instant, write_instant
+from workers.tasks.task import HOURS, WORK_SECONDS, OnceTask, context, instant, write_instant
 
 CLEAN_SECONDS = 7_200.0
 """Maximum duration of a clean-up, after which another may start."""
@@ -207,7 +207,7 @@ def _purge(task: Task, asked: PurgePart, at: datetime, *, in_gaps: bool = True) 
     }
 
 
-@task_of(admin.DOCTOR, ExaminePart)
+@task_of(admin.DOCTOR, ExaminePart, base=OnceTask)
 def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
     """Examine facts; return their faults and the condition of Redis; the last successor answers."""
     until = time.monotonic() + WORK_SECONDS
@@ -229,4 +229,4 @@ def examine(self: Task, asked: ExaminePart) -> dict[str, Any]:
         hand_over(self, asked, going, f"{found.examined} facts so far")
     if asked.mend and any(one.fault in doctor.LACKING for one in found.faults):
         embed_pending.apply_async()
-    return answered(asked.asked_by, answer | {"redis": redis.condition(context.redis).answer()})
+    return answered(asked, answer | {"redis": redis.condition(context.redis).answer()})

@@ -134,9 +134,7 @@ def _forget_subject(task: Task, asked: Forget, at: datetime, own_id: UUID) -> di
         going = {"run": str(run), "now": at.isoformat(), "accepted": accepted}
         going |= {} if asked.dry_run else {"so_far": answer}
         hand_over(task, asked, going, f"{done.done} facts so far")
-    if asked.asked_by:
-        outbox.remove(context.redis, asked.namespace, asked.asked_by)
-    return answered(asked.asked_by, answer)
+    return answered(asked, answer)
 
 
 @task_of(contract.PIN, contract.Pin, base=OnceTask)
@@ -176,9 +174,7 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
     if rest is not None:
         going = {"now": at.isoformat(), "after": cursors.following(rest), "so_far": answer}
         hand_over(self, asked, going, f"{done.restored} facts so far")
-    if asked.asked_by:
-        outbox.remove(context.redis, asked.namespace, asked.asked_by)
-    return answered(asked.asked_by, answer)
+    return answered(asked, answer)
 
 
 def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
