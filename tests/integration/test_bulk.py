@@ -1,5 +1,8 @@
 """The bulk lane: the order of slices, their number in progress, and lost slices."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -168,3 +171,24 @@ def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redi
         bulk.drop(redis, Batch(id_, "memory.store_many", namespace, {}))
     assert bulk.waiting(redis)["bytes"] == 0
     assert bulk.claim(redis, NOW) == []
+
+
+FIRST_SLICE = """
+from workers.coordination.bulk import Batch
+from workers.tasks import bulk
+from workers.tasks.store import store_many
+
+store_many.push_request(id="a")
+print(bulk._first(store_many, Batch("a", "memory.store_many", "mira", {}), [["a 0"], ["a 1"], ["a 2"]]))
+"""
+
+
+def test_a_redelivered_batch_processes_the_slice_whose_slot_it_takes(redis: Redis, redis_url: str) -> None:
+    joined(redis, "a", "mira")
+    (first,) = bulk.claim(redis, NOW)
+    assert do(redis, first) is None
+    environment = os.environ | {"EBB_REDIS_URL": redis_url, "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_SLICE], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "place=1, content=['a 1']" in done.stdout

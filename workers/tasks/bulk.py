@@ -132,7 +132,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
             bulk.note_first(context.redis, batch.id)
         elif is_new or not bulk.runs_first(context.redis, batch.id):
             return None
-        return bulk.find(context.redis, batch.id, 0, own.slices if own else 1)
+        return bulk.find(context.redis, batch.id, own.place if own else 0, own.slices if own else 1)
     except RefusedError:
         raise
     except RedisError as error:
