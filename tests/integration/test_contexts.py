@@ -47,3 +47,10 @@ def test_what_is_erased_takes_all_of_them_along(memory: Memory) -> None:
     noted(memory, "Where is the key?")
     idempotency.drop_quotes(memory.context.redis)
     assert questions(memory) == []
+
+
+def test_they_are_known_to_quote_facts_for_as_long_as_they_are_kept(memory: Memory) -> None:
+    noted(memory, "Where is the key?", hours=168)
+    idempotency.note_quoting(memory.context.redis, "ebb:done:1", '{"text": "The key hangs by the door."}')
+    redis = memory.context.redis
+    assert redis.ttl(idempotency.QUOTING) >= redis.ttl(f"{contexts.KEY}default")

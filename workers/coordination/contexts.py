@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from redis import Redis
 
-from workers.coordination.idempotency import QUOTING, RECEIPT_SECONDS
+from workers.coordination.idempotency import QUOTING, QUOTING_SECONDS
 
 KEY = "ebb:contexts:"
 MOST = 50
@@ -46,7 +46,7 @@ def note(redis: Redis, namespace: str, given: ShownContext, hours: float) -> Non
         pipeline.ltrim(name, 0, MOST - 1)
         pipeline.expire(name, int(hours * HOUR) or 1)
         pipeline.sadd(QUOTING, name)
-        pipeline.expire(QUOTING, RECEIPT_SECONDS)
+        pipeline.expire(QUOTING, QUOTING_SECONDS)
         pipeline.execute()
 
 

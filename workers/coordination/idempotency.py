@@ -21,6 +21,10 @@ RECEIPT_SECONDS = 86_400
 """How long a request can be repeated with its key, and the state of an accepted write can be read."""
 
 
+QUOTING_SECONDS = 7 * RECEIPT_SECONDS
+"""As long as EBB_LAST_CONTEXTS_HOURS may be, so that the keys of what quotes facts stay as long as that."""
+
+
 def id_of_member(batch: UUID, place: int, content: str) -> UUID:
     """Return the id of a member of a batch: the same for every delivery, and in the order of the batch."""
     own = uuid5(batch, content)
@@ -77,7 +81,7 @@ def note_quoting(redis: Redis, key: str, encoded: str) -> None:
     """Record the key of an answer (JSON) that quotes facts, so that erasing facts drops it."""
     if TEXT in encoded:
         redis.sadd(QUOTING, key)
-        redis.expire(QUOTING, RECEIPT_SECONDS)
+        redis.expire(QUOTING, QUOTING_SECONDS)
 
 
 def drop_quotes(redis: Redis) -> list[str]:
