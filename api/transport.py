@@ -109,7 +109,7 @@ class Sender:
             self.admit(task, others)
             yield others
         finally:
-            with suppress(*AWAY):  # it then counts until its deadline
+            with suppress(redis.exceptions.RedisError):  # it then counts until its deadline
                 shares.leave(self._own_keys, *own)
 
     def admit(self, task: str, others: int) -> None:

@@ -177,6 +177,15 @@ def test_a_lack_of_replicas_is_distinguished_too(server: servers.Redis) -> None:
             keys.config_set("min-replicas-to-write", 0)
 
 
+def test_a_request_that_is_done_is_answered_although_redis_refuses_to_note_its_end(server: servers.Redis) -> None:
+    with Client(server.url()) as client, own_keys(server.url()) as keys:
+        try:
+            with client._under_way("memory.recall", "a task's id", 10.0, interactive=True):
+                keys.config_set("min-replicas-to-write", 1)
+        finally:
+            keys.config_set("min-replicas-to-write", 0)
+
+
 @pytest.mark.parametrize("login", ["", ":another@", "mira:another@"])
 def test_a_wrong_password_is_distinguished_from_a_server_that_is_away(server: servers.Redis, login: str) -> None:
     before, _, host = server.url().rpartition("@")
