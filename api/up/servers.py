@@ -3,6 +3,7 @@
 import locale
 import os
 import random
+import re
 import secrets
 import shutil
 import socket
@@ -53,6 +54,9 @@ appendfsync {fsync}
 save ""
 maxmemory-policy noeviction
 """
+OWN_REDIS = re.compile(r"redis://:[\w-]+@127\.0\.0\.1:(\d+)/0")
+"""The URL of an embedded Redis."""
+
 REFUSED_RIGHTS = 0o027
 """Rights with which PostgreSQL refuses its data directory; a backup that was unpacked may have them."""
 

@@ -156,10 +156,13 @@ def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[super
 
 
 def _redis_port(home: Home) -> int:
-    """Return the port of the last run if it is free, so that known URLs stay valid; else any free one."""
+    """Return the port of the last run if it is free, so that known URLs stay valid; else any free one.
+
+    The last run may have used another Redis than Ebb's own, such as one of Sentinels.
+    """
     last = home.last_state()
-    port = urlsplit(last.redis_url).port if last is not None else None
-    return port if port is not None and servers.port_is_free(port) else servers.free_port()
+    own = None if last is None else servers.OWN_REDIS.fullmatch(last.redis_url)
+    return int(own[1]) if own and servers.port_is_free(int(own[1])) else servers.free_port()
 
 
 def _password(home: Home) -> str:
