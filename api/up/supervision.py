@@ -198,7 +198,7 @@ def configure(home: Home, programs: Sequence[Program]) -> None:
             priority=priority,
             signal=program.ending.name.removeprefix("SIG"),
             stop_seconds=program.stop_seconds,
-            environment=",".join(f'{name}="{value}"' for name, value in program.environment.items()),
+            environment=",".join(f'{name}="{value}"' for name, value in program.environment.items()).replace("%", "%%"),
             **paths,
         )
         for priority, program in enumerate(programs)

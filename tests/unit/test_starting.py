@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from supervisor.options import ServerOptions
 
-from api.up import servers, starting
+from api.up import servers, starting, supervision
 from api.up.home import Home, State
 
 
@@ -28,3 +29,13 @@ def test_the_port_of_ebbs_own_redis_stays_that_of_the_last_run(address: str, is_
     home, port = Home(tmp_path), servers.free_port()
     home.write_state(State("", address.format(port), ""))
     assert (starting._redis_port(home) == port) is is_own
+
+
+def test_an_address_with_a_percent_sign_reaches_the_api(tmp_path: Path) -> None:
+    home, options = Home(tmp_path), ServerOptions()
+    home.prepare()
+    programs = [*supervision.own(home, children=2, port=1), supervision.api("fe80::1%eth0", 2, "https://host/%7Eebb/")]
+    supervision.configure(home, programs)
+    options.realize(args=["-c", str(home.configuration)])
+    environment = {one.name: one.environment for one in options.process_group_configs[0].process_configs}["api"]
+    assert (environment["EBB_HOST"], environment["EBB_FLOWER_URL"]) == ("fe80::1%eth0", "https://host/%7Eebb/")
