@@ -235,6 +235,13 @@ def test_no_key_that_is_made_with_a_token_outlasts_it(
         assert (refused.status_code, "ebb keys create" in refused.text) == (403, True)
 
 
+def test_a_token_opens_no_session_of_the_dashboard_whose_form_takes_keys(
+    api: httpx2.Client, issuer: AuthorizationServer, audience: str
+) -> None:
+    answer = api.post("/dashboard/sign-in", data={"key": issuer.token(audience, "read")})
+    assert (answer.status_code, answer.headers.get("set-cookie")) == (401, None)
+
+
 def test_keys_still_open_the_api(live: LiveSystem, api: httpx2.Client) -> None:
     key = make_key(live, "with-a-key", "read")
     assert api.post("/memory/recall", json={"query": "key"}, headers=key).status_code == 200

@@ -139,7 +139,7 @@ def sign_in(
 ) -> Response:
     """Start a session with a key that has the scope `read`, or show the form again."""
     try:
-        identify(request, key.strip(), None).check("read")
+        identify(request, None, None, signed_in=key_ring.digest(key.strip()).hex()).check("read")
     except RefusedError as error:
         return page(request, "sign_in.html", error.status, said=str(error), next=here(next))
     response = RedirectResponse(here(next), HTTPStatus.SEE_OTHER)
