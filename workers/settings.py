@@ -463,7 +463,7 @@ class Settings(BaseModel):
             SettingsError: a variable is unknown or its value not allowed; the message names all of them.
         """
         environment = os.environ if environment is None else environment
-        given = _with_files({name: value for name, value in environment.items() if name.startswith(PREFIX)})
+        given = with_files({name: value for name, value in environment.items() if name.startswith(PREFIX)})
         try:
             return cls.model_validate(_fields(given, environment))
         except ValidationError as error:
@@ -549,8 +549,8 @@ def _check_cron(given: str) -> None:
         ) from None
 
 
-def _with_files(given: dict[str, str]) -> dict[str, str]:
-    """Return the variables, and for each `EBB_NAME_FILE` without an `EBB_NAME` what that file contains.
+def with_files(given: dict[str, str]) -> dict[str, str]:
+    """Return the variables, and for each `NAME_FILE` without a `NAME` what that file contains.
 
     Raises:
         SettingsError: a file cannot be read, or is empty.

@@ -313,11 +313,10 @@ def flower(
     FLOWER_BASIC_AUTH_FILE may name a file that contains this.
     """
     from api.up import processes
+    from workers.settings import with_files
 
     settings = configured(home)  # Flower only needs Redis
-    login = os.environ.get("FLOWER_BASIC_AUTH_FILE")
-    if login:
-        os.environ.setdefault("FLOWER_BASIC_AUTH", Path(login).read_text(encoding="utf-8").strip())
+    os.environ.update(with_files({name: of for name, of in os.environ.items() if name.startswith("FLOWER_BASIC_AUTH")}))
     _refuse_taken(address, port)
     processes.flower(address, port).replace_this(settings if settings.redis_url else located(home))
 

@@ -226,6 +226,15 @@ def test_a_port_in_use_is_one_message(live: LiveSystem, command: str) -> None:
     assert done.stderr == f"Error: Port {port} at 127.0.0.1 is in use: choose another with --port.\n"
 
 
+def test_a_file_with_the_login_of_flower_that_is_not_there_is_one_message(
+    live: LiveSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOWER_BASIC_AUTH_FILE", "/missing")
+    done = live.ebb("flower", "--port", str(servers.free_port()))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: FLOWER_BASIC_AUTH_FILE='/missing' cannot be read: ")
+
+
 @pytest.mark.parametrize(
     ("command", "closed", "error"),
     [
