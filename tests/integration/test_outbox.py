@@ -1,6 +1,9 @@
 """The outbox: when accepted writes are sent again, and its limits."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -161,3 +164,29 @@ def test_doctor_counts_accepted_writes_with_their_noun(context: Context) -> None
         with pytest.raises(UnavailableError, match=r"^Accepted and not stored for [0-9]+ minutes and more: 1 write\. "):
             _outbox(context.settings, client)
     assert said == ["0 accepted writes under way", "1 accepted write under way"]
+
+
+QUICK_SUCCESSOR = """
+from types import SimpleNamespace
+from celery.exceptions import Ignore
+from workers.celery import app
+from workers.coordination import signals
+from workers.tasks.decay import answered
+from workers.tasks.task import OnceTask, context
+
+@app.task(bind=True, base=OnceTask)
+def first(self):
+    answered(SimpleNamespace(asked_by=self.request.id, namespace="mira"), {"restored": 2})  # as its successor does
+    raise Ignore
+
+first.apply(task_id="1")
+print(signals.done_before(context.redis, "1"))
+"""
+
+
+def test_the_answer_of_a_successor_that_was_quicker_stays(redis_url: str) -> None:
+    environment = os.environ | {"EBB_REDIS_URL": redis_url, "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    done = subprocess.run(
+        [sys.executable, "-c", QUICK_SUCCESSOR], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "{'restored': 2}\n", done.stderr

@@ -134,12 +134,12 @@ def progress(redis: Redis, task_id: str) -> dict[str, int]:
     return counted(redis, f"{PROGRESS}:{task_id}")
 
 
-def note_done(redis: Redis, task_id: str, answer: dict[str, Any]) -> None:
+def note_done(redis: Redis, task_id: str, answer: dict[str, Any], *, unless_done: bool = False) -> None:
     """Record a finished task's answer, so that a redelivery, or a request with the same key, need not run it again."""
     key, encoded = f"{DONE}:{task_id}", json.dumps(answer)
     idempotency.note_quoting(redis, key, encoded)
     claimed = idempotency.is_claimed(redis, task_id)
-    redis.set(key, encoded, ex=idempotency.RECEIPT_SECONDS if claimed else FIRST_SEEN_SECONDS)
+    redis.set(key, encoded, nx=unless_done, ex=idempotency.RECEIPT_SECONDS if claimed else FIRST_SEEN_SECONDS)
 
 
 def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:

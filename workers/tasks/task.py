@@ -353,6 +353,6 @@ def _alone(task_id: str) -> Iterator[bool]:
 
 
 def note(task_id: str, answer: dict[str, Any]) -> None:
-    """Store the answer of a task, unless Redis refuses it."""
+    """Store the answer of a task, unless Redis refuses it, or its successor was quicker with it."""
     with suppress(RefusedError):
-        insist(lambda: signals.note_done(context.redis, task_id, answer))
+        insist(lambda: signals.note_done(context.redis, task_id, answer, unless_done=answer == GOES_ON))
