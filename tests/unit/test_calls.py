@@ -215,6 +215,20 @@ def test_messages_name_the_address_without_its_password() -> None:
     assert "at http://127.0.0.1:1: " in str(refused.value)
 
 
+@pytest.mark.parametrize("login", ["", "mira:secret@"])
+def test_a_key_is_sent_beside_a_login_in_the_address(login: str) -> None:
+    sent = dict[str, str]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.update(request.headers)
+        return httpx.Response(200)
+
+    server = Server(f"http://{login}127.0.0.1:1", key="a-key")
+    with httpx.Client(base_url=server.url, transport=httpx.MockTransport(answer)) as client:
+        client.get("/memory/stats", headers=server.headers())
+    assert (sent.get("x-api-key") or sent["authorization"]) == ("a-key" if login else "Bearer a-key")
+
+
 def test_a_redirect_is_named_and_an_odd_time_to_wait_is_left_out() -> None:
     request = httpx.Request("GET", ADDRESS)
     moved = error_of(httpx.Response(301, headers={"location": "https://ebb.example/memory"}, request=request))

@@ -83,10 +83,11 @@ class Server:
         return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None))
 
     def headers(self) -> dict[str, str]:
-        """Return the headers for key, namespace and position in the log."""
+        """Return the headers for key, namespace and position in the log; a login in the address takes Authorization."""
+        name, before = ("X-API-Key", "") if "@" in self.url else ("Authorization", "Bearer ")
         own = {
             "X-Ebb-Namespace": self.namespace,
-            "Authorization": f"Bearer {self.key}" if self.key else None,
+            name: f"{before}{self.key}" if self.key else None,
             HEADER: self.written.lsn,
         }
         return {name: value for name, value in own.items() if value is not None}
