@@ -94,7 +94,8 @@ def tolerating_closed_stdout() -> Iterator[None]:
     """Print on stdout while there is a reader, unlike after `| head`; continue without one."""
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:  # else it was closed before the start
+            sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # rich raises the latter
         discard(sys.stdout)
 
@@ -264,7 +265,7 @@ def confirm(what: tuple[str, str], facts: int, *, yes: bool, as_json: bool) -> N
     if yes or not facts:
         return
     asked, otherwise = what
-    if not sys.stdin.isatty() or as_json:
+    if as_json or sys.stdin is None or not sys.stdin.isatty():
         said = f"{counted(facts, 'fact')} {otherwise}. To do so, run the same command with --yes, or on a terminal."
         fail(InvalidInputError(said), as_json=as_json)
     elif _confirmed(f"{counted(facts, 'fact')} {asked}. Go on?"):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import psutil
 import pytest
@@ -236,15 +237,16 @@ def test_a_file_with_the_login_of_flower_that_is_not_there_is_one_message(
 
 
 @pytest.mark.parametrize(
-    ("command", "closed", "error"),
+    ("command", "closed", "status", "error"),
     [
-        ("store -", "<&-", "Error: standard input is closed,"),
-        ("recall -", "<&-", "Error: standard input is closed,"),
-        ("export", ">&-", "Error: standard output is closed"),
+        ("store -", "<&-", 1, "Error: standard input is closed,"),
+        ("recall -", "<&-", 1, "Error: standard input is closed,"),
+        (f"forget --purge {UUID(int=1)}", "<&-", 2, "Error: 1 fact would be erased fo"),
+        ("export", ">&-", 1, "Error: standard output is closed"),
     ],
 )
 def test_a_closed_stream_is_one_message(
-    live: LiveSystem, namespace: str, command: str, closed: str, error: str
+    live: LiveSystem, namespace: str, command: str, closed: str, status: int, error: str
 ) -> None:
     words = shlex.join(live.command(*command.split(), "--namespace", namespace))
     done = subprocess.run(
@@ -255,7 +257,7 @@ def test_a_closed_stream_is_one_message(
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr[:32]) == (1, error)
+    assert (done.returncode, done.stderr[:32]) == (status, error)
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])

@@ -1,10 +1,12 @@
-"""What `ebb up` asks while its processes start."""
+"""What `ebb up` asks and prints while its processes start."""
 
+import sys
 from pathlib import Path
 
 import pytest
 from supervisor.options import ServerOptions
 
+from api.cli import output
 from api.up import servers, starting, supervision
 from api.up.home import Home, State
 
@@ -39,3 +41,9 @@ def test_an_address_with_a_percent_sign_reaches_the_api(tmp_path: Path) -> None:
     options.realize(args=["-c", str(home.configuration)])
     environment = {one.name: one.environment for one in options.process_group_configs[0].process_configs}["api"]
     assert (environment["EBB_HOST"], environment["EBB_FLOWER_URL"]) == ("fe80::1%eth0", "https://host/%7Eebb/")
+
+
+def test_where_standard_output_is_closed_nothing_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with output.tolerating_closed_stdout():
+        output.print_json({"home": "/home/mira/.ebb"})
