@@ -6,10 +6,11 @@ from uuid import uuid4
 import pytest
 from ebb.contract.values import MOST_RESULTS
 from live_api import make_key, serving
-from live_system import LiveSystem
+from live_system import LiveSystem, eventually
 
 from api.client import Client
 from workers.errors import InvalidInputError, NotFoundError
+from workers.storage.connection import connect
 
 pytestmark = pytest.mark.acceptance
 
@@ -71,6 +72,28 @@ def test_the_client_does_all_of_it_and_a_second_delivery_changes_nothing(real: L
         unknown.branch(30)
     with pytest.raises(InvalidInputError, match="older: is not allowed; give whole days"):
         client.branch("1y")
+
+
+def test_a_branch_that_another_task_copies_is_waited_for_and_one_that_is_dropped_is_not_made_again(
+    real: LiveSystem, client: Client
+) -> None:
+    name = str(client.branch(30)["branch"])
+    for drops in (False, True):
+        begun = real.begun().get("memory.branch", 0)
+        with connect(real.database_url) as other:
+            other.execute("update namespaces set branched_at = null where name = %s", [name])
+            other.commit()
+            other.execute("select from namespaces where name = %s for no key update", [name])
+            sent = real.send("memory.branch", {"namespace": client.namespace, "older": 30})
+            eventually(lambda begun=begun: real.begun().get("memory.branch", 0) > begun, "it has begun")
+            eventually(lambda: not real.active("memory.branch"), "it waits for the other task")
+        if not drops:
+            assert sent.get()["facts"] == 31
+            continue
+        assert client.drop_branch()["dropped"] == [name]
+        with pytest.raises(NotFoundError, match="was dropped while it was made"):
+            sent.get()
+        assert client.branches()["total"] == 0
 
 
 def test_over_http_a_key_branches_its_own_namespace_alone(real: LiveSystem, client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
+from psycopg.errors import LockNotAvailable
 
 from workers import graph
 from workers.admin import branches as branching
 from workers.admin import keys, search_indexes, stats
 from workers.coordination import key_ring, signals
 from workers.core import decay_intervals
-from workers.errors import InvalidInputError, NotFoundError
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, facts
 from workers.storage import branches, events
 from workers.storage.branches import Branch
@@ -214,6 +216,35 @@ def test_a_branch_whose_making_died_is_completed_by_the_next_one(memory: Memory,
     assert branching.listed(memory.context, "default")[0].complete
     assert len(rows(memory, "facts", BRANCH)) == len(rows(memory, "facts", "default"))
     assert memory.examine(7) == {}
+
+
+def test_one_task_at_a_time_copies_a_branch_and_none_once_it_is_complete(memory: Memory) -> None:
+    filled(memory)
+    branch = made(memory, steps=0)
+    with transaction(memory.context.database_url) as other:
+        assert branches.hold(other, branch)
+        with pytest.raises(LockNotAvailable):
+            branching.copy(memory.context, branch, branching.START)
+    made(memory)
+    for work in (partial(branching.copy, after=branching.START), partial(branching.conclude, now=day(8))):
+        with pytest.raises(branching.StoppedError, match="was completed or dropped"):
+            work(memory.context, branch)
+
+
+def test_nothing_is_copied_into_a_branch_that_is_being_dropped(memory: Memory) -> None:
+    filled(memory)
+    branch = made(memory, steps=1)
+    branching.drop_facts(memory.context, branch)
+    assert not branching.listed(memory.context, "default")[0].complete
+    with pytest.raises(branching.StoppedError, match="was completed or dropped"):
+        branching.copy(memory.context, branch, branching.START)
+    with pytest.raises(UnavailableError, match="is being dropped"):
+        branching.begin(memory.context, "default", 365)
+    dropped(memory, BRANCH)
+    with pytest.raises(NotFoundError, match="was dropped while it was made"):
+        branching.begin(memory.context, "default", 365, is_new=False)
+    made(memory)
+    assert len(rows(memory, "facts", BRANCH)) == len(rows(memory, "facts", "default"))
 
 
 def test_a_branch_in_many_steps_is_the_same(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

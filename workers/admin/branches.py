@@ -6,7 +6,7 @@ from uuid import UUID
 from workers.admin import keys
 from workers.context import Context
 from workers.coordination import signals
-from workers.errors import InvalidInputError, NotFoundError
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import branches, namespaces, shards, signatures, tallies
 from workers.storage.branches import Branch
 from workers.storage.connection import Connection, connect, reading, transaction
@@ -17,6 +17,10 @@ BATCH = 500
 
 LONGEST = 128
 """Maximum characters of a namespace's name."""
+
+
+class StoppedError(UnavailableError):
+    """A branch was completed or dropped by another task."""
 
 
 def name_of(original: str, days: int) -> str:
@@ -34,12 +38,13 @@ def name_of(original: str, days: int) -> str:
     return name
 
 
-def begin(context: Context, original: str, days: int) -> Branch:
-    """Return the branch of a namespace of an age in days; add it, without facts, if it is missing.
+def begin(context: Context, original: str, days: int, *, is_new: bool = True) -> Branch:
+    """Return the branch of a namespace of an age in days; add it, without facts, if it is missing and `is_new`.
 
     Raises:
-        NotFoundError: there is no such namespace.
+        NotFoundError: there is no such namespace, or the branch was dropped since its making began.
         InvalidInputError: it is a branch itself, or the name of the branch is taken by another namespace.
+        UnavailableError: the branch is being dropped.
     """
     name, age = name_of(original, days), timedelta(days=days)
     with transaction(context.database_url) as db:
@@ -48,9 +53,15 @@ def begin(context: Context, original: str, days: int) -> Branch:
             raise NotFoundError(f"namespace: there is no {original!r}; `ebb branch --list` lists branches.")
         if source.original is not None:
             raise InvalidInputError(f"namespace: {original!r} is a branch itself; branch {source.original!r}.")
-        branch = branches.begin(db, original, name, age) if shards.place_branch(db, name) else None
+        branch = branches.find(db, name)
+        if branch is None and not is_new:
+            raise NotFoundError(f"namespace: the branch {name!r} was dropped while it was made.")
+        if branch is None and shards.place_branch(db, name):
+            branch = branches.begin(db, original, name, age)
     if branch is None or (branch.original, branch.age) != (original, age):
         raise InvalidInputError(f"namespace: {name!r} is a namespace of its own and no branch; it was left as it is.")
+    if branch.dropping:
+        raise UnavailableError(f"The branch {name!r} is being dropped: try again, or run `ebb branch --drop` again.")
     return branch
 
 
@@ -58,6 +69,9 @@ def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) 
     """Copy the next facts, or with `pairs` their links, contradictions and near-duplicates. Idempotent.
 
     Returns the id to continue after, if any.
+
+    Raises:
+        StoppedError: another task has completed the branch, or drops it.
     """
     with reading(context.database_url) as db:
         original = _original(db, branch)
@@ -128,6 +142,9 @@ def drop(context: Context, branch: Branch) -> None:
 
 
 def _original(db: Connection, branch: Branch) -> int:
+    """Return the id of a branch's original, after locking the branch so that it is not dropped meanwhile."""
+    if not branches.hold(db, branch):
+        raise StoppedError(f"The branch {branch.name!r} was completed or dropped at this very moment: try again.")
     found = None if branch.original is None else namespaces.find(db, branch.original)
     if found is None:
         raise NotFoundError(f"namespace: {branch.original!r} is gone; drop its branch {branch.name!r}.")

@@ -39,7 +39,9 @@ BEGIN = """
 """
 
 BRANCH = """
-    select id, name, branch_of as original, branch_age as age, branched_at is not null as complete from namespaces
+    select id, name, branch_of as original, branch_age as age, coalesce(branched_at > '-infinity', false) as complete,
+        coalesce(branched_at = '-infinity', false) as dropping
+    from namespaces
 """
 
 FIND = f"{BRANCH} where name = %(name)s"
@@ -49,6 +51,10 @@ LISTED = f"""
     where branch_of = %(original)s or (branch_of is not null and %(original)s::text is null)
     order by name
 """
+
+HOLD = "select from namespaces where id = %(branch)s and branched_at is null for no key update nowait"
+
+STOP = "update namespaces set branched_at = '-infinity' where id = %(branch)s"
 
 COMPLETE = "update namespaces set branched_at = %(now)s where id = %(branch)s and branched_at is null"
 
@@ -154,13 +160,14 @@ DROP = "delete from namespaces where id = %(branch)s and branch_of is not null"
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A namespace and, if it is a branch, its original and age; `complete` once everything is copied."""
+    """A namespace and, if it is a branch, its original and age; `complete` once everything is copied, until a drop."""
 
     id: int
     name: str
     original: str | None
     age: timedelta | None
     complete: bool
+    dropping: bool
 
 
 def begin(db: Connection, original: str, branch: str, age: timedelta) -> Branch | None:
@@ -196,7 +203,7 @@ def copy_facts(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
     """
     given = {"original": original, "branch": branch.id, "age": branch.age, "ids": list(ids)}
     of_fact = sql.SQL("{} = any(%(ids)s)")
-    wanted = sql.SQL(f"id = any(%(ids)s) and {NOT_DEEP}")
+    wanted = sql.SQL(f"id = any(%(ids)s) and {NOT_DEEP} and {NOT_OUTSIDE}")
     added = [id_ for (id_,) in db.execute(_copy(db, "facts", wanted, "id"), given)]
     for table in OF_FACTS:
         db.execute(_copy(db, table, of_fact.format(sql.Identifier("fact"))), given | {"ids": added})
@@ -224,13 +231,23 @@ def copy_namespace_rows(db: Connection, original: int, branch: Branch) -> None:
         db.execute(_copy(db, table, sql.SQL(NOT_YET.get(table, "true"))), given)
 
 
+def hold(db: Connection, branch: Branch) -> bool:
+    """Lock a branch that is being made until the commit; false if it is complete, or is or was dropped.
+
+    Raises:
+        LockNotAvailable: another transaction has locked it.
+    """
+    return db.execute(HOLD, {"branch": branch.id}).fetchone() is not None
+
+
 def complete(db: Connection, branch: Branch, now: datetime) -> None:
     """Mark a branch as complete."""
     db.execute(COMPLETE, {"branch": branch.id, "now": now})
 
 
 def drop_facts(db: Connection, branch: Branch, limit: int) -> int:
-    """Delete up to `limit` facts of a branch with their rows in other tables; return how many."""
+    """Delete up to `limit` facts of a branch with their rows in other tables; return how many. No more are copied."""
+    db.execute(STOP, {"branch": branch.id})
     return db.execute(DROP_FACTS, {"namespace": branch.id, "limit": limit}).rowcount
 
 

@@ -9,6 +9,7 @@ from celery import Task
 from ebb.contract import admin as contract
 from ebb.contract.operation import Params
 from ebb.contract.values import MOST_RESULTS, FactId, Flag, Instant, Name, Namespace
+from psycopg.errors import LockNotAvailable, SerializationFailure
 from pydantic import Field
 
 from workers.admin import branches as branching
@@ -20,6 +21,9 @@ from workers.storage.api_keys import ApiKey
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.operation import Upkeep, internal, task_of, verb_of
 from workers.tasks.task import HOURS, RETRY_SECONDS, WORK_SECONDS, OnceTask, context, write_instant
+
+OVERTAKEN = (branching.StoppedError, LockNotAvailable, SerializationFailure)
+"""Failures of a step of a branch, whose facts another task copies or drops."""
 
 BUSY_TRIES = 2_400
 """How often a move is tried again while another one is at work: for two hours."""
@@ -42,19 +46,23 @@ class DropPart(contract.DropBranches):
 @task_of(contract.BRANCH, BranchPart, base=OnceTask)
 def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     """Copy a namespace with every instant shifted into the past; the last successor answers."""
-    made = branching.begin(context, asked.namespace, asked.older)
+    made = branching.begin(context, asked.namespace, asked.older, is_new=asked.asked_by is None)
     if made.complete:
         unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)}
         return answered(asked, unchanged)
     until, pairs, place = time.monotonic() + WORK_SECONDS, asked.pairs, asked.after or branching.START
-    while True:
-        if time.monotonic() > until:
+    try:
+        while time.monotonic() < until:
+            copied = branching.copy(context, made, place, pairs=pairs)
+            if pairs and copied is None:
+                branching.conclude(context, made, context.now())
+                break
+            pairs, place = pairs or copied is None, copied or branching.START
+        else:
             hand_over(self, asked, {"pairs": pairs, "after": str(place)}, "goes on in another task")
-        copied = branching.copy(context, made, place, pairs=pairs)
-        if pairs and copied is None:
-            break
-        pairs, place = pairs or copied is None, copied or branching.START
-    branching.conclude(context, made, context.now())
+    except OVERTAKEN:
+        given = {"pairs": pairs, "after": str(place)}
+        hand_over(self, asked, given, "waits for another task", countdown=RETRY_SECONDS)
     return answered(asked, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)})
 
 

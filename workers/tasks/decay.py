@@ -222,14 +222,15 @@ def _so_far(done: contract.Backfilled | None) -> backfilling.Backfilled:
     return backfilling.Backfilled(done.examined, changes, done.overdue)
 
 
-def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str) -> NoReturn:
+def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str, countdown: float | None = None) -> NoReturn:
     """Send a successor with the same parameters and `rest`, which answers in place of this task, and end this task.
 
-    It runs in the maintenance queue, so that no child that recalls is kept busy.
+    It begins after `countdown` seconds, if given, and runs in the maintenance queue, so that no child that recalls is
+    kept busy.
     """
     callbacks.keep(context.redis, task)
     given = asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""}
-    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE, priority=FURTHER)
+    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE, priority=FURTHER, countdown=countdown)
     leave_answer_to_others(task, said)
 
 
