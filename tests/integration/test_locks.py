@@ -35,6 +35,17 @@ def test_a_caller_that_took_too_long_does_not_release_the_lock_of_the_next_one(r
         assert redis.get(KEY) == b"another's"
 
 
+def test_a_redelivered_task_gets_the_lock_of_its_killed_delivery_for_the_whole_time(redis_url: str) -> None:
+    with own_keys(redis_url) as redis:
+        redis.set(KEY, b"task", px=5_000)
+        with signals.try_lock(redis, "work", 30, task_id="another") as other:
+            assert not other
+        with signals.try_lock(redis, "work", 30, task_id="task") as again:
+            assert again
+            assert redis.pttl(KEY) > 20_000
+        assert not redis.exists(KEY)
+
+
 def test_a_lock_that_changes_hands_during_the_release_stays_with_its_new_owner(redis_url: str) -> None:
     with Slow.from_url(redis_url) as redis:
         with signals.try_lock(redis, "work", 30):

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import LockNotOwnedError, RedisError
 
 from workers.coordination import idempotency
 from workers.coordination.redis import RefusedError, insist
@@ -223,14 +223,21 @@ def note_noticed(redis: Redis, namespace: str, ends: Mapping[UUID, datetime], no
 
 
 @contextmanager
-def try_lock(redis: Redis, work: str, seconds: float, wait: float = 0.0) -> Iterator[bool]:
+def try_lock(
+    redis: Redis, work: str, seconds: float, wait: float = 0.0, *, task_id: str | None = None
+) -> Iterator[bool]:
     """Yield true to one caller at a time; the lock of a crashed one expires after `seconds`.
 
-    Others wait up to `wait` seconds for it. A caller that exceeds its time releases nothing, since another may hold the
-    lock by then.
+    Others wait up to `wait` seconds for it. With a `task_id`, a redelivery of this task gets the lock of its killed
+    delivery at once; such a task must end before Redis delivers it again. A caller that exceeds its time releases
+    nothing, since another may hold the lock by then.
     """
     lock = redis.lock(f"{WORKING}:{work}", timeout=seconds, sleep=LOCK_POLL_SECONDS)
-    alone = lock.acquire(blocking=wait > 0, blocking_timeout=wait or None)
+    alone = lock.acquire(blocking=wait > 0, blocking_timeout=wait or None, token=task_id)
+    if not alone and task_id:
+        lock.local.token = task_id.encode()
+        with suppress(LockNotOwnedError):
+            alone = lock.reacquire()
     try:
         yield alone
     finally:

@@ -55,9 +55,9 @@ class ExaminePart(admin.Examine):
 
 
 @internal("memory.embed_pending", EmbedPart, ignore_result=True)
-def embed_pending(_: Task, asked: EmbedPart) -> None:
+def embed_pending(self: Task, asked: EmbedPart) -> None:
     """Embed facts without a vector, one task at a time; then link facts that waited for their vectors."""
-    with signals.try_lock(context.redis, "embed_pending", WORK_SECONDS * 2) as alone:
+    with signals.try_lock(context.redis, "embed_pending", WORK_SECONDS * 2, task_id=self.request.id) as alone:
         if not alone:
             return
         rest = _embed_all(asked)
@@ -179,7 +179,7 @@ def purge(self: Task, asked: PurgePart) -> dict[str, Any]:
         return _purge(self, asked, at)
     for _ in shards_of(asked):
         forget_limit.check_for_gap(context, everywhere=False)
-    with signals.try_lock(context.redis, "purge", WORK_SECONDS * 2) as alone:
+    with signals.try_lock(context.redis, "purge", WORK_SECONDS * 2, task_id=self.request.id) as alone:
         done = _purge(self, asked, at, in_gaps=False) if alone else {"skipped": "another purge is at work"}
     sunk = int(done.get("sunk", 0))
     if (done.get("purged") and done["left"]) or sunk >= purging.BATCH or (sunk and time.monotonic() >= until):
