@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import workers
@@ -113,11 +114,19 @@ def is_statement(text: str, tables: str = TENANTS) -> bool:
     return bool(STATEMENT.match(text) and re.search(TOUCHES.format(tables), text))
 
 
-EVERY = dict(sorted(one for module in WORKERS.rglob("*.py") for one in strings(module)))
+@cache
+def every_statement() -> dict[str, str]:
+    """Return all statements by name, read once a process needs them: it takes a second."""
+    return dict(sorted(one for module in WORKERS.rglob("*.py") for one in strings(module)))
 
-STATEMENTS = {name: text for name, text in EVERY.items() if is_statement(text)}
 
-STATEMENTS_ON_NAMESPACES = {
-    name: text for name, text in EVERY.items() if name not in STATEMENTS and is_statement(text, "namespaces")
-}
-"""Those on the table of namespaces alone: a namespace's settings and counts."""
+@cache
+def on_tenants() -> dict[str, str]:
+    return {name: text for name, text in every_statement().items() if is_statement(text)}
+
+
+@cache
+def on_tenants_or_namespaces() -> dict[str, str]:
+    """Return also those on the table of namespaces alone: a namespace's settings and counts."""
+    of_namespaces = {name: text for name, text in every_statement().items() if is_statement(text, "namespaces")}
+    return on_tenants() | of_namespaces
