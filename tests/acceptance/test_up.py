@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -59,6 +60,7 @@ class Place:
         self.folder = folder
         self.home = Home(folder)
         self.port = servers.free_port()
+        self.said = ""
 
     def move(self, folder: Path) -> None:
         folder.parent.mkdir(exist_ok=True)
@@ -146,10 +148,11 @@ def shared() -> Iterator[Place]:
 
 @pytest.fixture
 def running(shared: Place) -> Place:
-    """Return the shared home, which is up."""
+    """Return the shared home, which is up, with what `ebb up` said."""
     if stopping.supervisor_of(shared.home) is None:
         done = shared.up()
         assert done.returncode == 0, done.stdout + done.stderr
+        shared.said = done.stdout + done.stderr
     return shared
 
 
@@ -328,13 +331,11 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
 
 
 def test_up_prints_no_password_and_status_hands_them_to_programs(running: Place) -> None:
-    stopping.stop_home(running.home)
-    up = running.up()
     known = running.status()
     secrets = [str(urlsplit(known["redis_url"]).password), known["flower_password"]]
     assert all(secrets)
-    assert not any(secret in up.stdout + up.stderr for secret in secrets)
-    assert json.loads(up.stdout).keys() == known.keys()
+    assert not any(secret in running.said for secret in secrets)
+    assert json.loads(running.said.partition("\n")[0]).keys() == known.keys()
     assert servers.redis_fault(known["redis_url"]) is None
 
 
@@ -365,18 +366,6 @@ def test_when_all_are_killed_at_once_up_works_again_and_reports_what_happens_unt
     assert "Ebb is stopping at" in again
     assert "Ebb is stopping: try again" in shown.stderr
     assert all_gone(family)
-
-
-def test_what_takes_long_at_the_start_is_announced_before_it_begins(stopped: Place) -> None:
-    up = stopped.process(*stopped.detached(), "--reembed", "--reindex")
-    assert up.returncode == 0, up.stderr
-    lines = [line.removeprefix("✓ ") for line in up.stderr.splitlines() if "fact" in line.lower()]
-    assert [line.partition(":")[0] for line in lines] == [
-        "The words of all facts are stemmed again as english",
-        "Facts whose words are stemmed as english now",
-        "The vectors of all facts are dropped",
-        "Facts that wait for new vectors, found by their words meanwhile",
-    ]
 
 
 @pytest.mark.slow
@@ -444,20 +433,27 @@ def test_killing_the_foreground_stops_everything(stopped: Place) -> None:
     eventually(lambda: all_gone(family))
 
 
-def test_under_nohup_up_outlives_its_terminal(stopped: Place) -> None:
-    with _foreground(stopped, "nohup") as up:
+def test_up_announces_what_takes_long_before_it_begins_and_under_nohup_outlives_its_terminal(stopped: Place) -> None:
+    with _foreground(stopped, "--reembed", "--reindex", program=("nohup",)) as up:
         up.send_signal(signal.SIGHUP)
         psutil.Process(stopped.pids()["beat"]).kill()
         assert up.stderr is not None
-        assert any("beat" in line and "is running as pid" in line for line in up.stderr)
+        lines = list(takewhile(lambda line: "beat" not in line or "is running as pid" not in line, up.stderr))
         up.terminate()
         assert up.wait() == 0
+    about_facts = [line.removeprefix("✓ ") for line in lines if "fact" in line.lower()]
+    assert [line.partition(":")[0] for line in about_facts] == [
+        "The words of all facts are stemmed again as english",
+        "Facts whose words are stemmed as english now",
+        "The vectors of all facts are dropped",
+        "Facts that wait for new vectors, found by their words meanwhile",
+    ]
 
 
-def _foreground(place: Place, *program: str) -> subprocess.Popen[str]:
+def _foreground(place: Place, *options: str, program: Sequence[str] = ()) -> subprocess.Popen[str]:
     """Start `ebb up`, by a program if given, and return when it reports that it is ready."""
     up = subprocess.Popen(
-        [*program, *COMMAND, "up", "--port", str(place.port), "--json"],
+        [*program, *COMMAND, "up", "--port", str(place.port), "--json", *options],
         env=place.environment({}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
