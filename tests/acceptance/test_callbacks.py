@@ -69,9 +69,9 @@ def test_a_chain_goes_on_after_a_pass(program: Program) -> None:
 
 
 def test_a_callback_comes_once_after_a_batch(program: Program) -> None:
-    before = program.system.settle()
+    before = program.system.begun_when_idle()
     program.batch().apply_async(link=program.stats()).get()
-    begun = program.system.settle()
+    begun = program.system.begun_when_idle()
     assert begun["memory.slice"] > before.get("memory.slice", 0)
     assert begun["memory.stats"] == before.get("memory.stats", 0) + 1
 

@@ -124,10 +124,10 @@ def test_errors_arrive_as_messages(
 
 
 def test_each_message_is_delivered_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
-    before = live.settle().get("memory.store", 0)
+    before = live.begun_when_idle().get("memory.store", 0)
     facts = [{"text": f"Message {number}.", "namespace": namespace} for number in range(5)]
     ask(live, tmp_path, *(("memory.store", "store", fact) for fact in facts))
-    assert live.settle()["memory.store"] - before == len(facts)
+    assert live.begun_when_idle()["memory.store"] - before == len(facts)
 
 
 ROUTED = """

@@ -397,9 +397,9 @@ def test_words_of_a_deleted_item_are_no_longer_counted(live: LiveSystem, namespa
 
 
 def test_many_puts_are_one_task(live: LiveSystem, store: EbbStore) -> None:
-    before = live.settle()
+    before = live.begun_when_idle()
     store.batch([PutOp(("docs",), f"{number}", {"number": number}) for number in range(200)])
-    after = live.settle()
+    after = live.begun_when_idle()
 
     assert after["memory.put_items"] - before.get("memory.put_items", 0) == 1
     assert {item.value["number"] for item in store.search(("docs",), limit=300)} == set(range(200))
@@ -409,9 +409,9 @@ def test_many_reads_are_one_task(live: LiveSystem, store: EbbStore) -> None:
     store.batch([PutOp(("docs", f"{number % 2}"), f"{number}", {"number": number}) for number in range(20)])
     reads = [GetOp(("docs", f"{number % 2}"), f"{number}") for number in range(25)]
     searches = [SearchOp(("docs", "1"), query="number: 7", limit=1), SearchOp(("docs",), limit=0), SearchOp(("no",))]
-    before = live.settle()
+    before = live.begun_when_idle()
     *items, best, none, nothing = store.batch([*reads, *searches])
-    after = live.settle()
+    after = live.begun_when_idle()
 
     assert [item and item.value["number"] for item in items] == [*range(20), *[None] * 5]  # type: ignore[union-attr]
     assert [item.key for item in best] == ["7"]  # type: ignore[union-attr]

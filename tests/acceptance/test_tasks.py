@@ -103,11 +103,11 @@ def test_of_a_few_facts_those_that_hardly_match_are_shown_and_not_strengthened(
     live: LiveSystem, client: Client
 ) -> None:
     ids = [one["id"] for one in client.store_many([{"text": text} for text in FEW])["results"]]
-    before, touches = live.state(), live.settle().get("memory.record_touches", 0)
+    before, touches = live.state(), live.begun_when_idle().get("memory.record_touches", 0)
     guess = "Where does she live?"
     assert {one["id"] for one in client.recall(guess)["results"]} >= {ids[0]}
     assert {one["id"] for one in client.context(guess)["facts"]} >= {ids[0]}
-    assert live.settle().get("memory.record_touches", 0) == touches
+    assert live.begun_when_idle().get("memory.record_touches", 0) == touches
     assert live.state() == before
     assert client.recall("What is the cat called?")["results"][0]["id"] == ids[1]
     eventually(lambda: recalls(live, ids[1]) == 1, "the recall is counted")
@@ -116,20 +116,20 @@ def test_of_a_few_facts_those_that_hardly_match_are_shown_and_not_strengthened(
 
 def test_a_dry_recall_leaves_no_trace(live: LiveSystem, client: Client) -> None:
     client.store("The spare key hangs behind the clock.")
-    before, touches = live.state(), live.settle().get("memory.record_touches", 0)
+    before, touches = live.state(), live.begun_when_idle().get("memory.record_touches", 0)
     assert client.recall("Where is the spare key?", touch=False)["results"]
     assert client.recall("Where is the spare key?", as_of=ago(-1))["results"]
-    assert live.settle().get("memory.record_touches", 0) == touches
+    assert live.begun_when_idle().get("memory.record_touches", 0) == touches
     assert live.state() == before
 
 
 def test_a_lookup_is_recorded_afterwards_unless_it_is_dry(live: LiveSystem, client: Client) -> None:
     stored = client.store("OAuth for the API", entity="Home Assistant", key="login", last_seen_at=ago(3))
-    before, touches = live.state(), live.settle().get("memory.record_touches", 0)
+    before, touches = live.state(), live.begun_when_idle().get("memory.record_touches", 0)
     assert client.lookup("home assistant", "Login", touch=False)["results"]
     assert client.lookup("home assistant", as_of=ago(-1))["results"]
     assert client.lookup("unknown")["results"] == []
-    assert live.settle().get("memory.record_touches", 0) == touches
+    assert live.begun_when_idle().get("memory.record_touches", 0) == touches
     assert live.state() == before
     (found,) = client.lookup("home assistant", tag="API")["results"]
     assert (found["id"], found["confidence"], found["tags"]) == (stored["id"], 1.0, ["auth", "api", "homeassistant"])
