@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 THROUGH_PGBOUNCER = bool(os.environ.get("EBB_TEST_PGBOUNCER"))
 
+SHARED: list[LiveSystem] = []
+"""The system shared by all tests of this test process, once one has needed it."""
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -41,6 +44,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             system.show_stuck_workers()
             report.sections.append(("logs of the workers", system.logs(2500)))
     return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop the shared system before the tests of other folders, the last ones: even an idle system takes time."""
+    if nextitem and nextitem.path.parent != item.path.parent and not nextitem.get_closest_marker("long"):
+        for system in SHARED:
+            system.stop()
 
 
 @pytest.fixture(scope="session")
@@ -97,6 +108,7 @@ def shared(
         system = LiveSystem(url, redis_of_live, tmp_path_factory.mktemp("live"), settings, shared=True)
         try:
             system.start("worker", "maintenance")
+            SHARED.append(system)
             yield system
         finally:
             system.stop()
@@ -105,6 +117,8 @@ def shared(
 @pytest.fixture(scope="module")
 def live(shared: LiveSystem) -> Iterator[LiveSystem]:
     """Return the shared system; each test uses a namespace of its own."""
+    if not shared.workers:  # stopped, since only other tests seemed to follow
+        shared.start("worker", "maintenance")
     yield shared
     shared.settle()
     shared.rows("delete from api_keys")

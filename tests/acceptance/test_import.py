@@ -198,11 +198,11 @@ def test_an_import_needs_no_place_for_its_progress(live: LiveSystem, namespace: 
 
 
 def test_two_imports_of_one_file_at_once_store_each_fact_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
-    file = written(tmp_path / "many.jsonl", lines(2_000))
+    file = written(tmp_path / "many.jsonl", lines(1_200))
     command = ["api.cli", "import", file, "--namespace", namespace, "--json"]
     counts = [json.loads(said) for said, _, _ in at_once(command, live, tmp_path)]
     assert [one["rejected"] for one in counts] == [0, 0, 0]
-    assert len(live.facts(namespace)) == 2_000
+    assert len(live.facts(namespace)) == 1_200
 
 
 @pytest.mark.slow
