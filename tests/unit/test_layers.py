@@ -34,11 +34,9 @@ def loaded_by(*modules: str, among: list[str]) -> list[str]:
     return answer.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "module", ["workers.core.tiers", "workers.core.fading", "workers.settings", "api.cli", "workers.validation"]
-)
-def test_a_light_import_loads_no_machine_learning(module: str) -> None:
-    assert loaded_by(module, among=HEAVY) == []
+def test_a_light_import_loads_no_machine_learning() -> None:
+    light = ["workers.core.tiers", "workers.core.fading", "workers.settings", "api.cli", "workers.validation"]
+    assert loaded_by(*light, among=HEAVY) == []
 
 
 def test_recalling_needs_no_torch() -> None:
