@@ -20,6 +20,12 @@ from tests.write_methods import FILE, stub
 WHOLE = re.compile(r"\^.*\$")
 
 
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """Return the document of OpenAPI, which takes a second to make."""
+    return make_app().openapi()
+
+
 def test_the_stub_says_what_the_contract_says() -> None:
     assert FILE.read_text(encoding="utf-8") == stub(), "run `make golden`"
 
@@ -66,14 +72,12 @@ def test_every_operation_is_a_method_of_the_library() -> None:
     assert sorted(methods) == sorted(operations())
 
 
-def test_every_operation_has_a_route_that_takes_its_parameters() -> None:
-    document = make_app().openapi()
-
+def test_every_operation_has_a_route_that_takes_its_parameters(document: dict[str, Any]) -> None:
     assert {name: missing for name, one in operations().items() if (missing := not_taken(one, document))} == {}
 
 
-def test_the_id_of_a_route_is_the_name_of_the_method_and_no_other_has_it() -> None:
-    paths = make_app().openapi()["paths"]
+def test_the_id_of_a_route_is_the_name_of_the_method_and_no_other_has_it(document: dict[str, Any]) -> None:
+    paths = document["paths"]
     methods = {one.operation.name: name for name, one in vars(Operations).items() if isinstance(one, Method)}
     ids = {name: paths[path][verb.lower()]["operationId"] for name, (verb, path) in routes().items()}
     every = [one["operationId"] for path in paths.values() for one in path.values()]
@@ -82,15 +86,15 @@ def test_the_id_of_a_route_is_the_name_of_the_method_and_no_other_has_it() -> No
     assert len(every) == len(set(every))
 
 
-def test_the_document_has_only_keywords_of_json_schema_and_patterns_for_whole_texts() -> None:
-    schemas = list(schemas_of(make_app().openapi()))
+def test_the_document_has_only_keywords_of_json_schema_and_patterns_for_whole_texts(document: dict[str, Any]) -> None:
+    schemas = list(schemas_of(document))
 
     assert [one for one in schemas if one.keys() & {"ge", "gt", "le", "lt", "max_length", "min_length"}] == []
     assert {one for schema in schemas if not WHOLE.fullmatch(one := schema.get("pattern", "^$"))} == set()
 
 
-def test_the_document_says_which_namespaces_there_are() -> None:
-    parameters = make_app().openapi()["paths"]["/memory/facts"]["get"]["parameters"]
+def test_the_document_says_which_namespaces_there_are(document: dict[str, Any]) -> None:
+    parameters = document["paths"]["/memory/facts"]["get"]["parameters"]
     (header,) = (one["schema"] for one in parameters if one["name"] == "X-Ebb-Namespace")
 
     assert header["anyOf"] == [NAMESPACE_SCHEMA, {"type": "null"}]
