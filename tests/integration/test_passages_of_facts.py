@@ -128,6 +128,14 @@ def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(mem
     assert best.explain["outstanding"] > 0
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_long_text_is_found_by_a_word_that_no_other_fact_has(memory: Memory, role: str) -> None:
+    memory.store(*map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))
+    fact = memory.add(f"{MINUTES * 20}The name of the boat is Gewuqehijak. {MINUTES * 20}", role=role, at=1)
+    search_indexes.count_lexemes(memory.context, "default", day(1))
+    assert memory.ids("gewuqehijak", at=2)[0] == fact
+
+
 def test_a_sentence_of_a_very_long_text_without_blanks_is_found_where_it_is(memory: Memory) -> None:
     filler, said, question = LANGUAGES["Chinese"]
     fact = memory.add(filler * 300 + said + filler * 900)  # the index has positions up to 16,383

@@ -189,7 +189,7 @@ def test_what_is_asked_about_strangers_is_less_relevant() -> None:
 def test_what_is_far_more_relevant_than_the_first_ten_stands_above_them() -> None:
     scores = np.linspace(2, 1, 12)
     relevances = np.full(12, 0.1)
-    relevances[[10, 11]] = 0.7, 0.65
+    relevances[[10, 11]] = 0.7, 0.52
     gained = scores + outstanding(scores, relevances)
     assert np.argsort(-gained)[:3].tolist() == [10, 11, 0]
     assert gained[:10].tolist() == scores[:10].tolist()

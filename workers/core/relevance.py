@@ -123,6 +123,9 @@ A text of many words has a vector that says little and a low salience, though on
 is asked. Evidence recall@10 stays the same on LoCoMo 1-5, BEAM-100K and -500K 1-10, and loses 0.06 points on Memora.
 """
 
+LIKELY = 0.5
+"""Relevance that it needs: a long text that alone has the only word of a question has hardly more."""
+
 LIFT = 1e-6
 """Distance by which it stands above them."""
 
@@ -289,7 +292,7 @@ def outstanding(scores: Floats, relevances: Floats) -> Floats:
     if len(first) == len(scores):
         return np.zeros(len(scores))
     odds = relevances / np.maximum(1 - relevances, LIFT)
-    lifted = (relevances >= KEPT) & (odds >= OUTSTANDING * odds[first].max())
+    lifted = (relevances >= LIKELY) & (odds >= OUTSTANDING * odds[first].max())
     lifted[first] = False
     return np.where(lifted, scores[first[0]] - scores + LIFT * (1 + relevances), 0.0)
 
