@@ -6,6 +6,7 @@ import pytest
 from ebb.contract.reports import ListFacts
 from memory import Memory, day
 
+from workers.admin import search_indexes
 from workers.errors import InvalidInputError
 from workers.memory import facts as listing
 from workers.validation import cursors
@@ -96,3 +97,16 @@ def test_a_tier_that_does_not_exist_is_answered_with_those_that_do() -> None:
 def test_a_recall_returns_as_many_facts_as_were_asked_for(memory: Memory) -> None:
     memory.store(*(f"Boat {place} lies in the harbour" for place in range(150)))
     assert len(memory.ids("Which boat lies in the harbour?", limit=140)) == 140
+
+
+def test_a_filter_makes_no_fact_that_passes_it_less_relevant(memory: Memory) -> None:
+    for place in range(60):
+        memory.add(f"The winter tea of house {place} has music in it", session=place)
+    wanted = memory.add("Market of the dentist Pupabumudeq", session="here", source="chat")
+    search_indexes.count_lexemes(memory.context, "default", day(0))
+
+    def relevance(**filters: Any) -> float | None:
+        found = memory.ask("pupabumudeq winter tea music", min_relevance=0, limit=400, **filters).results
+        return next(one.relevance for one in found if one.id == wanted)
+
+    assert relevance(session="here", source="chat") == relevance(source="chat") == relevance()

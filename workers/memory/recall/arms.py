@@ -109,7 +109,7 @@ def send_text(
     chosen = affordable(terms, max(MATCH_BUDGET, limit), ENOUGH_MATCHES)
     matches = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
     size, all_chosen = max(TEXT_ARM_SIZE, limit), len(chosen) == len(terms)
-    return lambda: _scored(db, namespace, query, terms, matches(), size, all_chosen=all_chosen)
+    return lambda: _scored(db, namespace, query, terms, matches(), size, all_chosen=all_chosen, among=scope.selects)
 
 
 def _scored(
@@ -121,11 +121,13 @@ def _scored(
     size: int,
     *,
     all_chosen: bool,
+    among: bool,
 ) -> TextArm:
     names = capitalised(query, {term.lexeme for term in terms})
     found = _Found(matches.ids, occurrences(matches.ranks), np.rint(matches.lengths).astype(np.int64))
     all_read = all_chosen and len(found.ids) < MOST_MATCHES
-    asked = _question(found, query, terms, namespace, all_read=all_read)
+    # What the namespace knows does not depend on filters.
+    asked = _question(found, query, terms, namespace, all_read=all_read and not among)
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
     weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
     scores = ranking.scores(found.times, found.lengths, weights, asked.mean_words)
