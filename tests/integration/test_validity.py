@@ -117,13 +117,13 @@ def test_what_is_no_longer_true_takes_no_place_of_what_is(memory: Memory) -> Non
 
 
 @pytest.mark.parametrize("asked", [{}, {"deep": True}, {"kind": "semantic"}, {"kind": "semantic", "deep": True}])
-@pytest.mark.parametrize("what", ["valid_until", "superseded_at"])
+@pytest.mark.parametrize("what", ["valid_until", "superseded_at", "forgotten_reason = 'asked', forgotten_at"])
 def test_what_is_over_takes_no_place_of_what_is_found_by_meaning(
     memory: Memory, asked: dict[str, Any], what: str
 ) -> None:
     memory.store(*(f"Grandmas cellos {number}." for number in range(210)))
     memory.rows(f"update facts set {what} = %s", day(1))
-    memory.rows("update signatures set live = false where %s", what == "superseded_at")
+    memory.rows("update signatures set live = false where %s", what != "valid_until")
     id_ = memory.add("Grandmother keeps the violoncello upstairs.")
 
     assert memory.ids("grandmas cellos", at=2, min_relevance=0, **asked) == [id_]

@@ -219,7 +219,7 @@ they find 0.1 points more of the evidence with the hashing embedder, 0.3 with Mi
 NEIGHBOURS_OF = (20, 30)
 """Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
-OVER = ("no longer valid", "superseded")
+OVER = ("no longer valid", "superseded", "forgotten: asked", "forgotten: retracted", "forgotten: merged")
 """The rules for facts that the vector arm finds nevertheless, unless it is asked for visible ones."""
 
 COMPARED = 2
