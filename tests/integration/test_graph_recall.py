@@ -235,6 +235,17 @@ def test_an_entity_with_many_facts_adds_its_newest(memory: Memory) -> None:
     assert set(brought) <= set(ids[10:])
 
 
+def test_what_is_no_longer_true_of_an_entity_takes_no_place_of_what_is(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    about = memory.add("The launch slipped to May.", entity="ProjectAlpha")
+    for number in range(5):
+        memory.add(f"Postcard {number} came from Riga.", entity="ProjectAlpha", at=1, valid_until=day(2))
+    relate(memory, "Alex", "ProjectAlpha", at=2)
+    why = memory.ask("Why is the cabin of Alex heated?", at=3, min_relevance=0, why=about).why
+    assert why is not None
+    assert why["rule"] == "below the limit"
+
+
 def test_equal_entities_and_links_of_two_namespaces_never_mix(memory: Memory) -> None:
     own = {}
     for name in ("a", "b"):

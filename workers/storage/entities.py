@@ -54,6 +54,7 @@ ABOUT_AMONG = f"""
         select id, created_at from facts
         where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
             and left(folded(entity), 200) = name and folded(entity) = name
+            and (%(ever)s or coalesce(valid_until > %(now)s, true))
             and {FILTERED}
         order by created_at desc
         limit most
