@@ -18,6 +18,7 @@ from workers.memory.context import Shape, inject
 from workers.memory.recall import Preferences, Question, Recalled, pipeline
 from workers.storage import signatures
 from workers.storage.connection import SEARCH_LIST, close_pools, in_pipeline, reader
+from workers.tasks import answers
 
 KEY = "Where is the spare key?"
 
@@ -156,6 +157,9 @@ def test_what_is_left_out_and_why_are_answered_for_each_namespace(households: Me
 
 
 def test_a_context_of_several_namespaces_says_where_each_line_is_from(households: Memory) -> None:
-    question = Question(KEY, 2, namespaces=("bakery", "boat"))
+    question = Question(KEY, 2, namespaces=("bakery", "boat"), explain=True)
     lines = inject(households.context, "bakery", question, Shape(), day(1)).lines
     assert {line.fact.namespace for line in lines} == {"bakery", "boat"}
+    cut = answers.injected(inject(households.context, "bakery", question, Shape(most_tokens=1), day(1)))
+    assert cut["over_budget"] == 2
+    assert {one["namespace"] for one in cut["left_out"][:2]} == {"bakery", "boat"}

@@ -93,7 +93,8 @@ def _injected(line: Line) -> dict[str, Any]:
 def _cut(line: Line, rank: int) -> dict[str, Any]:
     """Return a line over the budget, as an entry of what was left out."""
     fact = line.fact
-    return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank}
+    origin = _known(namespace=fact.namespace)
+    return {"id": str(fact.id), "text": fact.text, "rule": OVER_BUDGET, "score": fact.score, "rank": rank} | origin
 
 
 NAMES = [one.name for one in fields(Result)]
