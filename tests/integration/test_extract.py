@@ -116,6 +116,14 @@ def test_a_pinned_value_is_superseded_by_nothing_that_is_drawn(drawing: Memory) 
     assert sorted(homes(drawing, at=3)) == ["Leipzig", "Porto"]
 
 
+def test_a_value_that_was_pinned_once_is_superseded(drawing: Memory) -> None:
+    pinned = drawing.add("Lives in Porto", entity="user", key="home", value="Porto", at=1)
+    drawing.pin(pinned, at=1, until=1.5)
+    draw(drawing, remember(drawing, HOMES["Leipzig"], at=2), at=2)
+
+    assert homes(drawing, at=3) == ["Leipzig"]
+
+
 def test_two_values_in_one_answer_follow_each_other(drawing: Memory) -> None:
     draw(drawing, remember(drawing, HOMES["Porto"], HOMES["Leipzig"]))
 

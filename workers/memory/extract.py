@@ -104,6 +104,7 @@ class Timeline:
 
     db: Connection
     tenant: int
+    now: datetime
     known: dict[tuple[str, str], list[Value]] = field(default_factory=dict)
     facts: list[dict[str, Any]] = field(default_factory=list)
 
@@ -112,7 +113,7 @@ class Timeline:
         fact = _fact(turn, one)
         if one.value is not None:
             about = (one.entity.lower(), one.key)
-            values = self.known.setdefault(about, turns.stated(self.db, self.tenant, one.entity, one.key))
+            values = self.known.setdefault(about, turns.stated(self.db, self.tenant, one.entity, one.key, self.now))
             last = _last(values, turn.said_at)
             if last is not None and last.value.lower() == one.value.lower():
                 return last.id
@@ -138,7 +139,7 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
         found = _drawn(context, wanted, shown)
         with transaction(context.database_url) as db:
             left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
-            planned = _planned(db, tenant, [one for one in found if one[0].id in left])
+            planned = _planned(db, tenant, [one for one in found if one[0].id in left], now)
         kept = idempotency.keep_answer(context.redis, str(own), planned)
     return _store(context, namespace, kept, now, own)
 
@@ -182,9 +183,9 @@ def _bounded(facts: Sequence[tuple[Turn, Extracted]]) -> list[tuple[Turn, Extrac
     return kept
 
 
-def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Extracted]]) -> dict[str, Any]:
+def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Extracted]], now: datetime) -> dict[str, Any]:
     """Return the facts to store and the links from facts to turns, as JSON."""
-    timeline = Timeline(db, tenant)
+    timeline = Timeline(db, tenant, now)
     pairs = [[str(timeline.add(turn, one)), str(turn.id)] for turn, one in found]
     facts = [NewFact(**one).model_dump(mode="json", exclude_unset=True) for one in timeline.facts]
     return {"facts": facts, "links": pairs}

@@ -32,7 +32,7 @@ TURNS = """
 
 STATED = """
     select facts.id, value, coalesce(source_date, created_at) as said_at, valid_until,
-        pinned_until is not null as pinned
+        coalesce(pinned_until > %(now)s, false) as pinned
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     where facts.namespace = %(namespace)s and entity is not null and forgotten_at is null
@@ -103,9 +103,9 @@ def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID
     return [id_ for (id_,) in db.execute(DRAWN_FROM, {"namespace": namespace, "ids": list(ids)})]
 
 
-def stated(db: Connection, namespace: int, entity: str, key: str) -> list[Value]:
+def stated(db: Connection, namespace: int, entity: str, key: str, now: datetime) -> list[Value]:
     """Return the stated values of an entity's property, including superseded ones, newest first."""
-    return fetch_all(db, Value, STATED, {"namespace": namespace, "entity": entity, "key": key})
+    return fetch_all(db, Value, STATED, {"namespace": namespace, "entity": entity, "key": key, "now": now})
 
 
 # Serialises transactions that store turns, so that each turn is counted once.
