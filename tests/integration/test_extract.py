@@ -131,6 +131,15 @@ def test_two_values_in_one_answer_follow_each_other(drawing: Memory) -> None:
     assert [value for _, value in drawn(drawing)] == ["Porto", "Leipzig"]
 
 
+def test_two_values_in_one_answer_follow_each_other_however_a_name_is_written(drawing: Memory, llm: StandIn) -> None:
+    llm.always = answering(
+        lambda asked: {"facts": [point(it["text"], it["number"], entity=it["text"][:3])[0] for it in asked["messages"]]}
+    )
+    draw(drawing, remember(drawing, "Zoë lives in Porto.", "Zoe lives in Leipzig."))
+
+    assert drawing.rows("select value from facts where value is not null and superseded_at is null") == [("Leipzig",)]
+
+
 def test_a_second_delivery_changes_nothing_whatever_the_llm_says_then(drawing: Memory, llm: StandIn) -> None:
     ids = remember(drawing, HOMES["Leipzig"])
     draw(drawing, ids)

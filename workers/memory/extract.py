@@ -19,6 +19,7 @@ from ebb.contract.values import REQUESTED
 from workers.context import Context
 from workers.coordination import idempotency
 from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
+from workers.core.names import folded
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
@@ -112,7 +113,7 @@ class Timeline:
         """Add a statement extracted from a turn; return the id of its fact, which may exist already."""
         fact = _fact(turn, one)
         if one.value is not None:
-            about = (one.entity.lower(), one.key)
+            about = (folded(one.entity), folded(one.key))
             values = self.known.setdefault(about, turns.stated(self.db, self.tenant, one.entity, one.key, self.now))
             last = _last(values, turn.said_at)
             if last is not None and last.value.lower() == one.value.lower():
