@@ -248,7 +248,6 @@ def _by_index(filters: Filters, lexemes: Sequence[str]) -> str | None:
 def _lexemes(db: Connection, namespace: int, filters: Filters) -> list[str]:
     """Return the lexemes that all facts with the tag and category of the filters have; none if neither is given."""
     found = [] if filters.tag is None else [f"tag {filters.tag}"]
-    # with the names after it, what follows a "<" may be taken for an HTML tag, which is not indexed
-    if filters.category is not None and "<" not in filters.category:
+    if filters.category is not None:
         found += words.lexemes(db, filters.category)
     return [f"namespace {namespace}", *found] if found else []
