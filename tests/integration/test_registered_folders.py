@@ -1,6 +1,7 @@
 """Workers keep registered folders indexed: only below allowed roots, and what they cannot read erases nothing."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,16 @@ def test_a_folder_that_becomes_a_link_to_outside_is_not_read(memory: Memory, fol
     own.symlink_to(folder)
     assert "is not below a folder that workers may read" in str(read(reading).error)
     assert paths(reading) == ["notes/mine.md"]
+
+
+def test_a_file_that_cannot_be_looked_at_stops_no_other(
+    reading: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(reading, folder)
+    beyond = "x" * 300 + ".md"  # as in a folder whose names may be listed, but not followed
+    monkeypatch.setattr(os, "walk", lambda *_, **__: [(str(folder), [], ["boat.md", beyond])])
+    assert read(reading).error == f"notes/{beyond}: File name too long"
+    assert paths(reading) == ["notes/boat.md"]
 
 
 @pytest.mark.parametrize("replaced", ["plans/hut.md", "plans", "."])
