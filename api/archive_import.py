@@ -215,6 +215,7 @@ def _is_stored(client: Client, file: BinaryIO, place: int, into: str | None, *, 
 
 
 def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, *, again: bool) -> Iterator[Window]:
+    first = begin.lines
     window = Window(begin.offset, begin.lines, begin.begun, begin.offset, again=again)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
         window.end, window.lines = window.end + length, number
@@ -225,9 +226,15 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
             window.bad.append(BadLine(number, str(error)))
         else:
             if fact is not None:
+                # Facts that are stored as new are sent apart from records beside them, which need them.
+                if again and window.given and window.has_facts != ("text" in fact):
+                    first = number - 1
+                    yield replace(window, end=window.end - length, lines=first)
+                    window = Window(window.end - length, number, window.begun, window.end, again=again)
                 task = ARCHIVED if _is_archived(fact) else NEW
                 window.given.setdefault((task, into or own), []).append((number, fact))
-        if (number - begin.lines) % WINDOW == 0:
+        if number - first == WINDOW:
+            first = number
             yield window
             window = Window(window.end, window.lines, window.begun, window.end, again=again)
     yield window

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt
 
-from api.archive_import import parse
+from api.archive_import import import_file, parse
 from api.contrib import foreign
 from workers.errors import InvalidInputError
 from workers.validation.archived import archived
@@ -199,3 +199,35 @@ def test_any_bytes_are_an_export_or_refused(product: str, content: bytes) -> Non
     else:
         result = "export"
     assert "export" in result
+
+
+class Workers:
+    """A client whose tasks are noted in order: what is sent, and when it is done."""
+
+    namespace = "default"
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def send_many(self, facts: list[Any], **_: Any) -> Any:
+        return self._sent("facts", len(facts))
+
+    def ask(self, _task: str, given: dict[str, Any], _id: str | None) -> Any:
+        return self._sent(" ".join(kind for one in given["records"] for kind in one), len(given["records"]))
+
+    def wait(self, sent: tuple[str, int], _: float) -> dict[str, Any]:
+        self.noted.append(f"{sent[0]} done")
+        return {"results": [{"action": "added"}] * sent[1]}
+
+    def _sent(self, what: str, count: int) -> tuple[str, int]:
+        self.noted.append(what)
+        return what, count
+
+
+def test_facts_imported_again_are_stored_before_what_stands_beside_them() -> None:
+    file = [{"own": {"turns": 1}}, FACT, FACT | {"id": IDS[1]}, BESIDE[0]]
+    workers, rejected = Workers(), []
+    lines = io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in file))
+    done = import_file(workers, lines, None, rejected.append, lambda _: None, again=True)  # type: ignore[arg-type]  # a stand-in
+    assert workers.noted == ["own", "own done", "facts", "facts done", "link", "link done"]
+    assert (done.lines, done.offset, done.rejected, rejected) == (4, len(lines.getvalue()), 0, [])
