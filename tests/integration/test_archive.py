@@ -461,6 +461,16 @@ def test_a_deletion_request_that_was_revoked_is_not_imported(memory: Memory, twi
     assert len(wishes) == 1
 
 
+def test_a_deletion_request_for_a_fact_that_lives_again_is_not_imported(memory: Memory, twin: Memory) -> None:
+    code = memory.add("The code.")
+    memory.forget(code, at=1)
+    twin.store({"id": str(code), "text": "The code.", "again": True}, at=2)
+    assert twin.import_records([line for line in memory.archive(2) if "wish" in line], at=2) == ["wished"]
+    twin.decay(at=4_000)
+    assert twin.row(code)["forgotten_reason"] not in (None, "asked")
+    assert twin.store("The code.", at=4_001)[0].action == "added"
+
+
 def test_an_item_without_a_place_of_an_earlier_version_is_restored_as_it_was(memory: Memory, twin: Memory) -> None:
     memory.add("Tea at four.")
     memory.rows("update facts set kind = 'item'")

@@ -27,7 +27,7 @@ from workers.memory.lifetime import date_ends
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
 from workers.memory.unpack import known_by_id
-from workers.storage import activity, due, imports, namespaces, occurrences, signatures, statements, vectors
+from workers.storage import activity, due, imports, links, namespaces, occurrences, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Known, TextInSession
 from workers.validation.archived import (
@@ -126,7 +126,7 @@ def _facts_of(records: Sequence[Record]) -> set[UUID]:
             found |= {record.source, record.target}
         elif isinstance(record, ArchivedContradiction | ArchivedLikeness):
             found |= {record.fact, record.other}
-        elif isinstance(record, ArchivedOccurrence):
+        elif isinstance(record, ArchivedOccurrence | ArchivedWish):
             found.add(record.fact)
     return found
 
@@ -364,12 +364,14 @@ def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> lis
 
 
 def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[Imported]:
-    """Restore deletion requests: by digest, or where that has another salt, by the tombstone."""
-    usable = [one for one in given if imports.take_salt(db, tenant, one.salt)]
+    """Restore deletion requests, unless the fact lives: by digest, or where that has another salt, by the tombstone."""
+    live = links.linkable(db, tenant, [one.fact for one in given])
+    standing = [one for one in given if one.fact not in live]
+    usable = [one for one in standing if imports.take_salt(db, tenant, one.salt)]
     imports.add(db, imports.ADD_DELETION_REQUESTS, tenant, [one.model_dump(mode="json") for one in usable])
-    others = [one.fact for one in given if one not in usable]
+    others = [one.fact for one in standing if one not in usable]
     statements.add_forgotten(db, [tenant] * len(others), others)
-    kept = imports.deletion_requests_of(db, tenant, [one.fact for one in given])
+    kept = live | imports.deletion_requests_of(db, tenant, [one.fact for one in standing])
     foreign = "wish: fact {} is purged, and its digest has another salt than this namespace; import into an empty one."
     return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
 
