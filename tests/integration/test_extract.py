@@ -1,6 +1,7 @@
 """Facts that an LLM extracts from turns: quotes only, once, linked to the turn; newer values supersede older ones."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,7 @@ from uuid import UUID
 import pytest
 from ebb.contract.facts import Remember
 from llm import answering, question, saying
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 from stand_in import Reply, StandIn, failure, serving
 
 from workers.llm.chat import Chat
@@ -17,6 +18,8 @@ from workers.memory import extract
 from workers.memory.add import Stored
 from workers.memory.remember import turns
 from workers.memory.store import store_many
+from workers.storage import activity
+from workers.storage.connection import connect
 from workers.validation.facts import new_fact
 
 HOMES = {"Porto": "I live in Porto.", "Leipzig": "I moved to Leipzig."}
@@ -237,6 +240,18 @@ def test_nothing_is_left_of_what_is_drawn_from_a_turn_while_it_is_forgotten(
     live = drawing.rows("select value from facts where entity is not null and forgotten_at is null")
     assert live == [("Leipzig",)]
     assert drawing.value("select count(*) from facts where text like '%%Porto%%'") == int(not purge)
+
+
+def test_turns_are_linked_in_the_lock_order_of_an_erasure(drawing: Memory) -> None:
+    (turn,) = remember(drawing, HOMES["Porto"])
+    with ThreadPoolExecutor(1) as pool, connect(drawing.context.database_url) as db:
+        activity.lock(db, 1, [turn])
+        drawing_it = pool.submit(draw, drawing, [turn])
+        wait_for(lambda: bool(drawing.value(LOCK_WAITS)))
+        db.execute("delete from facts where id = %s", [turn])
+        db.commit()
+        assert drawing_it.result() == 0
+    assert drawn(drawing) == []
 
 
 @pytest.mark.parametrize("first", ["turn", "drawn"])
