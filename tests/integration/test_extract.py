@@ -131,7 +131,15 @@ def test_two_values_in_one_answer_follow_each_other(drawing: Memory) -> None:
     draw(drawing, remember(drawing, HOMES["Porto"], HOMES["Leipzig"]))
 
     assert homes(drawing, at=2) == ["Leipzig"]
-    assert [value for _, value in drawn(drawing)] == ["Porto", "Leipzig"]
+    assert {value for _, value in drawn(drawing)} == {"Porto", "Leipzig"}
+
+
+def test_two_values_in_one_sentence_follow_each_other(drawing: Memory, llm: StandIn) -> None:
+    said = "I lived in Porto, now in Leipzig."
+    found = {"number": 1, "quote": said, "entity": "user", "key": "home", "single": True}
+    llm.always = answering(lambda _: {"facts": [found | {"value": name} for name in HOMES]})
+    assert draw(drawing, remember(drawing, said)) == 2
+    assert homes(drawing, at=2) == ["Leipzig"]
 
 
 def test_two_values_in_one_answer_follow_each_other_however_a_name_is_written(drawing: Memory, llm: StandIn) -> None:

@@ -195,7 +195,7 @@ def _planned(db: Connection, tenant: int, found: Sequence[tuple[Turn, Extracted]
 def _fact(turn: Turn, one: Extracted) -> dict[str, Any]:
     place = {"turn": str(turn.id), "start": one.start, "end": one.end, "quote": one.quote}
     return {
-        "id": uuid5(turn.id, f"{one.start}\n{one.entity.lower()}\n{one.key}"),
+        "id": uuid5(turn.id, "\n".join([str(one.start), one.entity.lower(), one.key, *filter(None, [one.value])])),
         "text": one.text, "entity": one.entity, "key": one.key, "value": one.value, "role": turn.role,
         "session": turn.session, "source": turn.source, "source_date": turn.said_at, "metadata": {"extracted": place},
     }  # fmt: skip
