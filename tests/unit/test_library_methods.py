@@ -50,6 +50,14 @@ def test_a_method_has_its_name_and_is_a_coroutine_function_if_it_is_awaited() ->
     ]  # fmt: skip
 
 
+def test_arguments_by_place_are_those_that_help_shows() -> None:
+    for name, method in vars(Operations).items():
+        if isinstance(method, Method):
+            parameters = inspect.signature(getattr(Memory(), name)).parameters.values()
+            shown = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+            assert list(method.operation.arguments(tuple(shown), {})) == shown
+
+
 def test_the_package_lists_the_names_that_were_not_used_yet() -> None:
     assert set(ebb.__all__) <= set(dir(ebb))
 

@@ -172,7 +172,7 @@ class Operation:
         Raises:
             TypeError: more were given than there are parameters, or one was given twice.
         """
-        names = [name for name in self.parameters if name not in SHARED]
+        names = self.over_http
         by_place = dict(zip(names, positional, strict=False))
         if len(positional) > len(names) or by_place.keys() & named.keys():
             taken = f"{', '.join(names)}, each once" if names else "no arguments"
