@@ -1,6 +1,7 @@
 """One embedder for a database: another one is refused or replaces all vectors."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -193,6 +194,31 @@ def test_a_process_with_the_old_embedder_asks_it_for_nothing(
     assert memory.regenerate(id_) == []
     assert embed.embed_pending(memory.context, embed.START, day(1)) is None
     assert asked == []
+
+
+@pytest.mark.parametrize("pending", [True, False])
+def test_long_texts_are_embedded_few_at_a_time(
+    memory: Memory, other: Memory, monkeypatch: pytest.MonkeyPatch, pending: bool
+) -> None:
+    texts, embedding = [f"{number} " + "word " * 12_000 for number in range(12)], memory.context.embedder.embed
+    sizes: list[int] = []
+
+    def embedded(texts: list[str], **options: Any) -> Any:
+        sizes.append(sum(map(len, texts)))
+        return embedding(texts, **options)
+
+    if pending:
+        embed.reset(other.context)
+        other.store(*texts)
+        embed.reset(memory.context)
+    monkeypatch.setattr(memory.context.embedder, "embed", embedded)
+    monkeypatch.setattr(memory.context.embedder, "quick", False)
+    if pending:
+        embed_all(memory)
+    else:
+        memory.store(*texts)
+    assert memory.stats().pending_embeddings == 0
+    assert max(sizes) <= 300_000, "an endpoint takes one request for each"
 
 
 def test_an_embedder_that_fails_resets_nothing(memory: Memory) -> None:

@@ -45,9 +45,6 @@ NUMBER_BYTES = 48
 MANY_DIMS = 16_000
 """Dimensions that an answer may have, if no more are due: how many it has instead is worth reading."""
 
-REQUEST_BYTES = 300_000
-"""OpenAI accepts 300,000 tokens per request."""
-
 
 class _Item(BaseModel):
     embedding: list[float]
@@ -95,7 +92,7 @@ class OpenAIEmbedder:
             return np.empty((0, self.dims), np.float32)
         parts = [pieces.split(text, PIECE_BYTES) for text in texts]
         flat = [piece for text in parts for piece in text]
-        requests = pieces.batches(flat, self.batch, REQUEST_BYTES)
+        requests = pieces.batches(flat, self.batch, pieces.REQUEST_BYTES)
         attempts = ATTEMPTS if retry else 1
         vectors = np.concatenate([self._request(batch, attempts) for batch in requests])
         return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)

@@ -11,6 +11,9 @@ from workers.core.fidelity import normalise
 KNOWN_WORDS, LONGEST_KNOWN = 16_384, 32
 """Number of recent words, each of at most so many letters, that are not split again; they take about 5 MB."""
 
+REQUEST_BYTES = 300_000
+"""OpenAI accepts 300,000 tokens per request, and a byte is at most one token."""
+
 
 def unit_rows(vectors: Vectors, texts: Sequence[str]) -> Vectors:
     """Return the rows scaled to length 1; a row of zeros becomes the text's axis."""

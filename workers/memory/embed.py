@@ -19,6 +19,7 @@ from workers.core.arrays import Bytes, Vectors
 from workers.core.fading import Faded, as_written
 from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
+from workers.embedding.vectors import REQUEST_BYTES, batches
 from workers.errors import EmbedderAwayError, EmbedderMismatchError, EmbedderPausedError, EmbeddingError
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, facts, namespaces, signatures, vectors
@@ -56,9 +57,10 @@ def vectors_of(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     until = time.monotonic() + EMBEDDING_SECONDS
     found: list[Vectors | None] = []
     try:
-        size = context.embedder.batch
-        while len(found) < len(texts) and time.monotonic() < until:
-            found += _unless_refused(context, texts[len(found) : len(found) + size])
+        for batch in batches(texts, context.embedder.batch, REQUEST_BYTES):
+            if time.monotonic() >= until:
+                break
+            found += _unless_refused(context, batch)
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
     return found + [None] * (len(texts) - len(found))
@@ -308,7 +310,9 @@ def embed_pending(context: Context, after: Position, now: datetime) -> Position 
         waiting = vectors.pending(db, after, context.settings.embedding_batch)
     if not waiting or not _is_current(context):
         return None
-    done = embed_each(context, {(tenant, id_): text for tenant, id_, text in waiting}, until, retry=True)
+    batch = next(batches([text for *_, text in waiting], len(waiting), REQUEST_BYTES))
+    texts = {(tenant, id_): text for tenant, id_, text in waiting[: len(batch)]}
+    done = embed_each(context, texts, until, retry=True)
     _restore_each(context, done.vectors, now)
     if refused := done.refused:
         tenant, fact = refused[0]
