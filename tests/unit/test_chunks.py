@@ -124,6 +124,15 @@ def test_a_word_longer_than_a_chunk_is_cut() -> None:
     assert sum(len(one.text) for one in of("".join(f"{number:05}" for number in range(3_000)))) >= 15_000
 
 
+def test_a_word_of_twice_the_length_takes_twice_the_time() -> None:
+    def counted(length: int) -> int:
+        sizes: list[int] = []
+        chunks("x" * length, lambda text: sizes.append(len(text)) or tokens.estimate(text))  # type: ignore[func-returns-value]  # to note it
+        return sum(sizes)
+
+    assert counted(1_600_000) < 2.5 * counted(800_000)
+
+
 @pytest.mark.parametrize("text", ["", "  \n\n ", "\n"])
 def test_a_blank_document_has_no_chunks(text: str) -> None:
     assert of(text) == []

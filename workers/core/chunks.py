@@ -153,8 +153,8 @@ def _bounds(text: str, section: Section, count: Count) -> list[int]:
     """Return where a section may be cut: between words, and within words longer than an overlap."""
     places = [section.start]
     for word in WORD.finditer(text, section.start, section.end):
-        while count(text[places[-1] : word.end()].strip()) > OVERLAP_TOKENS:
-            places.append(_within_word(text, places[-1], word.end(), count))
+        while (place := _within_word(text, places[-1], word.end(), count)) < word.end():
+            places.append(place)
         if places[-1] < word.end():
             places.append(word.end())
     return places
@@ -162,7 +162,12 @@ def _bounds(text: str, section: Section, count: Count) -> list[int]:
 
 def _within_word(text: str, start: int, end: int, count: Count) -> int:
     """Return where the longest part from `start` ends that is no longer than an overlap, of a character or more."""
-    ends = range(start + 1, end + 1)
+    reach = start + OVERLAP_TOKENS
+    while count(text[start : min(reach, end)].strip()) <= OVERLAP_TOKENS:
+        if reach >= end:
+            return end
+        reach += reach - start
+    ends = range(start + 1, min(reach, end) + 1)
     return start + max(bisect_right(ends, OVERLAP_TOKENS, key=lambda place: count(text[start:place].strip())), 1)
 
 
