@@ -77,14 +77,14 @@ def test_the_client_does_all_of_it_and_a_second_delivery_changes_nothing(real: L
 def test_a_branch_that_another_task_copies_is_waited_for_and_one_that_is_dropped_is_not_made_again(
     real: LiveSystem, client: Client
 ) -> None:
-    name = str(client.branch(30)["branch"])
+    name, given = str(client.branch(30)["branch"]), {"namespace": client.namespace, "older": 30}
     for drops in (False, True):
         begun = real.begun().get("memory.branch", 0)
         with connect(real.database_url) as other:
             other.execute("update namespaces set branched_at = null where name = %s", [name])
             other.commit()
             other.execute("select from namespaces where name = %s for no key update", [name])
-            sent = real.send("memory.branch", {"namespace": client.namespace, "older": 30})
+            sent = real.control.AsyncResult(client.accept("memory.branch", given))
             eventually(lambda begun=begun: real.begun().get("memory.branch", 0) > begun, "it has begun")
             eventually(lambda: not real.active("memory.branch"), "it waits for the other task")
         if not drops:
@@ -94,6 +94,7 @@ def test_a_branch_that_another_task_copies_is_waited_for_and_one_that_is_dropped
         with pytest.raises(NotFoundError, match="was dropped while it was made"):
             sent.get()
         assert client.branches()["total"] == 0
+        assert not real.accepted(sent.id)  # else it would be sent again, and make the branch
 
 
 def test_over_http_a_key_branches_its_own_namespace_alone(real: LiveSystem, client: Client) -> None:

@@ -202,11 +202,16 @@ class EbbTask(Task):  # type: ignore[misc]  # Celery comes without types
             outbox.remove(context.redis, str(namespace), task_id)
 
     def on_failure(self, exc: Exception, _task_id: str, _args: Any, kwargs: Any, _einfo: Any) -> None:
-        """Answer the caller of a successor with its failure, after which the same request works again."""
+        """Answer the caller of a successor with its failure, after which the same request works again.
+
+        An accepted request that is refused leaves the outbox.
+        """
         waits = kwargs.get("asked_by")
         if isinstance(waits, str) and waits:
             with suppress(RedisError):
                 signals.drop_done(context.redis, waits)
+                if isinstance(exc, InvalidInputError):
+                    outbox.remove(context.redis, kwargs.get("namespace", outbox.DEFAULT), waits)
             callbacks.mark_as_failure(context.redis, waits, exc)
 
     def _record_timings(self, *, done: bool) -> None:
