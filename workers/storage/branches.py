@@ -54,7 +54,10 @@ LISTED = f"""
 
 HOLD = "select from namespaces where id = %(branch)s and branched_at is null for no key update nowait"
 
-STOP = "update namespaces set branched_at = '-infinity' where id = %(branch)s"
+STOP = """
+    update namespaces set branched_at = '-infinity'
+    where id = %(branch)s and branched_at is distinct from '-infinity'
+"""
 
 COMPLETE = "update namespaces set branched_at = %(now)s where id = %(branch)s and branched_at is null"
 
