@@ -148,14 +148,14 @@ def test_a_fact_that_is_edited_while_it_is_compared_is_compared_again(
 ) -> None:
     home = {"entity": "Mira", "key": "home"}
     first, second = memory.add(MOVED, **home, value="Leipzig"), memory.add(HAS_MOVED, **home, value="Halle")
-    add = duplicate_pairs.add
+    mark_compared = duplicate_pairs.mark_compared
 
-    def add_after_an_edit(*given: Any) -> int:
+    def mark_after_an_edit(*given: Any) -> int:
         monkeypatch.undo()
         edit(memory.context, Edit(id=second, value="Leipzig"), day(0))
-        return add(*given)
+        return mark_compared(*given)
 
-    monkeypatch.setattr(duplicate_pairs, "add", add_after_an_edit)
+    monkeypatch.setattr(duplicate_pairs, "mark_compared", mark_after_an_edit)
     assert compare(memory.context, "default", day(0)) == 1
     assert names(near_duplicates(memory)) == [(first, {second})]
 
