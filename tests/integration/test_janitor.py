@@ -83,8 +83,11 @@ def test_what_passes_culled_since_the_last_run_is_reported_by_the_next(memory: M
     memory.forget(memory.add("Asked for.", at=FADED), at=FADED + 1.5)
     memory.add("Expired.", at=FADED, decay_class="session")
     later = doubtful(memory, 2, prefix="Hearsay")
-    memory.decay(FADED + 2)
-    assert set(tidied(memory, FADED + 3).lastCulledFactIds) == later
+    episode = memory.add("The wedding.", kind="episodic")
+    memory.decay(FADED + 9)
+    assert memory.demote(at=FADED + 11) > 3
+    done = tidied(memory, FADED + 12)
+    assert (set(done.lastCulledFactIds), done.lastCulledEpisodeIds) == (later, [episode])
 
 
 def test_a_run_that_comes_again_changes_nothing(memory: Memory) -> None:

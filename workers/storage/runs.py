@@ -313,18 +313,26 @@ def drop_old(db: Connection, older_than: timedelta, limit: int) -> int:
     return db.execute(DROP_OLD, {"older_than": older_than, "limit": limit}).rowcount
 
 
-# Since the previous run, as passes do the same in between. A repeated run writes nothing. The row is locked first, so
-# that of two concurrent runs the second continues from the first.
+# Since the previous run, as passes do the same in between; what they end sinks into deep memory, after a day. Facts are
+# culled, and episodes age out. A repeated run writes nothing. The row is locked first, so that of two concurrent runs
+# the second continues from the first. Citus refuses to subtract an interval here.
 RECORD_JANITOR = """
     with before as (
         select run, last_run_at from janitors where namespace = %(namespace)s for update
     ), since as (
         select coalesce((select least(last_run_at, %(now)s) from before), '-infinity') as at
     ), culled as materialized (
-        select id, kind, row_number() over (partition by kind order by forgotten_at desc, id) as place
-        from facts, since
-        where namespace = %(namespace)s and forgotten_at > since.at and forgotten_at <= %(now)s
-            and forgotten_reason in ('culled', 'aged')
+        select id, reason, row_number() over (partition by reason order by forgotten_at desc, id) as place
+        from (
+            select id, forgotten_reason as reason, forgotten_at from facts, since
+            where namespace = %(namespace)s and forgotten_at > since.at and forgotten_at <= %(now)s
+                and forgotten_reason in ('culled', 'aged')
+            union all
+            select id, substring(deep_reason(body) from 6), forgotten_at from deep
+            where namespace = %(namespace)s and forgotten_at > (select at from since) and forgotten_at <= %(now)s
+                and (select at from since) < %(sunk)s
+                and deep_reason(body) in ('deep culled', 'deep aged')
+        ) as gone
     ), stale as materialized (
         select fact as id, row_number() over (order by events.at desc, fact) as place
         from events, since
@@ -333,10 +341,10 @@ RECORD_JANITOR = """
     insert into janitors (namespace, run, last_run_turn, last_run_at, total_runs,
         culled_facts, culled_fact_ids, culled_episodes, culled_episode_ids, stale_episodes, stale_episode_ids)
     select %(namespace)s, %(run)s, turns, %(now)s, 1,
-        (select count(*) from culled where kind <> 'episodic'),
-        array(select id from culled where kind <> 'episodic' and place <= %(most)s order by place),
-        (select count(*) from culled where kind = 'episodic'),
-        array(select id from culled where kind = 'episodic' and place <= %(most)s order by place),
+        (select count(*) from culled where reason = 'culled'),
+        array(select id from culled where reason = 'culled' and place <= %(most)s order by place),
+        (select count(*) from culled where reason = 'aged'),
+        array(select id from culled where reason = 'aged' and place <= %(most)s order by place),
         (select count(*) from stale),
         array(select id from stale where place <= %(most)s order by place)
     from namespaces
@@ -376,7 +384,8 @@ DUE_NAMESPACES = """
 
 def record_janitor(db: Connection, namespace: int, run: UUID, now: datetime, most_ids: int) -> None:
     """Write the facts that were culled and the episodes that became stale since the previous run. Idempotent."""
-    db.execute(RECORD_JANITOR, {"namespace": namespace, "run": run, "now": now, "most": most_ids})
+    given = {"namespace": namespace, "run": run, "now": now, "sunk": now - timedelta(days=1), "most": most_ids}
+    db.execute(RECORD_JANITOR, given)
 
 
 def last_janitor(db: Connection, namespace: int) -> Janitor | None:
