@@ -329,7 +329,8 @@ def test_what_is_deep_is_counted_and_known_by_its_id(memory: Memory, sunk: UUID)
 
 def test_a_branch_has_the_deep_facts_of_its_original_once_and_earlier(memory: Memory, sunk: UUID) -> None:
     branch = branches.begin(memory.context, "default", 10)
-    for _ in range(2):
+    branches.conclude(memory.context, branch, day(5))
+    with pytest.raises(branches.StoppedError):
         branches.conclude(memory.context, branch, day(5))
     (one,) = [line for line in memory.archive(5, "default-older-10d") if "text" in line]
     (original,) = [line for line in memory.archive(5) if "text" in line]
