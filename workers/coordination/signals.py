@@ -331,7 +331,7 @@ def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:
 
 def live_workers(redis: Redis, now: float) -> set[tuple[str, str]]:
     """Return (queue, worker) for all workers with a recent heartbeat."""
-    found: list[Any] = redis.zrangebyscore(ALIVE, now - ALIVE_SECONDS, now + ALIVE_SECONDS)
+    found: list[Any] = redis.zrangebyscore(ALIVE, now - ALIVE_SECONDS, "+inf")
     return {(queue, node) for queue, _, node in (member.decode().partition(" ") for member in found)}
 
 
