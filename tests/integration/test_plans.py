@@ -261,7 +261,8 @@ def test_a_janitor_costs_what_is_due_not_what_its_namespace_holds(filled: Memory
     assert set(indexes(filled, due.CLAIM, own | {"segments": [5], "limit": 1000})) == {"activity_due"}
     assert set(indexes(filled, due.SEGMENTS, own | {"with_held": False})) == {"activity_due"}
     assert "activity_due" in indexes(filled, runs.DUE_NAMESPACES, {"now": day(1)})
-    used = indexes(filled, runs.RECORD_JANITOR, {"namespace": 3, "run": UUID(int=1), "now": day(1), "most": 1000})
+    given = {"namespace": 3, "run": UUID(int=1), "now": day(1), "sunk": day(0), "most": 1000}
+    used = indexes(filled, runs.RECORD_JANITOR, given)
     assert {"facts_culled", "events_stale"} <= used.keys()
 
 
