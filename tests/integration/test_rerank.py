@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 from uuid import UUID
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from memory import Memory, day
 from stand_in import Handler, Reply, StandIn, broken_off, drip, endless, failure, raw, serving, silence
 
 from workers.coordination import pause
 from workers.coordination.pause import RERANKER
+from workers.errors import RerankerAwayError, RerankerError
 from workers.llm import make_reranker
 from workers.memory import context, recall
 from workers.memory.recall import Recalled, rerank
@@ -241,6 +243,21 @@ def test_after_a_pause_a_failure_begins_a_longer_one_and_an_answer_ends_it(ranke
     assert ranked.ask(QUERY).reranked
     assert pause.state(ranked.context.redis, RERANKER).failures == 0
     assert pause.state(ranked.context.redis).failures == 0
+
+
+def test_a_request_that_is_broken_off_after_a_pause_is_no_answer(ranked: Memory) -> None:
+    breaker = pause.Pause(ranked.context.redis, RERANKER)
+    breaker.failed(RerankerAwayError("away"))
+    ranked.context.redis.delete(RERANKER.keys[0])
+    with pytest.raises(SoftTimeLimitExceeded), breaker.unless_paused(5):
+        raise SoftTimeLimitExceeded
+    assert pause.state(ranked.context.redis, RERANKER).failures == 1
+    with pytest.raises(RerankerError), breaker.unless_paused(5):
+        pytest.fail("another request is trying")
+    ranked.context.redis.delete(RERANKER.keys[2])
+    with suppress(RerankerError), breaker.unless_paused(5):
+        raise RerankerError("an answer that cannot be used")
+    assert pause.state(ranked.context.redis, RERANKER).failures == 0
 
 
 def test_a_newer_statement_stays_above_one_that_it_makes_outdated(

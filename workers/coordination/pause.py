@@ -85,6 +85,8 @@ class Pause:
     def unless_paused(self, seconds: float) -> Iterator[None]:
         """Run one request of at most `seconds`; a failure begins a pause, and any answer ends it.
 
+        A request that is broken off, by the time limit of its task, does neither.
+
         Raises:
             EbbError: the model's own error; it must not be called now.
         """
@@ -94,6 +96,11 @@ class Pause:
         except AwayError as error:
             trying = False
             self.failed(error)
+            raise
+        except EbbError:
+            raise
+        except BaseException:
+            trying = False
             raise
         finally:
             if trying:
