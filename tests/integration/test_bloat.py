@@ -4,11 +4,11 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from memory import ON_CITUS, Memory
+from memory import ON_CITUS, Memory, day
 
 from workers.admin import search_indexes
 from workers.decay import passes
-from workers.storage import server, signatures
+from workers.storage import runs, server, signatures
 from workers.storage.connection import connect
 
 WORDS = 60_000
@@ -117,6 +117,22 @@ def test_passes_of_the_last_thirty_days_are_known_and_no_others(memory: Memory) 
     assert {run for (run,) in memory.rows("select id from decay_runs")} == {recent, unfinished}
     assert memory.value("select count(*) from decay_parts where run = %s", old) == 0
     assert passes.drop_old_runs(memory.context) == 0
+
+
+def test_the_last_pass_stays_though_other_work_was_done_since(memory: Memory) -> None:
+    memory.add("A meadow.")
+    first, last, consolidation = uuid4(), uuid4(), uuid4()
+    for run, age in ((first, 50), (last, 40)):
+        memory.decay(100, run=run)
+        age_by(memory, run, age)
+    tried, single = uuid4(), uuid4()
+    with memory.context.namespace("default") as (db, tenant):
+        runs.record(db, consolidation, day(100), "consolidation", None)
+        runs.begin(db, tried, day(100), None, "", work="decay", dry_run=True, force=False, namespace=None)
+        runs.finish(db, tried)
+        runs.record(db, single, day(100), "decay", tenant)
+    assert passes.drop_old_runs(memory.context) == 1
+    assert {run for (run,) in memory.rows("select id from decay_runs")} == {last, consolidation, tried, single}
 
 
 def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:

@@ -289,14 +289,20 @@ LATEST = """
     limit %(limit)s
 """
 
-# Parts and allowances are deleted with them. The last finished run stays, as gaps are detected by it. `started_at` is
-# by the database's clock, whatever instant the run was for.
+# Parts and allowances are deleted with them. The last finished run of each work stays, as gaps are detected by passes;
+# a run of one namespace is not the last one of others, nor a dry run that of real ones. `started_at` is by the
+# database's clock, whatever instant the run was for.
 DROP_OLD = """
     delete from decay_runs
     where id = any (array(
-        select id from decay_runs
+        select id from decay_runs as old
         where finished_at is not null and started_at < statement_timestamp() - %(older_than)s
-            and started_at < (select max(started_at) from decay_runs where finished_at is not null)
+            and exists (
+                select from decay_runs as newer
+                where newer.work = old.work and newer.finished_at is not null and newer.started_at > old.started_at
+                    and coalesce(newer.namespace = old.namespace, newer.namespace is null)
+                    and newer.dry_run <= old.dry_run
+            )
         order by started_at limit %(limit)s
     ))
 """
