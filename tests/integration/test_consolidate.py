@@ -430,6 +430,16 @@ def test_what_is_edited_between_the_report_and_the_merge_stays_as_it_is(memory: 
     assert live(memory) == {first, second}
 
 
+def test_what_is_set_apart_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
+    first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_HERE)
+    groups = near_duplicates(memory)
+    with memory.context.namespace("default") as (db, tenant):
+        duplicate_pairs.mark_different(db, tenant, [second], day(0.5))
+    merged = consolidate.merge(memory.context, "default", uuid4(), groups, day(1))
+    assert names(merged.groups) == [(first, {third})]
+    assert live(memory) == {first, second}
+
+
 def test_repeating_a_merge_changes_nothing(memory: Memory) -> None:
     for one, two in ((MOVED, HAS_MOVED), (DARK, DARK_TOO)):
         memory.store({"text": one, "confidence": 0.5}, {"text": two, "confidence": 0.5})

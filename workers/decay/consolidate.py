@@ -169,7 +169,7 @@ def _members(group: Group) -> list[Member]:
 
 
 def _unchanged(db: Connection, tenant: int, groups: Sequence[Group], now: datetime) -> list[Group]:
-    """Return the groups without facts that were forgotten, pinned or edited before they were locked."""
+    """Return the groups without facts that were forgotten, pinned, edited or set apart before they were locked."""
     there = duplicate_pairs.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
     pairs = [(group.keep.id, one.id) for group in groups for one, _ in group.merge]
     same = set(duplicate_pairs.about_the_same(db, tenant, pairs, KIND))

@@ -50,6 +50,11 @@ ABOUT_THE_SAME = f"""
         and one.forgotten_at is null and one.superseded_at is null
         and two.forgotten_at is null and two.superseded_at is null
         and {SAME}
+        and not exists (
+            select from likenesses
+            where namespace = %(namespace)s and fact = least(one.id, two.id) and other = greatest(one.id, two.id)
+                and apart_at is not null
+        )
 """
 
 # Locks both facts, so that they are not purged meanwhile.
@@ -162,7 +167,10 @@ def compare_again(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
 
 
 def about_the_same(db: Connection, namespace: int, pairs: Sequence[Pair], kind: str) -> list[Pair]:
-    """Return the pairs of live facts of a kind whose entity, key and value, in any case, and end of validity agree."""
+    """Return the pairs of live facts of a kind whose entity, key and value, in any case, and end of validity agree.
+
+    Without those that were set apart.
+    """
     given = {"namespace": namespace, "ones": [one for one, _ in pairs], "others": [two for _, two in pairs]}
     return db.execute(ABOUT_THE_SAME, given | {"kind": kind}).fetchall()
 
