@@ -76,6 +76,15 @@ def shown(llm: StandIn) -> list[list[dict[str, Any]]]:
     return [question(request)["facts"] for request in llm.requests]
 
 
+def test_a_review_goes_on_though_the_fact_that_it_stopped_at_was_erased(tidy: Memory) -> None:
+    filled(tidy, 60)
+    run = uuid4()
+    begun = reviewed(tidy, run, seconds=0)
+    assert begun.rest
+    tidy.forget(begun.rest, at=10, purge=True)
+    assert reviewed(tidy, run, begun.rest).reviewed >= 60 - begun.reviewed
+
+
 def test_a_needless_fact_is_forgotten_and_its_text_kept(tidy: Memory) -> None:
     ids = filled(tidy, 3)
     assert reviewed(tidy) == Progress(reviewed=3, forgotten=1)

@@ -26,15 +26,16 @@ AMONG = f"""
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
 """
 
-# Ordered so that facts about the same key are adjacent.
+# Ordered so that facts about the same key are adjacent. From the start if the fact to continue after was erased, as its
+# place is unknown then.
 FOLLOWING = f"""
     {VISIBLE}
     where namespace = %(namespace)s and kind = %(kind)s
         and not has_ended(activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-        and (%(after)s::uuid is null or (coalesce(folded(entity), ''), coalesce(folded(key), ''), id) > (
+        and coalesce((coalesce(folded(entity), ''), coalesce(folded(key), ''), id) > (
             select coalesce(folded(entity), ''), coalesce(folded(key), ''), id
-            from facts where namespace = %(namespace)s and id = %(after)s
-        ))
+            from facts where namespace = %(namespace)s and id = %(after)s::uuid
+        ), true)
     order by coalesce(folded(entity), ''), coalesce(folded(key), ''), id
     limit %(limit)s
 """
