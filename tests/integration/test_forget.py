@@ -319,6 +319,16 @@ def test_a_duplicate_of_a_live_fact_is_not_restored(memory: Memory) -> None:
     assert did(memory.restore(second, first, at=5)) == ["restored", "refused"]
 
 
+def test_of_a_statement_with_and_without_detail_one_is_restored(memory: Memory) -> None:
+    plain = memory.add(TEXT)
+    memory.forget(plain, at=1)
+    ((_, detailed),) = said(memory, {"text": TEXT, "again": True, "entity": "Mira"}, at=2)
+    memory.forget(detailed, at=3)
+    found = memory.restore(plain, detailed, at=4)
+    assert did(found) == ["restored", "refused"]
+    assert f"for fact {plain} says the same" in str(found[1])
+
+
 def test_an_ended_duplicate_does_not_prevent_a_store(memory: Memory) -> None:
     first = memory.add(TEXT)
     memory.forget(first, at=1)

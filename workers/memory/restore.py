@@ -15,6 +15,7 @@ from workers.core import fading
 from workers.core.episodes import NOT_YET
 from workers.core.fading import as_written, ends
 from workers.core.fidelity import FINGERPRINT
+from workers.core.text import same_statement, text_digest
 from workers.errors import InvalidInputError, no_fact
 from workers.memory.forget import forget_ended, forget_ended_of, outcome_of, overtaken_error
 from workers.memory.namespace_settings import rules_for
@@ -171,19 +172,22 @@ def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], n
 def _refused(
     context: Context, db: Connection, tenant: int, gone: Sequence[Standing], now: datetime
 ) -> dict[UUID, Outcome | InvalidInputError]:
-    """Return the refusals by id; of two equal facts only the first is restored."""
+    """Return the refusals by id; of two facts that say the same only the first is restored."""
     said = statements.known_by_hash(db, tenant, [one.hash for one in gone])
+    back: dict[bytes, list[Standing]] = {}
     refused: dict[UUID, Outcome | InvalidInputError] = {}
     for one in gone:
-        overtaken = _overtaken(context, db, one, now)
+        overtaken, before = _overtaken(context, db, one, now), back.setdefault(text_digest(one.hash), [])
+        live = [said[one.hash]] if one.hash in said else []
+        same = live + [other.id for other in before if same_statement(other.hash, one.hash)]
         if overtaken is not None:
             refused[one.id] = overtaken
-        elif _becomes_live(one) and one.hash in said:
+        elif _becomes_live(one) and same:
             refused[one.id] = InvalidInputError(
-                f"id: {one.id} cannot be restored, for fact {said[one.hash]} says the same; forget that one first."
+                f"id: {one.id} cannot be restored, for fact {same[0]} says the same; forget that one first."
             )
         elif _becomes_live(one):
-            said[one.hash] = one.id
+            before.append(one)
     return refused
 
 
