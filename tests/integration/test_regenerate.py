@@ -1,7 +1,9 @@
 """Vectors of faded facts are computed again from their texts when they are used."""
 
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -11,6 +13,7 @@ from pgvector import HalfVector
 
 from workers.coordination import signals
 from workers.core.fidelity import FINGERPRINT, FULL
+from workers.memory import embed
 from workers.memory.embed import check_embedder
 from workers.storage.connection import connect
 
@@ -93,6 +96,25 @@ def test_a_pooled_fact_is_restored_to_all_its_dimensions(memory: Memory) -> None
     assert memory.row(id_)["dims"] == 128
     assert memory.regenerate(id_, at=10) == [id_]
     assert memory.row(id_)["dims"] == 256
+
+
+def test_long_texts_are_regenerated_few_at_a_time_until_the_time_is_over(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [memory.add(f"{number} " + "word " * 12_000) for number in range(12)]
+    memory.decay(10)
+    sizes, embedding = list[int](), memory.context.embedder.embed
+
+    def embedded(texts: list[str], **options: Any) -> Any:
+        sizes.append(sum(map(len, texts)))
+        time.sleep(1.5 if len(sizes) == 2 else 0)
+        return embedding(texts, **options)
+
+    monkeypatch.setattr(memory.context.embedder, "embed", embedded)
+    monkeypatch.setattr(embed, "EMBEDDING_SECONDS", 1.0)
+    assert 0 < len(memory.regenerate(*ids, at=10)) < 12
+    assert len(sizes) == 2
+    assert max(sizes) <= 300_000, "an endpoint takes one request for each"
 
 
 def test_a_fact_forgotten_meanwhile_is_not_brought_back(memory: Memory) -> None:

@@ -84,7 +84,7 @@ def _unless_refused(context: Context, texts: Sequence[str]) -> list[Vectors | No
 def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> list[UUID]:
     """Embed facts again that have less than their full vector; return the facts that changed. Idempotent.
 
-    A text that the embedder refuses stops no other.
+    A text that the embedder refuses stops no other. Those for which no time is left stay as they are.
 
     Raises:
         EmbeddingError: the embedder fails for any text; nothing was changed.
@@ -96,8 +96,12 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
         texts = facts.texts(db, tenant, rows.only(rows.anchors.fidelity != FULL).ids)
     if not texts or not _is_current(context):
         return []
-    until = time.monotonic() + EMBEDDING_SECONDS
-    found = embed_each(context, {(tenant, id_): text for id_, text in texts.items()}, until, retry=False).vectors
+    until, found, left = time.monotonic() + EMBEDDING_SECONDS, dict[Key, Vectors](), iter(texts)
+    for batch in batches([*texts.values()], context.embedder.batch, REQUEST_BYTES):
+        if time.monotonic() >= until:
+            break
+        some = {(tenant, id_): text for text, id_ in zip(batch, left, strict=False)}
+        found |= embed_each(context, some, until, retry=False).vectors
     if not found:
         return []
     with transaction(context.database_url) as db:
