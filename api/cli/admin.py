@@ -143,8 +143,9 @@ def _facts_to_drop(memory: "Client", older: str | None) -> int:
     own = memory.perform(STATS, {})
     if own["branch_of"] is not None and older is None:
         return int(own["facts"])
+    days = older and older.removesuffix("d").lstrip("0")
     listed = memory.perform(BRANCHES, {"everywhere": False})["branches"]
-    return sum(one["facts"] for one in listed if older in (None, f"{one['days']}d"))
+    return sum(one["facts"] for one in listed if days in (None, str(one["days"])))
 
 
 def _list(found: dict[str, Any]) -> None:

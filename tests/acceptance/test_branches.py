@@ -35,8 +35,9 @@ def test_a_year_is_seen_at_the_command_line_without_touching_anything(real: Live
     aged = real.ebb_json("stats", "-n", branch)
     assert (aged["facts"], aged["forgotten"], aged["branch_of"]) == (1, 30, name)
     assert client.stats() == before
-    refused = real.ebb("branch", name, "--drop")
-    assert (refused.returncode, "1 fact would be erased for good" in refused.stderr) == (2, True)
+    for older in ([], ["--older", "365d"], ["--older", "365"], ["--older", "0365d"]):
+        refused = real.ebb("branch", name, "--drop", *older)
+        assert (refused.returncode, "1 fact would be erased for good" in refused.stderr) == (2, True), older
     assert real.ebb_json("branch", name, "--drop", "--yes") == {"dropped": [branch]}
     assert real.ebb_json("branch", name, "--list")["total"] == 0
     assert real.rows("select count(*) from namespaces where name = %s", [branch]) == [(0,)]
