@@ -19,7 +19,7 @@ from psycopg.errors import LockNotAvailable
 from workers import graph
 from workers.admin import branches as branching
 from workers.admin import keys, search_indexes, stats
-from workers.coordination import key_ring, signals
+from workers.coordination import contexts, key_ring, signals
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, facts
@@ -315,15 +315,18 @@ def test_the_keys_of_a_dropped_branch_are_revoked_and_still_close_the_system(mem
     assert [one.revoked_at is not None for one in keys.of_namespace(memory.context, "default")] == [True]
 
 
-def test_a_branch_of_the_same_name_as_a_dropped_one_has_no_regrets_of_it_and_their_sum_stays(memory: Memory) -> None:
+def test_a_branch_of_the_same_name_as_a_dropped_one_has_no_contexts_or_regrets_of_it(memory: Memory) -> None:
     filled(memory)
     made(memory)
+    given = contexts.ShownContext(1.0, "memory.recall", "Where does Mira live?", [])
+    contexts.note(memory.context.redis, BRANCH, given, 1)
     before = sum(signals.counted(memory.context.redis, signals.REGRETS).values())
     signals.count(memory.context.redis, signals.REGRETS, BRANCH)
 
     dropped(memory, "default")
     made(memory)
 
+    assert contexts.latest(memory.context.redis, BRANCH, 0) == []
     assert memory.stats(7, BRANCH).regretted == 0
     assert sum(signals.counted(memory.context.redis, signals.REGRETS).values()) == before + 1
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from workers.admin import keys
 from workers.context import Context
-from workers.coordination import signals
+from workers.coordination import contexts, signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import branches, namespaces, shards, signatures, tallies
 from workers.storage.branches import Branch
@@ -134,6 +134,7 @@ def drop(context: Context, branch: Branch) -> None:
         shards.forget(db, branch.name)
     keys.publish_everywhere(context)
     signals.count_elsewhere(context.redis, signals.REGRETS, branch.name)
+    context.redis.delete(f"{contexts.KEY}{branch.name}")
     with connect(context.direct_database_url, autocommit=True) as db:
         name = signatures.index_name(branch.id)
         if name in signatures.indexes(db) and signatures.claim_building(db):
