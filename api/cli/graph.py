@@ -64,6 +64,8 @@ def relations(
     """Show relations between entities, strongest first."""
     if (dry_run or now) and not decay:
         raise typer.BadParameter("--dry-run and --now belong to --decay")
+    if decay and (decayed or entity or cursor):
+        raise typer.BadParameter("--decay updates all relations: leave out --decayed, --entity and --cursor")
     with client(home, namespace) as memory:
         if decay:
             found = memory.decay_relations(dry_run=dry_run, now=now)

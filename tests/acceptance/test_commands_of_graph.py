@@ -63,7 +63,8 @@ def test_a_pass_as_of_an_instant_says_what_it_would_say_then(live: LiveSystem, n
     relate(live, namespace)
     (edge,) = live.ebb_json("relations", "--decay", "--dry-run", "--now", DAY_400, "--namespace", namespace)["edges"]
     assert edge == EDGE | {"weight": 0.0459}
-    assert live.ebb("relations", "--dry-run", "--namespace", namespace).returncode == 2
+    for misplaced in (["--dry-run"], ["--decay", "--entity", "Mira"], ["--decay", "--decayed"]):
+        assert live.ebb("relations", *misplaced, "--namespace", namespace).returncode == 2
 
 
 def test_observations_and_passes_that_come_twice_change_nothing_the_second_time(
