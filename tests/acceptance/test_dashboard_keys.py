@@ -162,6 +162,17 @@ def made_in(days: int) -> str:
     return (datetime.now(UTC) + timedelta(days=days)).isoformat()
 
 
+def test_a_form_makes_a_key_of_the_namespace_that_its_page_shows_alone(
+    url: str, live: LiveSystem, namespace: str
+) -> None:
+    key, other = make_key(live, namespace, *ALL), {"X-Ebb-Namespace": f"{namespace}-other"}
+    with httpx2.Client(base_url=url, headers=key, timeout=None) as client:
+        form = form_of(client) | {"scopes": "read", "label": "Here"}
+        assert client.post("/dashboard/keys", data=form, headers=other).status_code == 403
+        assert client.post("/dashboard/keys", data=form).status_code == 200
+    assert live.ebb_json("keys", "list", "-n", f"{namespace}-other")["keys"] == []
+
+
 def test_forms_of_keys_need_the_scope_and_the_token_and_make_one_key(
     url: str, live: LiveSystem, namespace: str
 ) -> None:

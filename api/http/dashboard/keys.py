@@ -72,7 +72,7 @@ def create(
     """
     if str(id) in _keys(door_of(request).of(memory.namespace), memory.namespace):
         raise InvalidInputError(MADE_BEFORE)  # before the token, which differs in the session of the first key
-    check_token(request, token)
+    check_token(request, memory.caller, token)
     _check_scopes(memory, scopes)
     _check_end(memory, expires)
     first, key = not door_of(request).look_up(None).any_key, key_ring.new_key()

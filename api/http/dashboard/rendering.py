@@ -225,8 +225,9 @@ def _tied(request: Request) -> str:
 
 
 def form_token(request: Request) -> str:
-    """Return the CSRF token of this visitor's forms."""
-    return hashlib.sha256(f"form {_tied(request)}".encode()).hexdigest()
+    """Return the CSRF token of this visitor's forms, which are about the namespace that their page shows."""
+    namespace = getattr(getattr(request.state, "caller", None), "namespace", "")
+    return hashlib.sha256(f"form {_tied(request)} {namespace}".encode()).hexdigest()
 
 
 def _done(request: Request) -> dict[str, str] | None:

@@ -103,8 +103,8 @@ def check_origin(request: Request) -> None:
         raise RefusedError(HTTPStatus.FORBIDDEN, FOREIGN_FORM)
 
 
-def check_token(request: Request, token: Annotated[str, Form()] = "") -> None:
-    """Raise `RefusedError` if a form lacks this visitor's CSRF token."""
+def check_token(request: Request, _: Annotated[Caller, Depends(visitor)], token: Annotated[str, Form()] = "") -> None:
+    """Raise `RefusedError` if a form lacks this visitor's CSRF token, or its page was of another namespace."""
     if not secrets.compare_digest(token.encode(), form_token(request).encode()):
         raise RefusedError(HTTPStatus.FORBIDDEN, "This form has expired; open its page again.")
 
