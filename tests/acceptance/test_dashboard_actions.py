@@ -242,6 +242,24 @@ def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts
         assert "No agent asked" in tab.locator("main").inner_text()
 
 
+def test_parts_of_another_namespace_are_not_put_into_a_page(
+    browser: Browser, url: str, live: LiveSystem, memory: Client
+) -> None:
+    other = f"{memory.namespace}-other"
+    memory.store(TEXT)
+    with live.client(other) as theirs:
+        theirs.store_many([f"Guest {number} has tea." for number in range(3)])
+    live.settle()
+    key = make_key(live, memory.namespace, "read", "system")
+    with looking(browser, url) as tab:
+        tab.clock.install()
+        tab.set_extra_http_headers(key)
+        tab.goto("/")
+        tab.set_extra_http_headers(key | {"X-Ebb-Namespace": other})  # as another tab chooses it without keys
+        tab.clock.run_for(10_001)
+        tab.locator(".who").get_by_text(other, exact=True).wait_for()
+
+
 def shown(url: str, key: str) -> str:
     """Return the page of the last contexts."""
     return httpx2.get(f"{url}/dashboard/contexts", headers={"x-api-key": key}, timeout=None).text

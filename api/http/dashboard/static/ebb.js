@@ -227,7 +227,9 @@
   const written = new WeakMap();
   let timer;
   const inUse = (part) => part.contains(document.activeElement) || part.querySelector("details[open]");
+  const whose = (page) => page.querySelector(".who")?.textContent;
   const renew = (fresh) => {
+    if (whose(fresh) !== whose(document)) return location.reload();  /* Another tab has chosen another namespace. */
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(part.id);
       if (!other) return location.reload();
