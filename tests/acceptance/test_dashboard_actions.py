@@ -11,6 +11,8 @@ from live_system import LiveSystem, eventually
 from playwright.sync_api import Browser, Page
 
 from api.client import Client
+from workers.coordination import contexts
+from workers.coordination.redis import own_keys
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.long]
 
@@ -258,6 +260,19 @@ def test_parts_of_another_namespace_are_not_put_into_a_page(
         tab.set_extra_http_headers(key | {"X-Ebb-Namespace": other})  # as another tab chooses it without keys
         tab.clock.run_for(10_001)
         tab.locator(".who").get_by_text(other, exact=True).wait_for()
+
+
+def test_what_is_live_is_said_to_be_in_however_many_contexts(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    ids = [one["id"] for one in memory.store_many([f"Guest {one} has tea." for one in range(1_050)])["results"]]
+    now = memory.seconds()
+    with own_keys(live.redis_url) as redis:
+        for start in range(0, len(ids), contexts.MOST_FACTS):
+            some = ids[start : start + contexts.MOST_FACTS]
+            given = contexts.ShownContext(now, "memory.recall", "Who has tea?", some)
+            contexts.note(redis, memory.namespace, given, 1)
+    assert (shown(url, key).count("has tea.</a>"), "not live any more" in shown(url, key)) == (1_050, False)
 
 
 def shown(url: str, key: str) -> str:

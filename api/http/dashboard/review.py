@@ -61,8 +61,9 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
     with reaching_redis():
         since = memory.seconds() - timedelta(hours=door.settings.last_contexts_hours).total_seconds()
         found = contexts.latest(door.of(memory.namespace).redis, memory.namespace, since)
-    ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))[:MOST_RESULTS]
-    texts = {one["id"]: one["text"] for one in (memory.facts(ids=ids)["facts"] if ids else ())}
+    ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))
+    parts = [ids[start : start + MOST_RESULTS] for start in range(0, len(ids), MOST_RESULTS)]
+    texts = {one["id"]: one["text"] for part in parts for one in memory.facts(ids=part)["facts"]}
     return page(request, "contexts.html", found=found, texts=texts, hours=door.settings.last_contexts_hours)
 
 
