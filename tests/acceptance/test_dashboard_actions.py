@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -273,6 +274,21 @@ def test_what_is_live_is_said_to_be_in_however_many_contexts(
             given = contexts.ShownContext(now, "memory.recall", "Who has tea?", some)
             contexts.note(redis, memory.namespace, given, 1)
     assert (shown(url, key).count("has tea.</a>"), "not live any more" in shown(url, key)) == (1_050, False)
+
+
+def test_a_page_behind_the_last_one_leads_to_the_newest(url: str, key: str, live: LiveSystem, memory: Client) -> None:
+    ids = [one["id"] for one in memory.store_many([f"Guest {one} has tea." for one in range(3)])["results"]]
+    memory.forget(ids)
+    city = {"entity": "Mira", "key": "city"}
+    for value in ("Rome", "Bonn", "Oslo"):
+        memory.store(f"Mira lives in {value}.", value=value, **city)
+    cursors = {"forgotten": memory.forgotten(limit=1)["next"], "contradictions": memory.contradictions(limit=1)["next"]}
+    memory.restore(ids)
+    live.rows("delete from contradictions returning 1")
+    for page, cursor in cursors.items():
+        path = f"/dashboard/{page}?{urlencode({'cursor': cursor})}"
+        text = httpx2.get(f"{url}{path}", headers={"x-api-key": key}, timeout=None).text
+        assert f'href="/dashboard/{page}' in text.partition("<h2>")[2], page
 
 
 def shown(url: str, key: str) -> str:
