@@ -136,6 +136,18 @@ def test_an_export_of_everything_has_all_shards(sharded: Memory) -> None:
     assert sorted(again) == sorted(NAMES)
 
 
+def test_an_export_of_everything_has_a_namespace_that_is_moved_meanwhile(sharded: Memory) -> None:
+    fill(sharded)
+    moved = next(name for name, number in directory(sharded).items() if number)
+    lines = export(sharded.context, None, day(0))
+    found = [next(lines)]
+    move(sharded.context, moved, 0)
+    found += lines
+    assert sorted(one["text"] for one in found if one["namespace"] == moved and "text" in one) == [
+        f"{moved} has a red bicycle.", f"{moved} lives in Oslo.",
+    ]  # fmt: skip
+
+
 def test_a_pass_over_everything_has_one_report(sharded: Memory) -> None:
     fill(sharded)
     run, context = uuid4(), sharded.context

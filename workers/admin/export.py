@@ -9,7 +9,7 @@ from workers.context import Context
 from workers.errors import DamagedError, NotFoundError
 from workers.memory.facts import shaped
 from workers.storage import deep, exports, namespaces
-from workers.storage.connection import Connection, snapshot
+from workers.storage.connection import Connection, on_shard_of, snapshot
 
 BATCH = 1_000
 BESIDE = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness", "occurrences": "occurrence"}
@@ -22,7 +22,9 @@ TYPES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
 
 
 def export(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the facts of one namespace, or all, as of `now`, and all other records, from one snapshot of each shard.
+    """Yield the facts of one namespace, or all, as of `now`, and all other records, from one snapshot.
+
+    Each node of Citus has a snapshot of its own, taken at the beginning.
 
     A record that is no fact has `namespace` and its content under its kind: `own` (settings and turns) before the
     facts, which fade by these settings; `link`, `contradiction`, `relation`, `wish` (deletion request) and so on after
@@ -33,36 +35,47 @@ def export(context: Context, namespace: str | None, now: datetime) -> Iterator[d
         UnavailableError: the database does not answer.
         DamagedError: facts without activity would be missing.
     """
+    with context.at(namespace or 0), snapshot(context.database_url) as db:
+        for _ in _places(context, db, namespace):
+            _check(db, namespace)
+        for _ in _places(context, db, namespace):
+            yield from _exported(context, db, namespace, now)
+
+
+def _places(context: Context, db: Connection, namespace: str | None) -> Iterator[None]:
+    """Continue a transaction on each shard, or stay on that of the namespace."""
     if namespace is not None:
-        with context.at(namespace):
-            yield from _from_snapshot(context, namespace, now)
+        yield
         return
-    for _ in context.each_shard():
-        yield from _from_snapshot(context, None, now)
+    for shard in context.each_shard():
+        with on_shard_of(db, shard):
+            yield
 
 
-def _from_snapshot(context: Context, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
-    with snapshot(context.database_url) as db:
-        if namespace is not None and namespaces.find(db, namespace) is None:
-            raise NotFoundError(f"namespace: there is no {namespace!r}, so nothing is exported; correct its name.")
-        if lacking := exports.without_activity(db, namespace):
-            raise DamagedError(
-                f"{lacking} facts have no activity, and would be missing; run `ebb doctor --all --mend` first."
-            )
-        for kind, row in exports.own_records(db, namespace, BATCH):
-            yield _other(kind, row)
-        rows = exports.rows(db, namespace, BATCH)
-        while batch := list(islice(rows, BATCH)):
-            noted: list[list[dict[str, Any]]] = [[] for _ in batch]
-            for place, at, what, details in exports.events(
-                db, [row["namespace"] for row in batch], [row["id"] for row in batch]
-            ):
-                noted[place].append({"at": at, "what": what, "details": details})
-            for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
-                yield fact | {"state": row["state"], "events": events}
-        yield from _deep(context, db, namespace, now)
-        for kind, row in exports.other_records(db, namespace, BATCH):
-            yield _other(kind, row)
+def _check(db: Connection, namespace: str | None) -> None:
+    if namespace is not None and namespaces.find(db, namespace) is None:
+        raise NotFoundError(f"namespace: there is no {namespace!r}, so nothing is exported; correct its name.")
+    if lacking := exports.without_activity(db, namespace):
+        raise DamagedError(
+            f"{lacking} facts have no activity, and would be missing; run `ebb doctor --all --mend` first."
+        )
+
+
+def _exported(context: Context, db: Connection, namespace: str | None, now: datetime) -> Iterator[dict[str, Any]]:
+    for kind, row in exports.own_records(db, namespace, BATCH):
+        yield _other(kind, row)
+    rows = exports.rows(db, namespace, BATCH)
+    while batch := list(islice(rows, BATCH)):
+        noted: list[list[dict[str, Any]]] = [[] for _ in batch]
+        for place, at, what, details in exports.events(
+            db, [row["namespace"] for row in batch], [row["id"] for row in batch]
+        ):
+            noted[place].append({"at": at, "what": what, "details": details})
+        for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
+            yield fact | {"state": row["state"], "events": events}
+    yield from _deep(context, db, namespace, now)
+    for kind, row in exports.other_records(db, namespace, BATCH):
+        yield _other(kind, row)
 
 
 def _other(kind: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -598,10 +598,10 @@ def _prepare(db: Connection, *, share: bool = True) -> None:
         db.routed = routing.begin(db, share=share and db.isolation_level is None)
 
 
-def on_shard_of(db: Connection, namespace: str) -> AbstractContextManager[None]:
-    """Continue a transaction on the shard of another namespace; every later use of another one needs this too."""
+def on_shard_of(db: Connection, place: routing.Place) -> AbstractContextManager[None]:
+    """Continue a transaction at another place; every later use of another one needs this too."""
     known = home_and_shard(db)
-    return nullcontext() if known is None else routing.switched(db, known[0], namespace)
+    return nullcontext() if known is None else routing.switched(db, known[0], place)
 
 
 def home_and_shard(db: Connection) -> tuple[str, int | None] | None:

@@ -67,13 +67,13 @@ HOME = "select set_config('search_path', quote_ident(%(home)s) || ', public', tr
 
 
 @contextmanager
-def switched(db: "psycopg.Connection[Any]", home: str, namespace: str) -> Iterator[None]:
-    """Continue a routed transaction on the shard of another namespace; it stays there after the block."""
+def switched(db: "psycopg.Connection[Any]", home: str, place: Place) -> Iterator[None]:
+    """Continue a routed transaction at another place; it stays there after the block."""
     before = _place.get()
-    token = _place.set((namespace, before[1] if before else 1))
+    token = _place.set((place, before[1] if before else 1))
     try:
         db.execute(HOME, {"home": home})
-        send(db, namespace)
+        send(db, place)
         yield
     finally:
         _place.reset(token)
