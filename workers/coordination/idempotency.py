@@ -22,7 +22,7 @@ RECEIPT_SECONDS = 86_400
 
 
 QUOTING_SECONDS = 7 * RECEIPT_SECONDS
-"""As long as EBB_LAST_CONTEXTS_HOURS may be, so that the keys of what quotes facts stay as long as that."""
+"""How long the keys of answers and contexts that quote facts are listed: the maximum of EBB_LAST_CONTEXTS_HOURS."""
 
 
 def id_of_member(batch: UUID, place: int, content: str) -> UUID:

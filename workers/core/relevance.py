@@ -124,7 +124,7 @@ is asked. Evidence recall@10 stays the same on LoCoMo 1-5, BEAM-100K and -500K 1
 """
 
 LIKELY = 0.5
-"""Relevance that it needs: a long text that alone has the only word of a question has hardly more."""
+"""Minimum relevance of an outstanding fact; a long text that alone has the only word of a question has hardly more."""
 
 LIFT = 1e-6
 """Distance by which it stands above them."""

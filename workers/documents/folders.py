@@ -99,7 +99,7 @@ def _take(found: Listing, folder: Folder, file: Path, *, is_file: bool) -> None:
     if file.name.startswith(".") or (is_file and file.suffix.lower() != ".md"):
         return
     path = _path(folder, file)
-    if os.path.islink(file):  # noqa: PTH114 - unlike `is_symlink`, in a folder that only lists its names, too
+    if os.path.islink(file):  # noqa: PTH114 - `is_symlink` raises in a folder that may be listed but not entered
         found.skipped.append({"path": path, "error": "a symbolic link, which is not followed"})
     elif is_file and "\ufffd" in path:
         found.failed.append({"path": path, "error": "its name is no UTF-8; rename it"})

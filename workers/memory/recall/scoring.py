@@ -220,7 +220,7 @@ NEIGHBOURS_OF = (20, 30)
 """Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
 OVER = ("no longer valid", "superseded", "forgotten: asked", "forgotten: retracted", "forgotten: merged")
-"""The rules for facts that the vector arm finds nevertheless, unless it is asked for visible ones."""
+"""Rules by which facts are hidden that the vector arm finds, unless it is asked for visible ones."""
 
 COMPARED = 2
 """Number of candidates that are compared with the question word by word, as a multiple of the limit."""
