@@ -12,16 +12,19 @@ import struct
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
 import kombu.transport.redis
+import time_machine
 
 CLOCK, DOUBLED = "CHAOS_CLOCK", "CHAOS_DOUBLED"
 VISIBILITY_SECONDS = 8
 WORK_SECONDS = 6.0
 LOST_AFTER_SECONDS = 12.0
 BEAT_MINUTE_SECONDS = 2.0
+CLOCK_SECONDS = 0.02
 SLICE, SMALL = 10, 5
 """Size of slices, small enough that most batches of the load have several."""
 
@@ -56,15 +59,25 @@ def _hurry_beat() -> None:
 
 
 def follow(clock: Path) -> None:
-    """Shift the clock of this process by the number of seconds in a file."""
+    """Shift the clock of this process, and of those that it forks, by the number of seconds in a file."""
     with clock.open("r+b") as file:
-        shift = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
-    real = time.time
+        mapped = mmap.mmap(file.fileno(), 8, prot=mmap.PROT_READ)
+    applied = 0.0
+    traveller = time_machine.travel(time.time(), tick=True).start()
 
-    def shifted() -> float:
-        return real() + float(struct.unpack("d", shift[:8])[0])
+    def keep_up() -> None:
+        nonlocal applied
+        while True:
+            (shift,) = struct.unpack("d", mapped[:8])
+            traveller.shift(shift - applied)
+            applied = shift
+            time.sleep(CLOCK_SECONDS)
 
-    time.time = shifted
+    def start() -> None:
+        Thread(target=keep_up, daemon=True).start()
+
+    os.register_at_fork(after_in_child=start)
+    start()
 
 
 def double() -> None:
