@@ -15,7 +15,7 @@ from workers.context import Context
 from workers.errors import SettingsError
 from workers.settings import Settings
 from workers.storage import schema
-from workers.storage.connection import close_pools, connect, reading, snapshot, transaction
+from workers.storage.connection import SEARCH, close_pools, connect, reading, snapshot, transaction
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt-get install pgbouncer"),
 ]
 
-SETTINGS = {"plan_cache_mode": "force_custom_plan", "statement_timeout": "55s", "hnsw.ef_search": "350"}
+SETTINGS = {"plan_cache_mode": "force_custom_plan", "statement_timeout": "55s"} | SEARCH
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from workers.storage import schema, server
 from workers.storage.connection import (
     POOL_SIZE,
     READ_WAIT_SECONDS,
+    SEARCH,
     SLOW_SECONDS,
     Connection,
     _refused,
@@ -369,8 +370,9 @@ def test_a_snapshot_reads_one_state_and_writes_nothing(memory: Memory) -> None:
 
 
 def test_every_connection_works_in_utc_with_plans_made_for_its_values(memory: Memory) -> None:
-    asked = "select current_setting('timezone'), current_setting('plan_cache_mode'), current_setting('hnsw.ef_search')"
-    assert memory.rows(asked) == [("UTC", "force_custom_plan", "350")]
+    expected = {"timezone": "UTC", "plan_cache_mode": "force_custom_plan"} | SEARCH
+    asked = "select name, current_setting(name) from unnest(%s::text[]) as given (name)"
+    assert dict(memory.rows(asked, list(expected))) == expected
 
 
 ODD_SETTINGS = {

@@ -9,15 +9,13 @@ from ebb.contract.recall import Filters
 from memory import Memory, day
 from relay import relayed
 
-from workers.admin import search_indexes
 from workers.context import QueryCache
 from workers.core.arrays import Vectors
 from workers.errors import NotFoundError
 from workers.memory import recall
 from workers.memory.context import Shape, inject
 from workers.memory.recall import Preferences, Question, Recalled, pipeline
-from workers.storage import signatures
-from workers.storage.connection import SEARCH_LIST, close_pools, in_pipeline, reader
+from workers.storage.connection import close_pools
 from workers.tasks import answers
 
 KEY = "Where is the spare key?"
@@ -77,15 +75,6 @@ def test_questions_of_any_kind_get_the_answers_that_each_gets_alone(
     together = ask(households, *QUESTIONS, namespace=namespace)
     assert list(map(repr, together)) == list(map(repr, alone))
     assert sum(isinstance(one, NotFoundError) for one in together) == 2
-
-
-def test_a_longer_search_of_the_vector_index_is_for_its_own_question_alone(households: Memory) -> None:
-    memory = households.having(ann_threshold=1)
-    search_indexes.index_large_namespaces(memory.context)
-    with reader(memory.context.read_url) as db, in_pipeline(db):
-        query = np.zeros(128, np.uint8)
-        signatures.ask_nearest(db, 1, query, 400)()
-        assert db.execute("show hnsw.ef_search").fetchone() == (str(SEARCH_LIST),)
 
 
 def test_twenty_questions_take_far_fewer_trips_to_the_server_than_twenty_recalls(households: Memory) -> None:

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from ebb.contract.recall import Filters
 from memory import ON_CITUS, Memory, day, wait_for
 
 from workers.admin import search_indexes
@@ -10,6 +11,7 @@ from workers.coordination import signals
 from workers.core.signature import encode
 from workers.memory import embed
 from workers.storage import signatures
+from workers.storage.candidates import Scope
 from workers.storage.connection import connect
 
 GUESTS = [f"Guest number {number} prefers room {number * 7}." for number in range(40)]
@@ -24,6 +26,24 @@ def small(memory: Memory) -> Memory:
 
 def hnsw(memory: Memory) -> list[str]:
     return sorted(name for (name,) in memory.rows(INDEXES) if name.startswith("signatures_near_"))
+
+
+@pytest.mark.parametrize("limit", [30, 500])
+def test_the_vector_index_is_searched_until_a_filter_leaves_enough_facts(small: Memory, limit: int) -> None:
+    small.store(*({"text": f"Guest number {number} prefers room {number * 7}."} for number in range(600)))
+    query = encode(small.context.embedder.embed(["A desk."]))[0]
+    with connect(small.context.database_url) as db:
+        near = signatures.nearest(db, 1, query, 600)
+    farthest = sorted(near, key=near.__getitem__)[-limit:]
+    search_indexes.index_large_namespaces(small.context)
+    with connect(small.context.database_url) as db:
+        db.execute("update facts set tags = '{late}' where id = any(%s)", (farthest,))
+        for other in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"):
+            db.execute(f"set local enable_{other} = off")
+        found = signatures.nearest(db, 1, query, limit, Scope(day(1), Filters(tag="late")))
+        db.rollback()
+    assert set(found) == set(farthest)
+    assert list(found.values()) == sorted(found.values())
 
 
 def test_words_are_counted_by_the_facts_that_hold_them(memory: Memory) -> None:

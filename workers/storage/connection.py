@@ -64,11 +64,13 @@ CLIENT_ALIVE = {
 }  # fmt: skip
 """TCP settings that detect a lost server within half a minute; the URL may override them."""
 
-SEARCH_LIST = 350
-"""Length of the search list of HNSW.
+SEARCH = {"hnsw.ef_search": "350", "hnsw.iterative_scan": "relaxed_order"}
+"""The length of HNSW's search list, and that a search goes on where a filter or the list leaves too few results.
 
-Among a million signatures in tight clusters it finds 983 of 1,000 true neighbours, and 885 where none is much nearer
-than the rest; with 250 it is 963 and 867, with 400 it is 984 and 890, for an eighth more time.
+Among a million signatures in tight clusters 350 finds 983 of 1,000 true neighbours, and 885 where none is much nearer
+than the rest; with 250 it is 963 and 867, with 400 it is 984 and 890, for an eighth more time. Among
+110,000 of which a filter leaves half, a search that goes on finds 95 % of the nearest 200, in strict order 88 %, and
+one that does not 82 %.
 """
 
 AS_BY_DEFAULT = {
@@ -92,7 +94,7 @@ CONFIGURATION = {
     "idle_in_transaction_session_timeout": "60s",
     "lock_timeout": "20s",
     "plan_cache_mode": "force_custom_plan",
-    "hnsw.ef_search": str(SEARCH_LIST),
+    **SEARCH,
     "jit": "off",
     **AS_BY_DEFAULT,
 }

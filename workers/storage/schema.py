@@ -15,7 +15,7 @@ from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError, UnavailableError
 from workers.storage import migrations, routing, shards
-from workers.storage.connection import CONFIGURATION, Connection, cause_of, number, outside_pool, scalar
+from workers.storage.connection import CONFIGURATION, SEARCH, Connection, cause_of, number, outside_pool, scalar
 
 COMPATIBILITY = "select max(version) from schema_version"
 
@@ -28,8 +28,8 @@ IDENTITY = """
 OLDEST_POSTGRES = 16
 """With it a column can be created with its way of storage."""
 
-OLDEST_PGVECTOR = 0, 7
-"""With it there are vectors of half precision, and the distance of bit strings."""
+OLDEST_PGVECTOR = 0, 8
+"""With it a search of an index goes on until a filter leaves enough results."""
 
 PGVECTOR = """
     select coalesce(installed_version, default_version) from pg_available_extensions where name = 'vector'
@@ -66,7 +66,7 @@ ON_EVERY_NODE = {
     "citus.allow_nested_distributed_execution": "on",
     "citus.enable_unsafe_triggers": "on",
     "citus.propagate_set_commands": "local",
-    **{name: CONFIGURATION[name] for name in ("plan_cache_mode", "hnsw.ef_search", "jit", "timezone")},
+    **{name: CONFIGURATION[name] for name in ("plan_cache_mode", *SEARCH, "jit", "timezone")},
 }
 SET_ON_EVERY_NODE = "alter role current_user in database {} set {} to {}"
 SET_HERE = "select set_config(name, value, false) from json_each_text(%(settings)s) as given (name, value)"

@@ -12,7 +12,7 @@ from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, SEEN_THEN, Scope
-from workers.storage.connection import SEARCH_LIST, Connection, Cursor, number
+from workers.storage.connection import Connection, Cursor, number
 
 # A regenerated vector has the signature of before, and an update would add it to the vector index again.
 ADD = """
@@ -24,9 +24,9 @@ ADD = """
     where not signatures.live or signatures.signature <> excluded.signature
 """
 
-# Results come as two arrays in binary, since hundreds of rows take longer to read.
+# Results come as two arrays in binary, since hundreds of rows take longer to read. An index gives them nearly in order.
 NEAREST = """
-    select array_send(array_agg(fact)), array_send(array_agg(distance))
+    select array_send(array_agg(fact order by distance)), array_send(array_agg(distance order by distance))
     from (
         select fact, signature <~> %(query)s as distance from signatures
         where namespace = %(namespace)s and live
@@ -42,7 +42,7 @@ NEAREST_EVER = NEAREST.replace(" and live", "")
 # As to `select`, see `server.OUTDATED`. The last condition, which says no more than `live` and `FILTERED`, is that of
 # the indexes of entities: without it all facts of the namespace were read.
 NEAREST_AMONG = f"""
-    select array_send(array_agg(fact)), array_send(array_agg(distance))
+    select array_send(array_agg(fact order by distance)), array_send(array_agg(distance order by distance))
     from (
         select signatures.fact, signature <~> %(query)s as distance from signatures
         join facts on facts.namespace = (select %(namespace)s::int) and facts.id = signatures.fact
@@ -54,10 +54,6 @@ NEAREST_AMONG = f"""
 """
 
 NEAREST_THEN = NEAREST_AMONG.replace(FILTERED, f"{FILTERED}\n            and {SEEN_THEN}")
-
-# An index by HNSW gives no more results than its search list is long. Citus passes on `set local` to its nodes, but not
-# `set_config`.
-LENGTHEN = sql.SQL("set local hnsw.ef_search = {}")
 
 # An exact count with an index-only scan.
 STANDING = """
@@ -184,8 +180,6 @@ def ask_nearest(
     before the limit, which takes several times as long.
     """
     given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
-    if indexed and limit > SEARCH_LIST:
-        db.execute(LENGTHEN.format(limit))
     statement = NEAREST if indexed else SCAN
     if scope is not None and scope.looks_back:
         statement = NEAREST_EVER
@@ -194,8 +188,6 @@ def ask_nearest(
     if scope is not None and (visible or scope.past) and not scope.ever:
         statement, given = NEAREST_THEN, given | scope.parameters
     found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
-    if indexed and limit > SEARCH_LIST:
-        db.execute(LENGTHEN.format(SEARCH_LIST))  # for the next query of the transaction
     return partial(_nearest, found)
 
 
