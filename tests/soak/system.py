@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from api.up import servers
+from api.up.home import Home
 
 CHECKOUT = Path(__file__).parents[2]
 UP_SECONDS = 180
@@ -88,7 +89,9 @@ def _ebb(home: Path, settings: Mapping[str, str], *arguments: str) -> dict[str, 
 def _system(home: Path, status: Mapping[str, Any]) -> System:
     pids = {process["name"]: process["pid"] for process in status["processes"]}
     sizes = {log.name: log.stat().st_size for log in (home / "logs").glob("*.log")}
-    return System(home, status["database_url"], status["redis_url"], status["api_url"], pids["supervisor"], sizes)
+    state = Home(home).running()
+    assert state is not None
+    return System(home, state.database_url, state.redis_url, state.api_url, pids["supervisor"], sizes)
 
 
 def _name(program: psutil.Process) -> str:
