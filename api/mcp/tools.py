@@ -116,7 +116,7 @@ class Tool:
         return self.shown(self.act(memory, self.operation, given))
 
     def _checked(self, arguments: Mapping[str, Any]) -> Given:
-        """Return arguments as JSON, without those that equal the operation's defaults; null is the same as left out."""
+        """Return arguments as JSON, and the tool's own defaults; null is the same as left out."""
         self._check_names(arguments)
         parsed = {name: self._parsed(name, value) for name, value in arguments.items()}
         said = {name: value for name, value in parsed.items() if value is not None}
@@ -130,7 +130,11 @@ class Tool:
         if self.operation.clears:  # a blank value removes the one that there is
             return {name: given[name] for name in said}
         fields = self.operation.params.model_fields
-        return {name: value for name, value in given.items() if value not in (None, fields[name].default)}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and (name in said or value != fields[name].default)
+        }
 
     def _check_names(self, arguments: Mapping[str, Any]) -> None:
         known = self.params.model_fields
@@ -185,7 +189,7 @@ def forgotten(memory: Opened, operation: Operation, given: Given) -> Answer:
 
 def forget(memory: Opened, operation: Operation, given: Given) -> Answer:
     """Forget facts by ids at once, or by subject, which is a preview by default."""
-    return perform(memory, operation, {**given, "dry_run": False} if "ids" in given else given)
+    return perform(memory, operation, given if "ids" in given else {"dry_run": True, **given})
 
 
 TOOLS = (
@@ -281,7 +285,6 @@ TOOLS = (
         "Forget on request: ids, or all of a subject; preview first, then `dry_run` false.",
         f"{SUBJECT} dry_run",
         any_of=SUBJECT,
-        defaults={"dry_run": True},
         act=forget,
         shown=answers.forgot,
         destroys=True,

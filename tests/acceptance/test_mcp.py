@@ -255,6 +255,16 @@ def test_lists_and_numbers_may_be_given_as_their_json(modern_doors: Doors, names
     anyio.run(talk)
 
 
+def test_a_value_that_is_the_default_is_stored_if_it_is_given(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            await agent.call_tool("store", {"text": "Mira sails.", "importance": 0.9})
+            again = answered(await agent.call_tool("store", {"text": "Mira sails.", "importance": 0.5}))
+            assert again["changed"] == ["importance"]
+
+    anyio.run(talk)
+
+
 def test_messages_with_nothing_to_store_are_named(modern_doors: Doors, namespace: str) -> None:
     said = [{"role": "user", "content": "Mira sails."}, {"role": "narrator", "content": "She waves."}, {"role": "user"}]
 
@@ -355,6 +365,8 @@ def test_a_subject_is_forgotten_after_a_preview_and_restored_by_its_receipt(
             preview = answered(await agent.call_tool("forget", {"entity": "mira"}))
             assert (preview["matching"], "restore" in preview) == (2, False)
             assert {one["text"] for one in preview["facts"]} == {"Mira sails.", "Mira bakes."}
+            ids = [one["id"] for one in preview["facts"]]
+            assert "dry_run belongs" in fault(await agent.call_tool("forget", {"ids": ids, "dry_run": True}))
             assert answered(await agent.call_tool("stats", {}))["facts"] == 2
 
             done = answered(await agent.call_tool("forget", {"entity": "mira", "dry_run": False}))
