@@ -1,7 +1,9 @@
 """Agent files, Letta's `.af` and Cognee's COGX, as facts: memory blocks, memories, statements and turns."""
 
 import json
+import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, cast
@@ -171,8 +173,11 @@ def cogx(source: BinaryIO) -> Iterator[dict[str, Any]]:
 
 
 def _records(source: BinaryIO) -> Iterator[Any]:
-    if not source.seekable():
-        yield from records(source)
+    if not source.seekable():  # a pipe, of which a TAR cannot be read
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(source, copy)
+            copy.seek(0)
+            yield from _records(cast("BinaryIO", copy))
         return
     with undamaged("The archive cannot be read: {}. Export it again."):
         is_packed = tarfile.is_tarfile(source)

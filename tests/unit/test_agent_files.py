@@ -253,6 +253,16 @@ def test_converted_facts_can_be_stored() -> None:
             assert new_fact({name: one for name, one in fact.items() if name != "namespace"}, 65_536).text
 
 
+def test_an_archive_is_read_from_a_pipe() -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    statement = {"kind": "memory", "content": "Mira sails."}
+    with foreign.lines(Pipe(packed({"memories.jsonl": [statement]})), "cogx", NOW) as lines:
+        assert [json.loads(line)["text"] for line in lines] == ["Mira sails."]
+
+
 def test_a_cogx_archive_of_several_folders_is_read_whole() -> None:
     one, two = ({"kind": "memory", "content": f"Mira likes {what}"} for what in ("tea", "milk"))
     found = facts("cogx", packed({"a/memories.jsonl": [one], "b/memories.jsonl": [two]}))
