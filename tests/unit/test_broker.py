@@ -92,6 +92,13 @@ def test_a_celery_program_keeps_its_own_transport_options() -> None:
     assert app.conf.broker_url.startswith("sentinel://")
 
 
+def test_an_app_that_has_sent_a_task_before_gets_the_routes_too() -> None:
+    app = Celery(set_as_current=False, broker="redis://localhost/0")
+    assert app.amqp.router.route({}, "memory.store")["queue"].name == "celery"
+    configure(app)
+    assert app.amqp.router.route({}, "memory.store")["queue"].name == "store"
+
+
 @pytest.mark.parametrize("broker", [None, ["redis://host/0", "redis://other/0"]])
 def test_a_celery_program_whose_messages_do_not_reach_ebb_is_told_so(broker: list[str] | None) -> None:
     with pytest.raises(ValueError, match="no broker, or several; give Ebb's"):
