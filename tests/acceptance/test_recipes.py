@@ -39,7 +39,7 @@ def test_a_chat_remembers_earlier_messages(url: str, namespace: str) -> None:
 
     chat = program("chat.md", url, mira=namespace)
     with standing_in(StandIn(answer)) as llm:
-        for question in ("I moved to Leipzig in the spring.\n", "Who moved to Leipzig?\n"):
+        for question in ("\nI moved to Leipzig in the spring.\n", "Who moved to Leipzig?\n"):
             environment = clean_environment({}) | {"LLM_URL": llm.url, "NO_PROXY": "127.0.0.1"}
             done = subprocess.run(
                 [sys.executable, "-c", chat],
