@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from ebb import AsyncMemory, EbbError, InvalidInputError, LateError, Memory, NotFoundError, UnavailableError
+from ebb import AsyncMemory, BusyError, EbbError, InvalidInputError, LateError, Memory, NotFoundError, UnavailableError
 from ebb.call import Server, call, error_of, state_call
 from ebb.contract.facts import NewFact
 from ebb.contract.operation import operation
@@ -238,6 +238,12 @@ def test_a_redirect_is_named_and_an_odd_time_to_wait_is_left_out() -> None:
     assert "redirects to 'https://ebb.example/memory'; give the address of Ebb there" in str(moved)
     assert isinstance(busy, UnavailableError)
     assert busy.retry_after is None
+
+
+def test_a_busy_server_that_names_no_time_is_asked_again_after_the_usual_one() -> None:
+    error = error_of(httpx.Response(429, request=httpx.Request("GET", ADDRESS)))
+    assert isinstance(error, BusyError)
+    assert error.retry_after == BusyError("").retry_after
 
 
 FORKING = """

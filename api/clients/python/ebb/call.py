@@ -336,7 +336,7 @@ def error_of(response: httpx.Response) -> EbbError:
     if not problem and issubclass(kind, NotFoundError | ConflictError):
         return EbbError(detail)  # another server says nothing about facts
     error = LateError(detail, task) if kind is LateError else kind(detail)
-    if isinstance(error, UnavailableError):
-        asked = response.headers.get("retry-after", "")
-        error.retry_after = float(asked) if asked.isdecimal() else None
+    asked = response.headers.get("retry-after", "")
+    if isinstance(error, UnavailableError) and asked.isdecimal():
+        error.retry_after = float(asked)
     return error
