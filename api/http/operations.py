@@ -190,7 +190,7 @@ def _from_text(kind: type[Any], given: Any) -> Any:
         value = json.loads(given)
     except (ValueError, RecursionError):
         return given
-    return value if isinstance(value, bool | int | float) else given
+    return value if isinstance(value, bool | int | float | None) else given
 
 
 def _type(field: FieldInfo) -> Any:

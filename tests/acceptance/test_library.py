@@ -107,6 +107,12 @@ def test_parameters_that_have_other_names_over_http_reach_their_operation(memory
     assert len(memory.curve(stored.id).at) > 1
 
 
+def test_null_asks_for_relations_in_use_and_for_those_that_are_not(memory: Memory) -> None:
+    memory.relate("Mira", "Leipzig", "lives in")
+    memory.relate("Mira", "Halle", "left", last_observed=datetime(2020, 1, 1, tzinfo=UTC))
+    assert [edge.decayed for edge in memory.relations(decayed=None).edges] == [False, True]
+
+
 def test_items_and_documents_are_put_found_and_dropped(memory: Memory) -> None:
     put = memory.put_item(["users", "1"], "drink", '{"text": "likes green tea"}', text="likes green tea")
     indexed = memory.index("notes/boat.md", [{"section": "Sail", "text": "The sail is red"}], "0" * 64)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from random import random
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
@@ -182,7 +183,7 @@ def call(
     if "{id}" in path:
         path = path.replace("{id}", _segment("id", plain.pop("id")))
     has_body = method not in ("GET", "DELETE")
-    queried = _taken(plain, in_query.split("&") if has_body else [*plain])
+    queried = _taken(plain, in_query.split("&")) if has_body else _taken(plain | _nulls(operation, given), [*plain])
     return Call(
         server,
         method,
@@ -218,6 +219,16 @@ def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     taken = {name: plain.pop(name) for name in names if name in plain}
     _encoded(taken)
     return {name: one if one != [] else "" for name, one in taken.items() if one is not None}
+
+
+def _nulls(operation: Operation, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the given parameters that are null and say so something else than left out."""
+    fields = operation.params.model_fields
+    return {
+        operation.spelled.get(name, name): "null"
+        for name, one in given.items()
+        if one is None and fields[name].default is not None and NoneType in get_args(fields[name].annotation)
+    }
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
