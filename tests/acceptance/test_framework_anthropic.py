@@ -50,6 +50,16 @@ def test_a_file_is_changed_moved_and_forgotten(tool: EbbMemoryTool, memory: Memo
     assert tool.clear_all_memory() == "All memory cleared"
 
 
+def test_a_file_with_the_name_of_a_folder_is_deleted_and_moved_alone(tool: EbbMemoryTool) -> None:
+    below = f"{NOTES}/more.md"
+    call(tool, "create", path=below, file_text="Sencha is green.")
+    call(tool, "rename", old_path=NOTES, new_path="/memories/tea.md")
+    call(tool, "create", path="/memories/tea.md/more.md", file_text="So is Gyokuro.")
+    call(tool, "delete", path="/memories/tea.md")
+    assert "So is Gyokuro." in call(tool, "view", path="/memories/tea.md/more.md")
+    assert "Sencha is green." in call(tool, "view", path=below)
+
+
 @pytest.mark.parametrize(
     ("command", "given"),
     [

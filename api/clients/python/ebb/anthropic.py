@@ -98,12 +98,14 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
         return {file: text for file, text in sorted(files.items()) if file[: len(path)] == tuple(path)}
 
     def _known(self, path: list[str], named: str) -> dict[tuple[str, ...], str]:
+        """Return the file at a path, else those below it: a file may have the name of a folder."""
         if path == [ROOT]:
             raise ToolError("Cannot delete or rename the /memories directory itself")
         found = self._files(path)
         if not found:
             raise ToolError(f"The path {named} does not exist")
-        return found
+        one = tuple(path)
+        return {one: found[one]} if one in found else found
 
     def _read(self, path: list[str]) -> str | None:
         found = self._memory.items(path[:-1], key=path[-1]).items if len(path) > 1 else []
