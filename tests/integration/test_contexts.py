@@ -51,6 +51,16 @@ def test_what_is_erased_takes_all_of_them_along(memory: Memory) -> None:
 
 def test_they_are_known_to_quote_facts_for_as_long_as_they_are_kept(memory: Memory) -> None:
     noted(memory, "Where is the key?", hours=168)
-    idempotency.note_quoting(memory.context.redis, "ebb:done:1", '{"text": "The key hangs by the door."}')
     redis = memory.context.redis
+    idempotency.keep(redis, "ebb:done:1", '{"text": "The key hangs by the door."}', 1, nx=False)
     assert redis.ttl(idempotency.QUOTING) >= redis.ttl(f"{contexts.KEY}default")
+
+
+def test_the_list_of_what_quotes_facts_does_not_grow_with_what_has_expired(memory: Memory) -> None:
+    redis = memory.context.redis
+    for place in range(200):
+        idempotency.keep(redis, f"ebb:done:{place}", '{"text": "The key hangs by the door."}', 60, nx=False)
+        redis.delete(f"ebb:done:{place - 3}")  # as it expires
+    idempotency.note_quoting(redis, "ebb:done:199")
+    assert redis.scard(idempotency.QUOTING) < 60
+    assert all(redis.sismember(idempotency.QUOTING, f"ebb:done:{place}") for place in (197, 198, 199))

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from redis import Redis
 
-from workers.coordination.idempotency import QUOTING, QUOTING_SECONDS
+from workers.coordination.idempotency import note_quoting
 
 KEY = "ebb:contexts:"
 MOST = 50
@@ -45,8 +45,7 @@ def note(redis: Redis, namespace: str, given: ShownContext, hours: float) -> Non
         pipeline.lpush(name, json.dumps(kept))
         pipeline.ltrim(name, 0, MOST - 1)
         pipeline.expire(name, int(hours * HOUR) or 1)
-        pipeline.sadd(QUOTING, name)
-        pipeline.expire(QUOTING, QUOTING_SECONDS)
+        note_quoting(pipeline, name)
         pipeline.execute()
 
 

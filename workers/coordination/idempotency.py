@@ -72,16 +72,32 @@ def is_claimed(redis: Redis, task_id: str) -> bool:
 def keep_answer(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
     """Keep the first answer for repeated and concurrent requests, and return it."""
     key, encoded = f"{ANSWER}:{task_id}", json.dumps(answer)
-    note_quoting(redis, key, encoded)
-    redis.set(key, encoded, nx=True, ex=RECEIPT_SECONDS)
+    keep(redis, key, encoded, RECEIPT_SECONDS, nx=True)
     return kept_answer(redis, task_id) or answer
 
 
-def note_quoting(redis: Redis, key: str, encoded: str) -> None:
-    """Record the key of an answer (JSON) that quotes facts, so that erasing facts drops it."""
-    if TEXT in encoded:
-        redis.sadd(QUOTING, key)
-        redis.expire(QUOTING, QUOTING_SECONDS)
+def keep(redis: Redis, key: str, encoded: str, seconds: int, *, nx: bool) -> None:
+    """Keep an answer (JSON) under a key; if it quotes facts, erasing facts drops it."""
+    with redis.pipeline() as pipeline:  # in one step: an erasure in between would drop the key from the list alone
+        pipeline.set(key, encoded, nx=nx, ex=seconds)
+        if TEXT in encoded:
+            note_quoting(pipeline, key)
+        pipeline.execute()
+
+
+# Two expired keys are looked for with each new one, so that at most about half of the list is expired.
+NOTE_QUOTING = """
+    redis.call('sadd', KEYS[1], ARGV[1])
+    redis.call('expire', KEYS[1], ARGV[2])
+    for _, key in ipairs(redis.call('srandmember', KEYS[1], 2)) do
+        if redis.call('exists', key) == 0 then redis.call('srem', KEYS[1], key) end
+    end
+"""
+
+
+def note_quoting(redis: Redis, key: str) -> None:
+    """Record an existing key whose value quotes facts, so that erasing facts drops it."""
+    redis.eval(NOTE_QUOTING, 1, QUOTING, key, str(QUOTING_SECONDS))
 
 
 def drop_quotes(redis: Redis) -> list[str]:
