@@ -1,6 +1,7 @@
 """The MCP server: its tools, and resources (a fact, an entity, a timeline), whose reading is not use."""
 
 import json
+import sys
 from collections.abc import AsyncIterable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -26,7 +27,7 @@ from api.client import Client
 from api.mcp import answers
 from api.mcp.tools import BY_NAME, TOOLS, Opener
 from api.transport import Answer
-from workers.errors import EbbError, NotFoundError
+from workers.errors import EbbError, NotFoundError, UnavailableError
 
 INSTRUCTIONS = """
 Long-term memory that fades unless it is used. Recall before you answer what may depend on earlier sessions: people,
@@ -131,7 +132,13 @@ def make_server(opener: Opener) -> Server[Any]:
 
 
 def serve_stdio(opener: Opener) -> None:
-    """Serve one agent on stdin and stdout, until it ends, also without reading its last answers."""
+    """Serve one agent on stdin and stdout, until it ends, also without reading its last answers.
+
+    Raises:
+        UnavailableError: one of these streams is closed.
+    """
+    if sys.stdin is None or sys.stdout is None:
+        raise UnavailableError("standard input or output is closed, and no agent can be served without them.")
 
     async def serve() -> None:
         server = make_server(opener)
