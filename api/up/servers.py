@@ -31,6 +31,7 @@ POSTGRES_VERSION = 18
 # Compressing each page once after a checkpoint took longer than a decay pass; writing full pages does not.
 POSTGRES_SETTINGS = {
     "listen_addresses": "",
+    "port": "5432",  # in the name of its socket, else from PGPORT
     "max_connections": "200",
     "max_wal_size": "2GB",
     "checkpoint_timeout": "30min",
@@ -80,7 +81,8 @@ class Postgres:
 
     def url(self, database: str) -> str:
         """Return the URL of a database on this server."""
-        return f"postgresql://postgres@/{database}?host={quote(str(self.sockets))}"
+        port = POSTGRES_SETTINGS["port"]  # else from PGPORT
+        return f"postgresql://postgres@/{database}?host={quote(str(self.sockets))}&port={port}"
 
     def command(self) -> list[str]:
         """Return the command; the process it starts is PostgreSQL itself."""

@@ -168,6 +168,18 @@ def test_a_log_that_could_not_be_rotated_is_written_to_again(tmp_path: Path) -> 
     log.close()
 
 
+def test_the_address_is_the_same_whatever_port_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = servers.Postgres(data=tmp_path / "data", sockets=tmp_path / "s")
+    servers.prepare_postgres(server, report=print)
+    url = server.url("postgres")
+    monkeypatch.setenv("PGPORT", "5433")
+    with server_process.running(server.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
+        monkeypatch.delenv("PGPORT")
+        assert servers.postgres_fault(url) is None
+
+
 def test_a_copy_of_a_data_directory_with_another_owner_and_more_rights_starts(tmp_path: Path) -> None:
     made = servers.Postgres(data=tmp_path / "made", sockets=tmp_path / "s")
     servers.prepare_postgres(made, report=print)
