@@ -299,7 +299,12 @@ def beat(
     settings = located(home)
     schema.verify_at(settings.database_url, settings.shards)
     file = schedule or Home(settings.home).beat / "schedule"
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemStateError(
+            f"The folder {file.parent} cannot be made: {error.strerror}. Give another file with --schedule."
+        ) from None
     processes.beat(file).replace_this(settings)
 
 

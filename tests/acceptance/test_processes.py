@@ -73,6 +73,7 @@ def test_a_process_starts_in_a_folder_with_packages_of_the_same_names(
     [
         (["worker", "--queues", "recall,write"], 2, "'write' is no queue; give some of recall, store, maintenance"),
         (["api", "--host", "0.0.0.0", "--port", "1"], 1, "EBB_HOST='0.0.0.0' is not allowed without keys"),
+        (["beat", "--schedule", "/dev/null/ebb/schedule"], 1, "The folder /dev/null/ebb cannot be made: Not a dir"),
     ],
 )
 def test_a_process_that_cannot_start_says_why_in_one_message(
@@ -251,6 +252,8 @@ def test_a_file_with_the_login_of_flower_that_is_not_there_is_one_message(
         ("recall -", "<&-", 1, "Error: standard input is closed,"),
         (f"forget --purge {UUID(int=1)}", "<&-", 2, "Error: 1 fact would be erased fo"),
         ("export", ">&-", 1, "Error: standard output is closed"),
+        ("mcp", "<&-", 1, "Error: standard input or output "),
+        ("mcp", ">&-", 1, "Error: standard input or output "),
     ],
 )
 def test_a_closed_stream_is_one_message(
