@@ -200,8 +200,9 @@ def _conversations(file: str, source: BinaryIO) -> "Iterator[Conversation]":
 def _checkpoint(file: str, home: Path | None, how: dict[str, Any]) -> "Checkpoint | None":
     """Return the checkpoint of a file; reading standard input or a pipe cannot be continued."""
     from api import archive_import  # Celery is slow to load
+    from api.up.home import Home
 
-    folder = configured(home).home.expanduser() / "imports"
+    folder = Home(configured(home).home).folder / "imports"
     return archive_import.Checkpoint(folder, Path(file), how) if file != "-" and Path(file).is_file() else None
 
 

@@ -39,7 +39,13 @@ class Home:
     """The folder with all data, logs and sockets of one system; it may be relative or start with `~`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Path(os.path.abspath(folder.expanduser()))  # noqa: PTH100  keeps symbolic links as given
+        try:
+            self.folder = Path(os.path.abspath(folder.expanduser()))  # noqa: PTH100  keeps symbolic links as given
+        except RuntimeError:
+            raise SystemStateError(
+                f"The home {folder} is not known, because the user that `~` stands for has no home here: "
+                "give a path that begins with / by EBB_HOME or --home."
+            ) from None
         self.postgres = self.folder / "postgres"
         self.redis = self.folder / "redis"
         self.logs = self.folder / "logs"
