@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -260,10 +261,8 @@ class Log:
 
     def warnings(self) -> Iterator[str]:
         """Yield new lines of warnings and errors, with their continuation lines."""
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            if self.path.stat().st_size < self.offset:  # rotated
+        with suppress(FileNotFoundError), self.path.open("rb") as file:  # not written yet, or just rotated
+            if os.fstat(file.fileno()).st_size < self.offset:  # rotated
                 self.offset = 0
             file.seek(self.offset)
             for line in file:

@@ -9,6 +9,7 @@ from supervisor.options import ServerOptions
 from api.cli import output
 from api.up import servers, starting, supervision
 from api.up.home import Home, State
+from workers.errors import SystemStateError
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,22 @@ def test_the_port_of_ebbs_own_redis_stays_that_of_the_last_run(address: str, is_
     home, port = Home(tmp_path), servers.free_port()
     home.write_state(State("", address.format(port), ""))
     assert (starting._redis_port(home) == port) is is_own
+
+
+def test_a_home_of_a_user_without_one_is_refused() -> None:
+    with pytest.raises(SystemStateError, match=r"The home ~no-such-user/ebb is not known.*give a path"):
+        Home(Path("~no-such-user/ebb"))
+
+
+def test_a_log_that_is_rotated_while_it_is_opened_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = supervision.Log(tmp_path / "worker.log")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", lambda _: True)  # it was there when the look began
+        assert list(log.warnings()) == []
+    log.path.write_text("2026-01-01 00:00:00 ERROR it failed\n")
+    assert list(log.warnings()) == ["2026-01-01 00:00:00 ERROR it failed"]
 
 
 def test_an_address_with_a_percent_sign_reaches_the_api(tmp_path: Path) -> None:
