@@ -92,8 +92,8 @@ class Beat(beat.Beat):  # type: ignore[misc]  # Celery comes without types
 class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes without types
     """Celery's scheduler, which goes on at once after the clock was set back, and with a damaged schedule file.
 
-    Celery alone waits until the clock reaches the last runs, which its schedule file keeps across restarts, and ends
-    where a full disk or a failure of power has cut off that file, at each start again.
+    Celery alone waits until the clock reaches the last runs, which its schedule file keeps across restarts. It ends
+    when a disk is full, and where that or a failure of power has cut off the file, at each start again.
     """
 
     def setup_schedule(self) -> None:
@@ -104,8 +104,25 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
             log.warning("the schedule file %s is damaged, and is written again: %r", self.schedule_filename, error)
             with suppress(Exception):
                 self._store.close()  # else it would write its index later
-            self._remove_db()
-            super().setup_schedule()
+            try:
+                self._remove_db()
+                super().setup_schedule()
+            except OSError as fault:
+                file = self.schedule_filename
+                raise SystemExit(f"ebb: The schedule file {file} cannot be used: {fault}.") from None
+
+    def sync(self) -> None:
+        """Write when tasks were last sent; where that fails, as on a full disk, try again at the next time."""
+        try:
+            super().sync()
+        except OSError as error:
+            self._store.writeback = True  # which shelve has left off
+            log.warning("the schedule file %s cannot be written: %s", self.schedule_filename, error)
+
+    def close(self) -> None:
+        """Close the schedule file, which is written once more."""
+        with suppress(OSError):  # `sync` has reported it
+            super().close()
 
     def tick(self, *args: Any, **options: Any) -> float:
         """Send a due task, if any; return the seconds until the next look."""

@@ -1,8 +1,11 @@
 """Beat goes on by the time that it is, whatever its clock said before."""
 
+import errno
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shelve import Shelf
 
 import pytest
 from celery import Celery
@@ -53,3 +56,27 @@ def test_a_schedule_file_that_was_cut_off_is_begun_anew(app: Celery, tmp_path: P
         scheduler = Scheduler(app, schedule_filename=file)
         assert {"one", "other"} <= scheduler.schedule.keys()
         scheduler.close()
+
+
+def test_beat_goes_on_while_its_disk_is_full(
+    app: Celery, scheduler: Scheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = scheduler.schedule["one"].last_run_at
+    with monkeypatch.context() as patch:
+        patch.setattr(Shelf, "__setitem__", _refuse)
+        scheduler.schedule["one"].last_run_at += timedelta(hours=1)
+        scheduler.sync()
+    assert scheduler.schedule["one"].last_run_at == before + timedelta(hours=1)
+    scheduler.sync()
+    again = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
+    assert again.schedule["one"].last_run_at == before + timedelta(hours=1)
+    again.close()
+
+
+def test_a_schedule_file_that_cannot_be_made_is_one_message(app: Celery, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"ebb: The schedule file .*/there/is cannot be used: .*No such file"):
+        Scheduler(app, schedule_filename=str(tmp_path / "there" / "is"))
+
+
+def _refuse(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
