@@ -24,10 +24,12 @@ FILE = "_FILE"
 
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$"
 LANGUAGE = r"^[a-z_][a-z0-9_]{0,62}$"
+HOST = r"^[\w%:-]+(\.[\w%:-]+)*\.?$"
 WEB_ADDRESS = r"^(https?://[^\s\"'<>]+)?$"
 REMEDIES = {
     LABEL: "give up to 32 letters, digits and . _ -, a letter or digit first",
     LANGUAGE: "give a text search configuration of PostgreSQL, such as english",
+    HOST: "give the name or address of one network interface, such as 127.0.0.1",
     WEB_ADDRESS: "give an address such as https://flower.example.org",
 }
 """What is said of a value that does not match a pattern."""
@@ -259,7 +261,7 @@ class Settings(BaseModel):
     importance_recency: bool = Field(default=False, description="importance and recency scale scores in a context")
 
     # the HTTP API
-    host: str = Field("127.0.0.1", min_length=1, description="where the API listens; other than loopback needs keys")
+    host: str = Field("127.0.0.1", pattern=HOST, description="where the API listens; other than loopback needs keys")
     port: int = Field(5556, ge=1, le=65_535, description="the API's port, where it is started by itself")
     max_queue: int = Field(
         1_000,
@@ -405,7 +407,7 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _tokens_can_be_verified(self) -> Self:
         for url in self.oauth_issuer_urls:
-            parts = urlsplit(url)
+            parts = urlsplit(url if _is_web_address(url) else "")
             if parts.scheme != "https" and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
                 raise ValueError(f"EBB_OAUTH_ISSUERS: {url!r} is no address of https; its keys could be forged")
         if self.oauth_issuers and not self.oauth_audience:

@@ -63,9 +63,8 @@ def up(
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     os.umask(os.umask(0) & 0o077)  # what is made here must be open to its owner
+    _set_host(host)
     settings, place = _home(home)
-    if host:
-        settings = settings.model_copy(update={"host": host})
     system = starting.start(
         settings,
         place,
@@ -84,6 +83,12 @@ def up(
             _print_guide(system, moved=home is not None)
     if not detach:
         _stay(system)
+
+
+def _set_host(host: str | None) -> None:
+    """Make the option the setting, which is checked."""
+    if host:
+        os.environ["EBB_HOST"] = host
 
 
 def _stay(system: "System") -> None:
@@ -349,8 +354,9 @@ def api(
     """Start the HTTP API, with the dashboard and MCP."""
     from api.up import processes
 
+    _set_host(host)
     settings = located(home)
-    address = (host or settings.host, port or settings.port)
+    address = (settings.host, port or settings.port)
     _refuse_taken(*address)
     processes.api(*address).replace_this(settings)
 

@@ -34,6 +34,7 @@ def refused(environment: dict[str, str]) -> str | None:
 
 @examples(400)
 @example(name="EBB_DATABASE_URL", value="\udcff")
+@example(name="EBB_OAUTH_ISSUERS", value="https://[::1")
 @given(name=st.sampled_from(NAMES), value=SPOKEN)
 def test_any_value_of_a_setting_is_accepted_or_refused_by_name(name: str, value: str) -> None:
     message = refused({name: value})

@@ -327,6 +327,8 @@ def test_an_address_for_notices_that_is_none_is_refused_and_not_shown(url: str) 
     [
         ("EBB_FLOWER_URL", "flower", "give an address such as https://flower.example.org"),
         ("EBB_VECTOR_LABEL", "a]b", "give up to 32 letters, digits"),
+        ("EBB_HOST", "127.0.0.1,::1", "give the name or address of one network interface"),
+        ("EBB_HOST", "a..b", "give the name or address of one network interface"),
         ("EBB_LANGUAGE", "English!", "give a text search configuration of PostgreSQL, such as english"),
     ],
 )
