@@ -584,6 +584,59 @@ def test_a_merged_text_is_known_after_days_and_more_merges_of_what_it_was_merged
     assert stored(memory, HAS_MOVED, 6) == ("duplicate", first)
 
 
+def test_a_merged_text_is_known_once_what_it_was_merged_into_left_deep_memory(memory: Memory) -> None:
+    own = {"decay_class": "session"}
+    second, third = memory.add(MOVED, **own), memory.add(HAS_MOVED, at=0.1, **own)
+    merge(memory, at=0.2)
+    first, _ = memory.add(MOVED_HERE, at=0.3, **own), memory.add(DARK, at=0.3)
+    memory.pin(first, at=0.4, until=1)
+    merge(memory, at=0.5)
+    assert live(memory) == {first, memory.ids(DARK, at=0.5)[0]}
+    memory.decay(6)
+    assert memory.demote(at=8) == 3
+    assert memory.value("select count(*) from merged_texts") == 0
+    memory.restore(first, at=9)
+    assert [stored(memory, text, 9) for text in (MOVED, HAS_MOVED)] == [("duplicate", first)] * 2
+    assert not {second, third} & live(memory)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_merged_text_is_known_after_an_import(memory: Memory, twin: Memory, deep: bool) -> None:
+    memory.add(MOVED)
+    memory.add(HAS_MOVED, at=0.1)
+    merge(memory, at=0.2)
+    first = memory.add(MOVED_HERE, at=0.3)
+    memory.pin(first, at=0.4)
+    merge(memory, at=1)
+    assert memory.demote(at=3) == 2 if deep else True
+    for line in memory.archive(4)[:: -1 if deep else 1]:
+        twin.import_records([line], at=4)
+    assert [stored(twin, text, 5) for text in (MOVED, HAS_MOVED)] == [("duplicate", first)] * 2
+
+
+def test_an_erased_merged_text_is_not_known_after_deep_memory_or_an_import(memory: Memory, twin: Memory) -> None:
+    first, second = memory.add(MOVED, decay_class="session"), memory.add(HAS_MOVED, decay_class="session")
+    merge(memory, at=0.5, force=True)
+    memory.decay(3)
+    assert memory.demote(at=5) == 2
+    memory.forget(second, at=6, purge=True)
+    memory.restore(first, at=7)
+    twin.import_records(memory.archive(7), at=7)
+    for one in (memory, twin):
+        assert live(one) == {first}
+        assert one.value("select count(*) from merged_texts") == 0
+
+
+def test_a_circular_history_of_merges_is_imported(memory: Memory, twin: Memory) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    merge(memory)
+    lines = memory.archive(2)
+    (kept,) = (line for line in lines if line.get("id") in (first, str(first)))
+    merged = {"at": day(1).isoformat(), "what": "merged into", "details": {"id": str(second)}}
+    kept |= {"forgotten_at": day(1).isoformat(), "forgotten_reason": "merged", "events": [*kept["events"], merged]}
+    assert twin.import_records(lines, at=2)[:2] == ["kept", "kept"]
+
+
 def test_many_that_store_a_merged_text_at_once_add_nothing(memory: Memory) -> None:
     first = memory.add(MOVED)
     memory.add(HAS_MOVED)

@@ -26,7 +26,7 @@ from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.lifetime import date_ends
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
-from workers.memory.unpack import known_by_id
+from workers.memory.unpack import know_merged, known_by_id
 from workers.storage import activity, due, imports, links, namespaces, occurrences, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Known, TextInSession
@@ -299,6 +299,7 @@ def _write(
     imports.take_own(db, tenant, max(one.past.state.occurred or 0 for one in those), {})
     events = [{"fact": str(one.id), **event.model_dump(mode="json")} for one in those for event in one.past.events]
     imports.add(db, imports.ADD_EVENTS, tenant, events)
+    know_merged(context, db, tenant, [one.id for one in those])
     _write_vectors(db, tenant, [one for one in those if one.id in having], having)
     rows = activity.lock(db, tenant, [one.id for one in those if not one.past.ended])
     faded = as_written(rows.anchors, now.timestamp(), rules_for(context, db, rows.namespaces))

@@ -92,7 +92,7 @@ def _with_merged(
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
         unpack(context, db, tenant, taken)
         restored = _restored_later(context, db, tenant, new, now)
-        new = events.still_merged(db, tenant, taken, [id_ for id_ in new if id_ not in restored])
+        new = [*events.still_merged(db, tenant, taken, [id_ for id_ in new if id_ not in restored])]
         if session is not None:
             staying = occurrences.staying(db, tenant, new, session)
             new = [id_ for id_ in new if id_ not in staying]

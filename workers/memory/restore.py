@@ -20,7 +20,7 @@ from workers.errors import InvalidInputError, no_fact
 from workers.memory.forget import forget_ended, forget_ended_of, outcome_of, overtaken_error
 from workers.memory.namespace_settings import rules_for
 from workers.memory.touch import QUERY_BOOST, strengthened
-from workers.memory.unpack import unpack
+from workers.memory.unpack import know_merged, unpack
 from workers.storage import (
     activity,
     duplicate_pairs,
@@ -225,6 +225,7 @@ def _revive(
     statements.lift_forgotten_of(db, tenant, [one.id for one in back])
     _set_apart(context, db, tenant, [one.id for one in back if one.reason == MERGED], now)
     live = rows.among({one.id for one in filter(_becomes_live, back)})
+    know_merged(context, db, tenant, live.ids)
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)
     begin_again(context, db, tenant, live, now)

@@ -1,11 +1,11 @@
 """Unpack: facts leave deep memory as tombstones that know when they ended."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from workers.context import Context
 from workers.memory.lifetime import date_ends
-from workers.storage import deep, facts
+from workers.storage import deep, events, facts, imports, merged_texts, statements
 from workers.storage.connection import Connection
 from workers.storage.facts import Known
 
@@ -15,6 +15,24 @@ def unpack(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], *
     promote = deep.promote if waits else deep.promote_unlocked
     if ids:
         date_ends(context, db, tenant, promote(db, tenant, ids))
+
+
+def know_merged(context: Context, db: Connection, tenant: int, ids: Collection[UUID]) -> None:
+    """Record the texts of what was merged into these facts, or of these, which deep memory and archives leave out.
+
+    What was merged with them leaves deep memory.
+    """
+    those = new = set(ids)
+    while new := {*events.merged_into(db, tenant, new), *events.took_in(db, tenant, new)} - those:
+        unpack(context, db, tenant, [*new], waits=False)
+        those = those | new
+    into = events.still_merged(db, tenant, those, those)
+    last = dict(into)
+    for _ in into:  # imported histories may be circular
+        last = {gone: into.get(kept, kept) for gone, kept in last.items()}
+    statements.identify(db, tenant, [*into])
+    imports.lock_facts(db, tenant, {*last.values()})
+    merged_texts.add_missing(db, tenant, last)
 
 
 def known_by_id(context: Context, db: Connection, tenant: int, ids: Sequence[UUID]) -> dict[UUID, Known]:

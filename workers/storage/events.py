@@ -1,6 +1,6 @@
 """Events: the append-only history of a fact, deleted with it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -121,13 +121,16 @@ NAMED = """
 
 # Of a fact that was restored and merged again, the last merge counts.
 STILL_MERGED = """
-    select id from facts
-    where namespace = %(namespace)s and id = any(%(facts)s) and forgotten_reason = 'merged' and (
-        select details ->> 'id' from events
+    select id, kept::uuid
+    from facts
+    cross join lateral (
+        select details ->> 'id' as kept from events
         where events.namespace = %(namespace)s and events.fact = facts.id and what = 'merged into'
         order by events.id desc
         limit 1
-    ) = any(%(into)s::uuid[]::text[])
+    ) as last
+    where namespace = %(namespace)s and id = any(%(facts)s) and forgotten_reason = 'merged'
+        and kept = any(%(into)s::uuid[]::text[])
 """
 
 PRUNED_SINCE = """
@@ -270,24 +273,24 @@ def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[
     return reasons
 
 
-def merged_into(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
+def merged_into(db: Connection, namespace: int, facts: Collection[UUID]) -> list[UUID]:
     """Return the facts into which these were ever merged."""
     return _named(db, namespace, facts, "merged into")
 
 
-def took_in(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[UUID]:
+def took_in(db: Connection, namespace: int, facts: Collection[UUID]) -> list[UUID]:
     """Return the facts that were ever merged into these."""
     return _named(db, namespace, facts, "took in")
 
 
-def _named(db: Connection, namespace: int, facts: Sequence[UUID], what: str) -> list[UUID]:
+def _named(db: Connection, namespace: int, facts: Collection[UUID], what: str) -> list[UUID]:
     return [id_ for (id_,) in db.execute(NAMED, {"namespace": namespace, "facts": list(facts), "what": what})]
 
 
-def still_merged(db: Connection, namespace: int, facts: Sequence[UUID], into: Sequence[UUID]) -> list[UUID]:
-    """Return the facts among these that are tombstones because they were merged `into` one of others."""
+def still_merged(db: Connection, namespace: int, facts: Collection[UUID], into: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return the facts among these that are tombstones because they were merged `into` one of others, with that one."""
     given = {"namespace": namespace, "facts": list(facts), "into": list(into)}
-    return [id_ for (id_,) in db.execute(STILL_MERGED, given)]
+    return dict(db.execute(STILL_MERGED, given).fetchall())
 
 
 def pruned_since(db: Connection, namespace: int, since: datetime) -> int:

@@ -1,6 +1,6 @@
 """Texts of near-duplicates that were merged into a live fact, by which that fact is known if one is stored again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -41,13 +41,15 @@ MOVE_ON = """
 """
 
 # In key order, to avoid deadlocks.
-ADD = """
+MISSING = """
     insert into merged_texts (namespace, wording, fact)
-    select distinct on (new.wording) %(namespace)s, new.wording, new.kept
+    select distinct on (new.wording) %(namespace)s::int, new.wording, new.kept
     from unnest(%(wordings)s::bytea[], %(kept)s::uuid[]) as new (wording, kept)
+    join facts on facts.namespace = %(namespace)s and facts.id = new.kept
     order by new.wording, new.kept
-    on conflict (namespace, wording) do update set fact = excluded.fact
+    on conflict (namespace, wording) do nothing
 """
+ADD = MISSING.replace("do nothing", "do update set fact = excluded.fact")
 
 DROP = "delete from merged_texts where namespace = %(namespace)s and wording = any(%(wordings)s::bytea[])"
 
@@ -67,10 +69,18 @@ def ask_known(
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
     """Record the texts of merged facts, each by the fact that it was merged into, with what was merged into them."""
     db.execute(MOVE_ON, {"namespace": namespace, "gone": list(gone), "kept": list(kept)})
-    wordings = _wordings(db, namespace, gone)
-    there = [(wordings[one], other) for one, other in zip(gone, kept, strict=True) if one in wordings]
+    _add(db, ADD, namespace, dict(zip(gone, kept, strict=True)))
+
+
+def add_missing(db: Connection, namespace: int, into: Mapping[UUID, UUID]) -> None:
+    """Record texts of merged facts that no fact is known by, each by the fact that it was merged into."""
+    _add(db, MISSING, namespace, into)
+
+
+def _add(db: Connection, statement: str, namespace: int, into: Mapping[UUID, UUID]) -> None:
+    there = [(wording, into[gone]) for gone, wording in _wordings(db, namespace, list(into)).items()]
     given = {"wordings": [one for one, _ in there], "kept": [other for _, other in there]}
-    db.execute(ADD, given | {"namespace": namespace})
+    db.execute(statement, given | {"namespace": namespace})
 
 
 def drop(db: Connection, namespace: int, ids: Sequence[UUID]) -> None:
