@@ -276,6 +276,20 @@ def test_forgetting_a_turn_forgets_what_was_drawn_from_it_though_either_is_deep(
     assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0
 
 
+def test_what_was_drawn_from_a_turn_that_was_deep_before_it_is_forgotten_with_the_turn(drawing: Memory) -> None:
+    (first,) = remember(drawing, HOMES["Leipzig"])
+    (second,) = remember(drawing, "Once more: " + HOMES["Leipzig"], at=2)
+    for at, turn in enumerate([first, second], start=1):
+        draw(drawing, [turn], at=at)
+    ((drawn_one, *_),) = drawing.rows(DRAWN)
+    drawing.forget(first, at=3, purge=True)
+    for at, one in enumerate([second, drawn_one], start=5):
+        drawing.rows(FADED, day(3), one)
+        assert drawing.demote(at=at) == 1
+    drawing.forget(second, at=7, purge=True)
+    assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0
+
+
 def test_what_was_drawn_from_two_turns_and_is_deep_is_forgotten_with_the_second(drawing: Memory) -> None:
     (first,) = remember(drawing, HOMES["Leipzig"])
     (second,) = remember(drawing, "As I said: " + HOMES["Leipzig"], at=2)

@@ -186,9 +186,11 @@ IDS = "select id from deep where namespace = %(namespace)s order by id"
 
 LOCKED = f"{BODIES} for update"
 
+LENGTHS = f"select id, length(words) from deep {THESE}"
+
 REWRITE = """
-    update deep set body = new.body
-    from unnest(%(ids)s::uuid[], %(bodies)s::bytea[]) as new (id, body)
+    update deep set body = new.body, words = deep.words | new.words::bit varying
+    from unnest(%(ids)s::uuid[], %(words)s::text[], %(bodies)s::bytea[]) as new (id, words, body)
     where namespace = %(namespace)s and uuid_hash(deep.id) = uuid_hash(new.id) and deep.id = new.id
 """
 
@@ -439,14 +441,19 @@ def _hand_over(db: Connection, namespace: int, rows: Sequence[packing.Unpacked])
     if not handed:
         return
     activity.ask_lock(db, namespace, [UUID(one) for one in sorted(handed)])()
-    others = fetch_all(db, Deep, LOCKED, {"namespace": namespace, "ids": list(handed)})
-    bodies = []
+    given = {"namespace": namespace, "ids": list(handed)}
+    others = fetch_all(db, Deep, LOCKED, given)
+    lengths: dict[UUID, int] = dict(db.execute(LENGTHS, given).fetchall())
+    words, bodies = [], []
     for one in others:
         fact, state, beside = packing.unpack(one.body)
         for table, row in handed[str(one.id)]:
             beside.setdefault(table, []).append(row)
+        turns = _marks_of_turns({**fact, "id": str(one.id)}, beside.get("links", []))
+        words.append(packing.marks(turns, lengths[one.id]))
         bodies.append(packing.pack(fact, state, beside))
-    db.execute(REWRITE, {"namespace": namespace, "ids": [one.id for one in others], "bodies": bodies})
+    given = {"namespace": namespace, "ids": [one.id for one in others]}
+    db.execute(REWRITE, given | {"words": words, "bodies": bodies})
 
 
 def _beside(rows: Sequence[packing.Unpacked], table: str) -> list[packing.Columns]:

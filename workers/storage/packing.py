@@ -150,9 +150,9 @@ def drawn_from(fact: Columns, links: Sequence[Columns]) -> set[str]:
     return {one["target"] for one in links if one["type"] == "PART_OF"} | {str(extracted.get("turn"))}
 
 
-def marks(words: Sequence[str]) -> str:
-    """Return the Bloom filter of words as text of 0 and 1, with one hash and six bits a word."""
-    length = min(BITS_A_WORD * max(len(words), 1), MOST_BITS)
+def marks(words: Sequence[str], length: int | None = None) -> str:
+    """Return the Bloom filter of words as text of 0 and 1, of one hash and, without a `length`, six bits a word."""
+    length = length or min(BITS_A_WORD * max(len(words), 1), MOST_BITS)
     marked = {place % length for place in places(words)}
     return "".join("1" if place in marked else "0" for place in range(length))
 
