@@ -23,7 +23,7 @@ from workers.coordination import contexts, key_ring, signals
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, facts
-from workers.storage import branches, events
+from workers.storage import branches, deep, events
 from workers.storage.branches import Branch
 from workers.storage.connection import transaction
 
@@ -275,6 +275,29 @@ def test_a_fact_of_a_branch_that_became_deep_before_its_making_goes_on_is_in_it_
     made(memory)
     assert rows(memory, "facts", BRANCH) == []
     assert memory.value("select count(*) from deep") == 1
+
+
+def test_a_fact_that_was_deep_comes_back_with_every_instant_a_year_older(memory: Memory) -> None:
+    id_ = memory.add("It rains.", decay_class="session", valid_until=day(400).isoformat())
+    edit.edit(memory.context, Edit(id=id_, valid_until=day(300)), day(0.1))
+    memory.touch(id_, at=0.2)
+    memory.pin(id_, at=0.3, until=1)
+    memory.decay(5)
+    before = {table: rows(memory, table, "default") for table in ("activity", "events")}
+    assert memory.demote(at=7) == 1
+    made(memory)
+    with transaction(memory.context.database_url) as db:
+        (number,) = db.execute("select id from namespaces where name = %s", [BRANCH]).fetchone() or (0,)
+        assert deep.promote(db, number, [id_]) == [id_]
+    assert all(row["spells"] for row in before["activity"])
+    kept = [{name: row[name] for name in ("spells", "last_seen_at")} for row in rows(memory, "activity", BRANCH)]
+    assert kept == [{name: aged(memory, "activity", before["activity"][0])[name] for name in kept[0]}]
+    older = [aged(memory, "events", row) for row in before["events"]]
+    for one in older:
+        for state in ("was", "is"):
+            if value := one["details"].get(state, {}).get("valid_until"):
+                one["details"][state]["valid_until"] = (datetime.fromisoformat(value) - YEAR).isoformat()
+    assert rows(memory, "events", BRANCH) == sorted(older, key=str)
 
 
 def test_a_fact_that_leaves_deep_memory_while_a_branch_is_made_is_in_it_with_its_links(memory: Memory) -> None:

@@ -7,7 +7,7 @@ from workers.admin import keys
 from workers.context import Context
 from workers.coordination import contexts, signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.storage import branches, namespaces, shards, signatures, tallies
+from workers.storage import branches, deep, namespaces, shards, signatures, tallies
 from workers.storage.branches import Branch
 from workers.storage.connection import Connection, connect, reading, transaction
 
@@ -90,7 +90,7 @@ def conclude(context: Context, branch: Branch, now: datetime) -> None:
         if missing := branches.missing(db, original, branch):
             branches.copy_facts(db, original, branch, missing)
             branches.copy_pairs(db, original, branch, missing, both_ways=True)
-        branches.copy_namespace_rows(db, original, branch)
+        deep.age(db, branch, branches.copy_namespace_rows(db, original, branch))
         branches.complete(db, branch, now)
     signals.mark_grown(context.redis, branch.name)
 

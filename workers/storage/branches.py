@@ -104,9 +104,11 @@ WRITE_SPELLS = """
 INSTANTS = ("until", "valid_from", "valid_until")
 """Names of instants in the details of events, or in the values before and after an edit."""
 
+DATED_EVENTS = ["pinned", "closed", "edited"]
+
 DATED = """
     select fact, id, details from events
-    where namespace = %(namespace)s and fact = any(%(ids)s) and what in ('pinned', 'closed', 'edited')
+    where namespace = %(namespace)s and fact = any(%(ids)s) and what = any(%(whats)s)
         and (details ?| %(names)s or details -> 'was' ?| %(names)s or details -> 'is' ?| %(names)s)
 """
 
@@ -131,9 +133,6 @@ NOT_DEEP = """not exists (
 """A fact that the branch does not have in deep memory, where no unique constraint prevents a second copy."""
 
 NOT_OUTSIDE = "not exists (select from facts where facts.namespace = %(branch)s and facts.id = old.id)"
-
-# A purge may have moved a fact into deep memory since it was copied.
-NOT_YET = {"deep": f"{NOT_DEEP} and {NOT_OUTSIDE}"}
 
 MISSING = f"""
     select id from facts as old
@@ -227,11 +226,17 @@ def copy_pairs(db: Connection, original: int, branch: Branch, ids: Sequence[UUID
             db.execute(_copy(db, table, wanted), given)
 
 
-def copy_namespace_rows(db: Connection, original: int, branch: Branch) -> None:
-    """Copy the tables that belong to the namespace as a whole."""
+def copy_namespace_rows(db: Connection, original: int, branch: Branch) -> list[UUID]:
+    """Copy the tables that belong to the namespace as a whole; return the facts copied in deep memory.
+
+    Their packed decay intervals and details of events are not shifted yet.
+    """
     given = {"original": original, "branch": branch.id, "age": branch.age}
     for table in OF_NAMESPACES:
-        db.execute(_copy(db, table, sql.SQL(NOT_YET.get(table, "true"))), given)
+        if table != "deep":
+            db.execute(_copy(db, table, sql.SQL("true")), given)
+    # A purge may have moved a fact into deep memory since it was copied.
+    return [id_ for (id_,) in db.execute(_copy(db, "deep", sql.SQL(f"{NOT_DEEP} and {NOT_OUTSIDE}"), "id"), given)]
 
 
 def hold(db: Connection, branch: Branch) -> bool:
@@ -288,18 +293,24 @@ def _age_spells(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
 
 def _age_details(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
     """Shift the instants in the details of events; restoring a superseded fact reads one of them."""
-    rows = db.execute(DATED, {"namespace": branch.id, "ids": list(ids), "names": [*INSTANTS]}).fetchall()
+    given = {"namespace": branch.id, "ids": list(ids), "names": [*INSTANTS], "whats": DATED_EVENTS}
+    rows = db.execute(DATED, given).fetchall()
     age = branch.age or timedelta()
-    given = {"facts": [fact for fact, _, _ in rows], "ids": [id_ for _, id_, _ in rows]}
-    details = [Jsonb({name: _older(name, value, age) for name, value in one.items()}) for _, _, one in rows]
+    written = {"facts": [fact for fact, _, _ in rows], "ids": [id_ for _, id_, _ in rows]}
+    details = [Jsonb(older_details(one, age)) for _, _, one in rows]
     if rows:
-        db.execute(WRITE_DETAILS, given | {"namespace": branch.id, "details": details})
+        db.execute(WRITE_DETAILS, written | {"namespace": branch.id, "details": details})
+
+
+def older_details(details: dict[str, Any], age: timedelta) -> dict[str, Any]:
+    """Return the details of an event with its instants shifted."""
+    return {name: _older(name, value, age) for name, value in details.items()}
 
 
 def _older(name: str, value: Any, age: timedelta) -> Any:
     """Return a value of an event's details with its instants shifted; an imported entry may say anything."""
     if isinstance(value, dict):
-        return {own: _older(own, one, age) for own, one in value.items()} if name in ("was", "is") else value
+        return older_details(value, age) if name in ("was", "is") else value
     if name not in INSTANTS or not isinstance(value, str):
         return value
     with suppress(ValueError, OverflowError):

@@ -11,17 +11,19 @@ from pgvector import Bit
 from psycopg.rows import class_row
 from psycopg.types.json import Json, Jsonb
 
-from workers.core import tiers
+from workers.core import decay_intervals, tiers
 from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import activity, columns, imports, merged_texts, packing
-from workers.storage.branches import BETWEEN_FACTS
+from workers.storage.branches import BETWEEN_FACTS, DATED_EVENTS, Branch, older_details
 from workers.storage.connection import Connection, fetch_all, number
 
 FINGERPRINT = 32767
 
 MOST_WORDS = 8
 """Number of a query's stems that are searched for, the rarest ones."""
+
+AGED_AT_ONCE = 1_000
 
 # Only stems, as queries are stemmed too.
 READ = """
@@ -189,7 +191,7 @@ LOCKED = f"{BODIES} for update"
 LENGTHS = f"select id, length(words) from deep {THESE}"
 
 REWRITE = """
-    update deep set body = new.body, words = deep.words | new.words::bit varying
+    update deep set body = new.body, words = coalesce(deep.words | new.words::bit varying, deep.words)
     from unnest(%(ids)s::uuid[], %(words)s::text[], %(bodies)s::bytea[]) as new (id, words, body)
     where namespace = %(namespace)s and uuid_hash(deep.id) = uuid_hash(new.id) and deep.id = new.id
 """
@@ -426,6 +428,25 @@ def _forgotten(fact: packing.Columns) -> packing.Columns:
     run = {"run": fact["forgotten_by"]} if fact["forgotten_by"] else {}
     details = run | {"reason": fact["forgotten_reason"]}
     return {"at": fact["forgotten_at"], "what": "forgotten", "details": details}
+
+
+def age(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
+    """Shift the instants of copied facts that are not packed relative to their creation, as others of a branch are."""
+    shift = branch.age or timedelta()
+    for begin in range(0, len(ids), AGED_AT_ONCE):
+        bodies = {}
+        for one in fetch_all(db, Deep, BODIES, {"namespace": branch.id, "ids": ids[begin : begin + AGED_AT_ONCE]}):
+            fact, state, beside = packing.unpack(one.body)
+            dated = [event for event in beside.get("events", []) if event["what"] in DATED_EVENTS]
+            for event in dated:
+                event["details"] = older_details(event["details"], shift)
+            if state["spells"] is not None:
+                packed = bytes.fromhex(state["spells"].removeprefix("\\x"))
+                state["spells"] = f"\\x{decay_intervals.older(packed, shift.total_seconds()).hex()}"
+            if dated or state["spells"] is not None:
+                bodies[one.id] = packing.pack(fact, state, beside)
+        given = {"namespace": branch.id, "ids": [*bodies], "bodies": [*bodies.values()]}
+        db.execute(REWRITE, given | {"words": [None] * len(bodies)})
 
 
 def _hand_over(db: Connection, namespace: int, rows: Sequence[packing.Unpacked]) -> None:
