@@ -18,6 +18,7 @@ from ebb.contract.documents import (
     Unindex,
     Upload,
 )
+from ebb.contract.recall import Lookup
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -29,6 +30,7 @@ from workers.core import tokens
 from workers.core.chunks import chunks
 from workers.documents import files, items
 from workers.errors import InvalidInputError, UnavailableError
+from workers.memory import recall
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
 from workers.storage.connection import close_pools, connect
@@ -65,6 +67,13 @@ def said(memory: Memory, namespace: str = "default") -> list[tuple[str, str, str
         """,
         namespace,
     )
+
+
+def test_a_chunk_is_found_by_its_entity_however_many_blanks_that_has(memory: Memory) -> None:
+    chunk = memory.add("Tea at four.", kind="chunk", source="tea.md", entity="Ada  Byron", key="Tea  time")
+    for entity in ("Ada Byron", "Ada  Byron"):
+        (found,), _ = recall.lookup(memory.context, Lookup(entity=entity), day(0))
+        assert found.id == chunk
 
 
 def test_the_section_of_a_chunk_keeps_its_blanks_which_its_identity_includes() -> None:

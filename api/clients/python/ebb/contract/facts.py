@@ -32,10 +32,13 @@ from ebb.contract.values import (
     text_as,
 )
 
+IDENTIFYING = ("chunk", "key"), ("item", "entity"), ("item", "key")
+"""Kinds, and their names of which the identity includes the blanks within."""
+
 
 def _named(name: str, fields: ValidationInfo) -> str:
-    """Return a name with single blanks; the identity of a chunk or an item includes the blanks within its names."""
-    return name.strip() if fields.data.get("kind") in ("chunk", "item") else single_blanks(name)
+    """Return a name with single blanks, unless the identity of its kind includes others."""
+    return name.strip() if (fields.data.get("kind"), fields.field_name) in IDENTIFYING else single_blanks(name)
 
 
 Named = Annotated[Name, AfterValidator(_named)]
