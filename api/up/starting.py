@@ -68,7 +68,7 @@ def start(
         system = _supervised(home, state, [*embedded, *own], detached=detached)
         try:
             _start_servers(system, [program.name for program in embedded], settings, report)
-            located = settings.model_copy(update={"database_url": database_url})
+            located = settings.model_copy(update={"database_url": database_url, "redis_url": redis_url})
             if reindex:
                 report(f"The words of all facts are stemmed again as {settings.language}: minutes where facts are many")
                 report(f"Facts whose words are stemmed as {settings.language} now: {_reindex(located)}")

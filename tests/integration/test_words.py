@@ -1,5 +1,6 @@
 """Words: stems, written forms, scripts without blanks, fields, and queries of every kind."""
 
+from unittest.mock import Mock
 from uuid import UUID
 
 import bm25s
@@ -317,6 +318,22 @@ def test_reindexing_rebuilds_all_words_and_can_be_repeated(
     assert memory.rows("select name from languages") == [("german",)]
     with transaction(memory.context.database_url) as db:
         assert schema.differences(db) == []
+
+
+@pytest.mark.skipif(ON_CITUS, reason="Citus cannot rebuild the words of facts")
+def test_words_are_counted_though_reindexing_ended_after_the_rebuild(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store("Die Häuser stehen im Garten.")
+    search_indexes.count_lexemes(memory.context, "default", day(0))
+    german = memory.having(language="german")
+    with monkeypatch.context() as killed:
+        killed.setattr(search_indexes, "count_lexemes", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            reindex(german.context, day(0))
+    assert ("im", 1) in memory.rows("select lexeme, facts from lexemes")
+    assert search_indexes.count_grown(german.context, day(1)) == ["default"]
+    assert ("im", 1) not in memory.rows("select lexeme, facts from lexemes")
 
 
 def test_a_language_without_stemmer_or_stop_words_keeps_all_words(memory: Memory) -> None:

@@ -202,7 +202,10 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
             words.language(db, lock=True)
             words.choose_language(db, context.settings.language)
             words.rebuild(db)
-            names += namespaces.all_names(db)
+            own = namespaces.all_names(db)
+            for name in own:  # before the commit, so that they are counted although this process ends
+                signals.mark_grown(context.redis, name)
+            names += own
     facts = 0
     for place, name in enumerate(names, start=1):
         facts += count_lexemes(context, name, now)
