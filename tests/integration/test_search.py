@@ -209,6 +209,41 @@ PARALLEL_FAILS = """
 """
 
 
+FAILS_ONCE = """
+    create sequence failures;
+    create function fails_once() returns event_trigger language plpgsql as $$
+    begin
+        if nextval('failures') = 1 then
+            raise 'the row is damaged' using errcode = 'data_corrupted';
+        end if;
+    end $$;
+    create event trigger fails_once on ddl_command_start when tag in ('CREATE INDEX') execute function fails_once();
+"""
+
+
+@pytest.mark.skipif(ON_CITUS, reason="the trigger would have to be on its nodes")
+def test_an_index_that_cannot_be_built_keeps_no_other_from_being_built(small: Memory) -> None:
+    for name in ("first", "second", "third"):
+        small.store(*GUESTS, namespace=name)
+    ids = {id_ for (id_,) in small.rows("select id from namespaces")}
+    with connect(small.context.database_url, autocommit=True) as db:
+        db.execute(FAILS_ONCE.encode())
+    built = search_indexes.index_large_namespaces(small.context)
+    assert len(built) == 2
+    assert search_indexes.index_large_namespaces(small.context) == [*ids.difference(built)]
+    assert len(hnsw(small)) == 3
+
+
+def test_the_index_of_a_namespace_that_no_longer_exists_is_dropped(small: Memory) -> None:
+    small.store(*GUESTS)
+    (number,) = search_indexes.index_large_namespaces(small.context)
+    with connect(small.context.database_url, autocommit=True) as db:
+        signatures.build_index(db, number + 1)  # as of a branch that was dropped while another index was built
+    assert len(hnsw(small)) == 2
+    assert search_indexes.index_large_namespaces(small.context) == []
+    assert hnsw(small) == [signatures.index_name(number)]
+
+
 @pytest.mark.skipif(ON_CITUS, reason="the trigger would have to be on its nodes")
 def test_an_index_is_built_by_one_process_where_shared_memory_is_small(small: Memory) -> None:
     small.store(*GUESTS)

@@ -105,9 +105,10 @@ def refresh_statistics(context: Context, namespace: str) -> None:
 
 
 def index_large_namespaces(context: Context) -> list[int]:
-    """Build an HNSW index for each namespace above the threshold; return these namespaces.
+    """Build an HNSW index for each namespace above the threshold; return those that got one.
 
-    Stores and recalls are not blocked. An index of an interrupted build is dropped and built again.
+    Stores and recalls are not blocked. An index of an interrupted build is dropped and built again; one of a namespace
+    that no longer exists is dropped.
     """
     with connect(context.direct_database_url, autocommit=True) as db:
         db.execute("set statement_timeout = 0; set lock_timeout = 0")
@@ -115,11 +116,24 @@ def index_large_namespaces(context: Context) -> list[int]:
             return []
         there = signatures.indexes(db)
         large = signatures.large_namespaces(db, context.settings.ann_threshold)
+        for name in there:
+            if not namespaces.names(db, [signatures.indexed_namespace(name)]):
+                signatures.drop_index(db, name)
         wanting = [tenant for tenant in large if not there.get(signatures.index_name(tenant))]
-        for tenant in wanting:
-            _build(db, partial(_build_vector_index, db, tenant))
-            log.info("built the vector index of namespace %d", tenant)
-    return wanting
+        return [tenant for tenant in wanting if _built(db, tenant)]
+
+
+def _built(db: Connection, tenant: int) -> bool:
+    """Build the vector index of a namespace; return false if that fails, which leaves it for the next time."""
+    try:
+        _build(db, partial(_build_vector_index, db, tenant))
+    except psycopg.Error as error:
+        if db.closed:
+            raise
+        log.warning("the vector index of namespace %d could not be built: %s", tenant, error)
+        return False
+    log.info("built the vector index of namespace %d", tenant)
+    return True
 
 
 def _build_vector_index(db: Connection, tenant: int) -> None:

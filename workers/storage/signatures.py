@@ -267,6 +267,11 @@ def index_name(namespace: int) -> str:
     return f"signatures_near_{namespace}"
 
 
+def indexed_namespace(name: str) -> int:
+    """Return the namespace of an HNSW index."""
+    return int(name.rpartition("_")[2])
+
+
 def is_indexed(db: Connection, namespace: int) -> bool:
     """Return whether a namespace has a valid HNSW index."""
     return indexes(db).get(index_name(namespace), False)
