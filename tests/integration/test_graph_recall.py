@@ -141,6 +141,17 @@ def test_a_fact_with_many_links_adds_the_twenty_strongest(memory: Memory) -> Non
     assert [leaf in found for leaf in leaves] == [False] * 10 + [True] * 20
 
 
+def test_links_to_forgotten_facts_do_not_take_the_places_of_others(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    cellar, aside = memory.add(CELLAR), memory.add(ASIDE)
+    link(memory, cellar, aside, strength=0.5)
+    leaves = [one.id for one in memory.store(*[f"{ASIDE[:-1]} number {i}." for i in range(20)])]  # type: ignore[union-attr]
+    for leaf in leaves:
+        link(memory, cellar, leaf)
+    memory.forget(*leaves, at=1)
+    assert aside in shown(memory, at=2)
+
+
 def scope(at: float = 0) -> Scope:
     return Scope(day(at))
 

@@ -10,6 +10,8 @@ from workers.admin import search_indexes
 from workers.memory import supersede
 from workers.memory.recall import updates
 from workers.storage import candidates, links
+from workers.storage.candidates import Scope
+from workers.storage.connection import transaction
 
 LIBRARY = "My reference library has 45 sources, 45 sources in my library, sources by theme in the reference library."
 GROWN = "By the way, the library has grown to 52 sources, so how do I sort the books and the notes?"
@@ -45,6 +47,18 @@ def test_a_pair_that_two_rules_find_is_named_once(memory: Memory, library: tuple
     best = memory.ask(ASKED, at=30, explain=True).results[0]
     assert best.explain is not None
     assert (best.id, best.explain["updates"]) == (newer, [str(older)])
+
+
+def test_hidden_updates_do_not_take_the_places_of_visible_ones(memory: Memory, library: tuple[UUID, UUID]) -> None:
+    older, _ = library
+    visible, *hidden = [memory.add(f"Page {number} of the catalogue.") for number in range(links.MOST_NEWER + 1)]
+    for at, one in enumerate([visible, *hidden], start=2):
+        memory.link(one, older, kind="UPDATES", at=at)
+    memory.forget(*hidden, at=20)
+    with transaction(memory.context.database_url) as db:
+        (tenant,) = db.execute("select namespace from facts").fetchone() or (0,)
+        found = links.ask_updates(db, tenant, [older.bytes], Scope(day(30)))()
+    assert [one.newer for one in found] == [visible.bytes]
 
 
 @pytest.mark.parametrize("question", ["How many sources did my library have before?", "Is my library full of sources?"])

@@ -10,7 +10,7 @@ from ebb.contract.values import REQUESTED
 
 from workers.core.arrays import Key
 from workers.storage import columns
-from workers.storage.candidates import FILTERED, Scope, quoted
+from workers.storage.candidates import FILTERED, SEEN_THEN, Scope, quoted
 from workers.storage.connection import Connection, ask_all, fetch_all, number
 
 
@@ -171,16 +171,25 @@ SAID_LATER = """
 MOST_NEWER = 10
 """Maximum number of facts that are read for one that they make outdated, the newest."""
 
-UPDATES_AMONG = """
+UPDATES_AMONG = f"""
     select uuid_send(newer.source), uuid_send(older.id), date_part('epoch', newer.created_at)
     from unnest(%(facts)b::uuid[]) as older (id)
     cross join lateral (
         select source, created_at from links
-        where namespace = %(namespace)s and target = older.id and type = 'UPDATES' and created_at <= %(known_as_of)s
+        where namespace = %(namespace)s and target = older.id and type = 'UPDATES'
+            and (%(known_as_of)s::timestamptz is null or created_at <= %(known_as_of)s)
+            and exists (
+                select from facts where namespace = %(namespace)s and id = links.source and {SEEN_THEN} offset 0
+            )
         order by created_at desc, source desc
         limit %(most)s
     ) as newer
 """
+
+# Applied before the limit, so that links to forgotten facts do not take the places of others.
+WALKABLE = """(%(ever)s or exists (
+                        select from facts where namespace = %(namespace)s and id = {} and forgotten_at is null offset 0
+                    ))"""
 
 # Walks of up to `depth` links from each seed, in both directions, but not to what a fact makes outdated, and never
 # through a fact twice. Each step continues from the best facts of the last one along their strongest links, which
@@ -207,13 +216,14 @@ WALK_AMONG = f"""
             (
                 select target as fact, strength from links
                 where namespace = %(namespace)s and source = last.fact and created_at <= %(known_as_of)s
-                    and type <> 'UPDATES'
+                    and type <> 'UPDATES' and {WALKABLE.format("links.target")}
                 order by strength desc limit %(fan)s
             )
             union all
             (
                 select source, strength from links
                 where namespace = %(namespace)s and target = last.fact and created_at <= %(known_as_of)s
+                    and {WALKABLE.format("links.source")}
                 order by strength desc limit %(fan)s
             )
             union all
@@ -385,9 +395,8 @@ def ask_updates(db: Connection, namespace: int, facts: Sequence[Key], scope: Sco
 
     Return its reader.
     """
-    given = {"namespace": namespace, "facts": columns.keys(facts), "known_as_of": scope.known_as_of or LAST}
-    given["most"] = MOST_NEWER
-    rows = db.execute(UPDATES_AMONG, given, binary=True)
+    given = {"namespace": namespace, "facts": columns.keys(facts), "most": MOST_NEWER}
+    rows = db.execute(UPDATES_AMONG, given | scope.parameters, binary=True)
     return lambda: [Update(*row) for row in rows]
 
 
