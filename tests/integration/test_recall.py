@@ -18,7 +18,7 @@ from workers.core import ranking
 from workers.core.arrays import Floats
 from workers.core.ranking import NAMED
 from workers.memory.recall import Recalled, arms, scoring
-from workers.storage import namespaces
+from workers.storage import candidates, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import POOL_SIZE, transaction
 
@@ -221,6 +221,19 @@ def test_nearer_neighbours_gain_more(memory: Memory) -> None:
     memory.store(*[{"text": text, "session": 3, "turn": turn} for turn, text in enumerate(texts)])
     gains = {one.text: (one.explain or {})["contiguity"] for one in memory.ask("zebra", explain=True).results}
     assert gains["Yes."] > gains["No rain today."] > 0
+
+
+def test_of_many_facts_with_one_turn_only_some_are_neighbours(memory: Memory) -> None:
+    asked = memory.add("Did you see the zebra?", session="zoo", turn=7)
+    near = memory.add("12345 67890", session="zoo", turn=7)
+    far = [{"text": f"{place} 09876", "session": "zoo", "turn": 8} for place in range(100, 200)]
+    memory.store(*far)
+    tenant = memory.value("select id from namespaces")
+    given = {"namespace": tenant, "neighbours_of": [asked], "reach": 2, "deep": False}
+    with transaction(memory.context.database_url) as db:
+        found = [id_ for (id_,) in db.execute(candidates.NEIGHBOURS, given)]
+    assert {asked, near} <= {*found}
+    assert len(found) == candidates.MOST_BESIDE
 
 
 def test_sessions_of_the_same_name_but_another_type_are_not_neighbours(memory: Memory) -> None:

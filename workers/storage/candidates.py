@@ -51,9 +51,12 @@ FILTERED = f"""(%(tag)s::text is null or facts.tags @> array[%(tag)s::text])
             select tier from activity where activity.namespace = facts.namespace and activity.fact = facts.id
         ))"""
 
-# The live facts at most `reach` turns before or after others in the same session. `offset 0` looks them up fact by
-# fact: in a namespace that statistics lack, the planner would read all facts first. `coalesce` as in `MATCHES`.
-NEIGHBOURS = """
+MOST_BESIDE = 50
+"""Maximum number of neighbours of one fact, the nearest: many facts may have one turn."""
+
+# The live facts at most `reach` turns before or after others in the same session. `limit` looks them up fact by fact:
+# in a namespace that statistics lack, the planner would read all facts first. `coalesce` as in `MATCHES`.
+NEIGHBOURS = f"""
     select beside.id
     from facts
     cross join lateral (
@@ -62,7 +65,8 @@ NEIGHBOURS = """
         where other.namespace = facts.namespace and other.session = facts.session
             and other.turn between facts.turn - %(reach)s::bigint and facts.turn + %(reach)s::bigint
             and coalesce(case when not %(deep)s then other.forgotten_at end, other.superseded_at) is null
-        offset 0
+        order by abs(other.turn - facts.turn), other.turn, other.id
+        limit {MOST_BESIDE}
     ) as beside
     where facts.namespace = %(namespace)s and facts.id = any(%(neighbours_of)b)
 """
