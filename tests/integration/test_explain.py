@@ -243,3 +243,14 @@ def test_a_word_that_a_fact_in_deep_memory_has_is_not_misspelt(memory: Memory) -
     search_indexes.count_lexemes(memory.context, "default", day(3))
     assert deep not in memory.ids("mirabelle", at=3)
     assert memory.ids("mirabelle", at=3, deep=True)[0] == deep
+
+
+def test_a_deep_recall_compares_hidden_facts_with_the_question_as_it_does_visible_ones(memory: Memory) -> None:
+    memory.store(*OTHERS)
+    id_ = memory.add(CELLO, decay_class="session")
+    memory.decay(2)
+    shown = why(memory, PARAPHRASE, id_, at=3, deep=True)
+    memory.forget(id_, at=4)
+    hidden = why(memory, PARAPHRASE, id_, at=5, deep=True)
+    assert (shown["rule"], hidden["rule"]) == ("not relevant enough", "forgotten: asked")
+    assert hidden["parts"]["similarity"] == shown["parts"]["similarity"] > 0

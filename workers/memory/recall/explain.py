@@ -99,7 +99,8 @@ class ScoredRecall(Asked):
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of the scored candidates followed by `others`, scored together."""
         rows = np.concatenate([self.scored.seen, others])
-        return scoring.score(self, rows, found, scoring.similarities(rows, self.query), self.scored.around)
+        cosines = np.concatenate([self.scored.scores.similarity, scoring.similarities_in(self, others)])
+        return scoring.score(self, rows, found, cosines, self.scored.around)
 
     def reranked(self, totals: Floats, given: Floats) -> "ScoredRecall":
         """Return the recall with other totals of the n chosen candidates, and their scores by the reranker."""

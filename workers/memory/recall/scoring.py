@@ -241,16 +241,19 @@ class Scored:
     updates: Sequence[updates.Pair]
 
 
-def _with_exact(asked: Asked, seen: Candidates, query: Vectors, cosines: Floats) -> Floats:
-    """Return n cosines, where those of facts without their full vectors are computed from their texts.
+def similarities_in(asked: Asked, rows: Candidates) -> Floats:
+    """Return n cosines with the question; in deep recalls those without full vectors are computed from their texts.
 
     Nearly all facts from deep memory have only a signature. A year without use then loses 4.5 points of recall@10 on
     Memora's other five personas, and 2.4 with their texts.
     """
-    faded = seen["id"][seen["fidelity"] != FULL].tolist()
+    query, cosines = asked.query, similarities(rows, asked.query)
+    if not asked.question.deep or query is None or not asked.context.embedder.quick:
+        return cosines
+    faded = rows["id"][rows["fidelity"] != FULL].tolist()
     if texts := candidates.texts_of(asked.db, asked.tenant.id, faded):
         exact = dict(zip(texts, asked.context.embedder.embed(list(texts.values())) @ query, strict=True))
-        cosines = np.array([exact.get(id_, cosine) for id_, cosine in zip(seen["id"], cosines, strict=True)])
+        cosines = np.array([exact.get(id_, cosine) for id_, cosine in zip(rows["id"], cosines, strict=True)])
     return cosines
 
 
@@ -275,9 +278,7 @@ def read_and_score(asked: Asked, found: Found) -> Steps[Scored]:
     read, outdated = yield from _with_newer(asked, rows(), queries, sought)
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, visible(read))
-    cosines = similarities(seen, query)
-    if question.deep and query is not None and context.embedder.quick:
-        cosines = _with_exact(asked, seen, query, cosines)
+    cosines = similarities_in(asked, seen)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
     unlike = _unlike(asked, seen, found, added, from_graph, cosines)
     if unlike.any():
