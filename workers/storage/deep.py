@@ -1,6 +1,6 @@
 """Deep memory: facts that ended by decay or expiry, packed, until they are restored or erased."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -175,12 +175,12 @@ CONTAINING = """
 BODIES = f"{DEEP} {THESE}"
 
 # The last condition is the costliest, and few facts meet the other.
-DRAWN = f"""
+LINKED = f"""
     {DEEP}
     where namespace = %(namespace)s
         and marked(words, %(places)s, %(weights)s) = %(all)s
         and exists (
-            select from unnest(%(turns)s::int[]) as place where get_bit(words, mod(place, length(words))) = 1
+            select from unnest(%(others)s::int[]) as place where get_bit(words, mod(place, length(words))) = 1
         )
 """
 
@@ -248,27 +248,46 @@ def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> in
     """Move locked tombstones into deep memory; return how many."""
     found = fetch_all(db, dict[str, Any], READ, {"namespaces": list(namespaces), "ids": list(ids)})
     given = {"namespaces": [one["namespace"] for one in found], "ids": [one["id"] for one in found]}
-    words = [packing.marks([*one["words"], *_marks_of_turns(one["fact"], one["links"] or [])]) for one in found]
+    words = [packing.marks([*one["words"], *_marks_of_links(one["fact"], one["links"] or [])]) for one in found]
     db.execute(DEMOTE, given | {"words": words, "bodies": [_packed(one) for one in found]})
     return db.execute(LEAVE, given).rowcount
 
 
-def _marks_of_turns(fact: packing.Columns, links: Sequence[packing.Columns]) -> list[str]:
-    turns = packing.drawn_from(fact, [one for one in links if one["source"] == fact["id"]])
-    return [*packing.DRAWN, *turns] if turns else []
+def _marks_of_links(fact: packing.Columns, links: Sequence[packing.Columns]) -> list[str]:
+    turns, parts = packing.drawn_from(fact, _from(links, fact["id"])), _parts(links, fact["id"])
+    return [*(packing.DRAWN if turns else ()), *turns, *(packing.STATING if parts else ()), *parts]
+
+
+def _from(links: Sequence[packing.Columns], id_: str) -> list[packing.Columns]:
+    return [one for one in links if one["source"] == id_]
+
+
+def _parts(links: Sequence[packing.Columns], id_: str) -> set[str]:
+    return {one["source"] for one in links if one["target"] == id_ and one["type"] == "PART_OF"}
 
 
 def drawn_from(db: Connection, namespace: int, turns: Sequence[UUID]) -> list[UUID]:
     """Return the facts in deep memory that were extracted from any of these turns. It reads the whole namespace."""
     wanted = {str(one) for one in turns}
-    given = _marked(packing.DRAWN, [1.0] * len(packing.DRAWN)) | {"all": len(packing.DRAWN)}
-    found = []
-    for one in fetch_all(db, Deep, DRAWN, given | {"namespace": namespace, "turns": packing.places(wanted)}):
+    found = _linked(db, namespace, packing.DRAWN, wanted)
+    return [id_ for id_, fact, links in found if wanted & packing.drawn_from(fact, _from(links, str(id_)))]
+
+
+def stated(db: Connection, namespace: int, facts: Sequence[UUID]) -> set[UUID]:
+    """Return those among facts that turns in deep memory state too. It reads the whole namespace."""
+    wanted = {str(one) for one in facts}
+    found = _linked(db, namespace, packing.STATING, wanted)
+    return {UUID(part) for id_, _, links in found for part in wanted & _parts(links, str(id_))}
+
+
+def _linked(
+    db: Connection, namespace: int, marks: Sequence[str], others: Iterable[str]
+) -> Iterator[tuple[UUID, packing.Columns, Sequence[packing.Columns]]]:
+    """Yield the facts with all marks and one of some others, and a few more; with their columns and links."""
+    given = _marked(marks, [1.0] * len(marks)) | {"all": len(marks), "others": packing.places(others)}
+    for one in fetch_all(db, Deep, LINKED, given | {"namespace": namespace}):
         fact, _, beside = packing.unpack(one.body)
-        own = [link for link in beside.get("links", []) if link["source"] == str(one.id)]
-        if not wanted.isdisjoint(packing.drawn_from(fact, own)):
-            found.append(one.id)
-    return found
+        yield one.id, fact, beside.get("links", [])
 
 
 def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
@@ -470,7 +489,7 @@ def _hand_over(db: Connection, namespace: int, rows: Sequence[packing.Unpacked])
         fact, state, beside = packing.unpack(one.body)
         for table, row in handed[str(one.id)]:
             beside.setdefault(table, []).append(row)
-        turns = _marks_of_turns({**fact, "id": str(one.id)}, beside.get("links", []))
+        turns = _marks_of_links({**fact, "id": str(one.id)}, beside.get("links", []))
         words.append(packing.marks(turns, lengths[one.id]))
         bodies.append(packing.pack(fact, state, beside))
     given = {"namespace": namespace, "ids": [one.id for one in others]}

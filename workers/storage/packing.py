@@ -80,6 +80,9 @@ MOST_BITS = 16_384
 DRAWN = ("drawn from a turn", "drawn from any turn", "drawn from some turn")
 """Marks of facts that were extracted from turns, as words that no text has; few other facts have all of them."""
 
+STATING = ("states a fact", "states any fact", "states some fact")
+"""Marks of facts that others are part of, as turns that state them."""
+
 
 def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]]) -> bytes:
     """Return the packed form of a fact, its activity, and its rows of other tables by table name."""

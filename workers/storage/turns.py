@@ -44,7 +44,7 @@ STATED = """
 
 ANY_OF = "select exists (select from facts where namespace = %(namespace)s and id = any(%(ids)s) and role = %(role)s)"
 
-# Facts that other turns state too are left out.
+# Facts that other turns state too are left out, also turns that decay has forgotten, as that is no request to forget.
 DRAWN_FROM = """
     select facts.id
     from links
@@ -54,7 +54,8 @@ DRAWN_FROM = """
             select from links as other
             join facts as turn on turn.namespace = other.namespace and turn.id = other.target
             where other.namespace = %(namespace)s and other.source = facts.id and other.type = 'PART_OF'
-                and other.target <> all(%(ids)s) and turn.forgotten_at is null
+                and other.target <> all(%(ids)s)
+                and coalesce(turn.forgotten_reason not in ('asked', 'retracted', 'merged'), true)
         )
 """
 
@@ -100,7 +101,9 @@ def packed_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUI
 
 def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
     """Return the facts that were extracted from these turns only, without those in deep memory."""
-    return [id_ for (id_,) in db.execute(DRAWN_FROM, {"namespace": namespace, "ids": list(ids)})]
+    found = [id_ for (id_,) in db.execute(DRAWN_FROM, {"namespace": namespace, "ids": list(ids)})]
+    kept = deep.stated(db, namespace, found) if found else set()
+    return [id_ for id_ in found if id_ not in kept]
 
 
 def stated(db: Connection, namespace: int, entity: str, key: str, now: datetime) -> list[Value]:
