@@ -43,6 +43,7 @@ POSTGRES_SETTINGS = {
     "log_error_verbosity": "terse",  # details contain whole rows, which erasure would not remove from logs
 }
 MIB = 1024**2
+MEMORY_OF_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 LEAST_CACHE_MIB, FIRST_CACHE_MIB, MOST_CACHE_MIB = 128, 2048, 4096
 REDIS_CONFIGURATION = """\
 bind 127.0.0.1
@@ -116,12 +117,14 @@ class Redis:
 
 
 def shared_buffers(data: Path) -> str:
-    """Return a quarter of the machine's memory, within bounds, as PostgreSQL's manual suggests.
+    """Return a quarter of the memory of the machine or container, within bounds, as PostgreSQL's manual suggests.
 
     A recall reads a thousand scattered pages, and each miss costs a system call. The cache is allocated as it fills,
     but for its bookkeeping, 15 MiB a GiB: so it is at most twice the size of what is stored at the start, or 2 GiB.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # no container, or "max"
+        memory = min(memory, int(MEMORY_OF_CONTAINER.read_text()))
     stored = 0
     for file in (data / "base").rglob("*"):
         with suppress(FileNotFoundError):  # PostgreSQL removed it

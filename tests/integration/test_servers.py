@@ -121,6 +121,17 @@ def test_a_small_machine_has_a_small_cache(tmp_path: Path, monkeypatch: pytest.M
     assert servers.shared_buffers(tmp_path) == "512MB"
 
 
+@pytest.mark.parametrize(("limit", "cache"), [("1073741824", "256MB"), ("max", "2048MB"), (None, "2048MB")])
+def test_a_small_container_on_a_large_machine_has_a_small_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None, cache: str
+) -> None:
+    monkeypatch.setattr(servers.os, "sysconf", {"SC_PHYS_PAGES": 2**23, "SC_PAGE_SIZE": 4096}.__getitem__)
+    monkeypatch.setattr(servers, "MEMORY_OF_CONTAINER", tmp_path / "memory.max")
+    if limit is not None:
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+    assert servers.shared_buffers(tmp_path) == cache
+
+
 def test_the_data_of_postgresql_may_be_a_link_to_a_folder_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "disk" / "data").mkdir(parents=True)
     server = servers.Postgres(data=tmp_path / "postgres", sockets=tmp_path / "s")
