@@ -129,7 +129,7 @@ def register(app: FastAPI) -> None:
 def _domain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, EbbError)  # noqa: S101  it is registered for no other
     status = error.status
-    more: dict[str, Any] = {"task": error.task} if isinstance(error, LateError) else {}
+    more: dict[str, Any] = {"task": error.task} if isinstance(error, LateError) and error.task else {}
     if isinstance(error, OlderWorkersError):
         more["type"] = OLDER_WORKERS
     if isinstance(error, BusyError):

@@ -118,7 +118,8 @@ class _Deadline:
     async def within(self, part: Coroutine[Any, Any, T]) -> T:
         """Return the result of a part of the work.
 
-        At the deadline it is left to end by itself, as threads cannot be stopped; until then it keeps its turn.
+        At the deadline it is left to end by itself, as threads cannot be stopped; until then it keeps its turn. Without
+        a task it ends before it sends one: no answer could name it.
 
         Raises:
             LateError: the deadline has passed.
@@ -135,10 +136,9 @@ class _Deadline:
         if done:
             return task.result()
         task.add_done_callback(_drop_error)
-        raise LateError(
-            f"No worker answered within {self._seconds:g} s, and Redis may hang. See `ebb status`.",
-            task=_task_of(self._request),
-        )
+        if not (sent := _task_of(self._request)):
+            task.cancel()
+        raise LateError(f"No worker answered within {self._seconds:g} s, and Redis may hang. See `ebb status`.", sent)
 
 
 def _task_of(request: Request) -> str:

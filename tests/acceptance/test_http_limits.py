@@ -222,6 +222,23 @@ def test_liveness_is_answered_while_all_threads_wait(idle: LiveSystem) -> None:
             idle.start("worker")
 
 
+def test_a_write_that_is_answered_before_its_turn_is_not_done_later(idle: LiveSystem) -> None:
+    """No worker runs: each recall waits until its deadline, and the write for their threads."""
+    idle.own_keys.hset("ebb:keys", "copied", "1")
+    question = {"url": "/memory/recall", "params": {"timeout": 8}, "json": {"query": "key"}}
+    with serving(idle) as api, ThreadPoolExecutor(SHARE) as waiting, redis.Redis.from_url(idle.redis_url) as queues:
+        pending = [waiting.submit(api.post, **question, timeout=240) for _ in range(SHARE)]
+        eventually(lambda: length_of(queues, "recall") >= SHARE, "all threads of the namespace wait")
+        for wait in (True, False):
+            params = {"timeout": 0.05, "wait": wait}
+            late = api.post("/memory/facts", params=params, json={"text": "Tea at four."})
+            assert (late.status_code, late.json().get("task")) == (504, None)
+        assert not any(one.done() for one in pending)
+        assert {one.result().status_code for one in pending} == {504}
+        assert api.post("/memory/recall", params={"timeout": 0.3}, json={"query": "key"}).status_code == 504
+        assert length_of(queues, "store") == 0
+
+
 TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "key"}}}
 DOORS = {
     "tools": {"method": "POST", "url": "/mcp", "json": TOOL, "headers": {"accept": "application/json"}},
