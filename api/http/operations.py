@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from http import HTTPStatus
@@ -34,7 +35,8 @@ WITHOUT_BODY = ("GET", "DELETE")
 SESSIONS = {"read": Reader, "write": Writer, "admin": Admin, "system": System}
 """The dependency for each scope."""
 
-OF_EVERY_ROUTE = ("timeout", "wait")
+OF_WRITES = ("timeout", "wait")
+OF_READS = ("timeout",)
 """Query parameters of sessions; reads have nothing to wait for."""
 
 METHODS = {method.operation.name: name for name, method in vars(Operations).items() if hasattr(method, "operation")}
@@ -67,7 +69,9 @@ def add(
     fields = {name: operation.params.model_fields[name] for name in operation.over_http if name not in left_out}
     fields |= own or {}
     path, query, body = _placed(method, url, {name: _spelled(operation, name, one) for name, one in fields.items()})
-    endpoint = _endpoint(operation, act, query, has_body=bool(body))
+    own_query = [operation.spelled.get(name, name) for name in query]
+    queried = (*own_query, *(OF_WRITES if session in (Writer, Admin) else OF_READS))
+    endpoint = _endpoint(operation, act, queried, has_body=bool(body))
     endpoint.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by FastAPI
         [
             _parameter("memory", session),
@@ -120,11 +124,10 @@ def _placed(method: str, url: str, fields: Fields) -> tuple[Fields, Fields, Fiel
     return named, queried, others
 
 
-def _endpoint(operation: Operation, act: Act | None, query: Iterable[str], *, has_body: bool) -> Callable[..., Any]:
-    queried = (*(operation.spelled.get(name, name) for name in query), *OF_EVERY_ROUTE)
-
+def _endpoint(operation: Operation, act: Act | None, queried: Sequence[str], *, has_body: bool) -> Callable[..., Any]:
     def endpoint(memory: Session, request: Request, response: Response, **given: Any) -> Any:
-        _refuse_unknown(request, queried)
+        lists = [operation.spelled.get(name, name) for name, one in given.items() if isinstance(one, list)]
+        _refuse_wrong(request, queried, lists)
         body: Params | None = given.pop("body") if has_body else None
         said = {*request.query_params, *request.path_params}
         plain = {
@@ -144,15 +147,17 @@ def _endpoint(operation: Operation, act: Act | None, query: Iterable[str], *, ha
     return endpoint
 
 
-def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
-    """Refuse query parameters that the route does not have: a misspelt filter would match everything."""
-    unknown = {name: value for name, value in request.query_params.items() if name not in known}
-    if unknown:
-        message = f"is no parameter of this route; known are {', '.join(known)}"
+def _refuse_wrong(request: Request, known: Sequence[str], lists: Sequence[str]) -> None:
+    """Refuse query parameters that the route does not have, or not twice: with fewer filters more matches."""
+    unknown, twice = f"is no parameter of this route; known are {', '.join(known)}", "is given twice; give it once"
+    times = Counter(name for name, _ in request.query_params.multi_items())
+    wrong = {name: unknown for name in times if name not in known}
+    wrong |= {name: twice for name, number in times.items() if number > 1 and name in known and name not in lists}
+    if wrong:
         raise RequestValidationError(
             [
-                {"type": "unknown_parameter", "loc": ("query", name), "msg": message, "input": value}
-                for name, value in unknown.items()
+                {"type": "wrong_parameter", "loc": ("query", name), "msg": said, "input": request.query_params[name]}
+                for name, said in wrong.items()
             ]
         )
 

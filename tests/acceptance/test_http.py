@@ -436,13 +436,25 @@ def test_a_parameter_that_is_nested_without_end_is_refused(api: httpx2.Client, p
         ("GET", "/memory/stats?tag=home"),
         ("DELETE", "/memory/branches?older=5"),
         ("POST", "/memory/decay?all=true"),
+        ("GET", "/memory/stats?wait=false"),
     ],
 )
 def test_a_parameter_that_the_route_does_not_have_is_refused(api: httpx2.Client, method: str, path: str) -> None:
     name, _, given = path.partition("?")[2].partition("=")
     said = problem(api.request(method, path), 422)
     assert said.startswith(f"query.{name}: is no parameter of this route; known are ")
-    assert said.endswith(f"timeout, wait; given {given!r}.")
+    assert said.endswith(f"timeout{', wait' * (method != 'GET')}; given {given!r}.")
+
+
+def test_a_question_has_nothing_to_be_accepted_without_waiting(api: httpx2.Client) -> None:
+    said = problem(api.post("/memory/recall?wait=false", json={"query": "key"}), 422)
+    assert said == "query.wait: is no parameter of this route; known are timeout; given 'false'."
+
+
+def test_a_parameter_that_is_no_list_is_given_once(api: httpx2.Client) -> None:
+    said = problem(api.get("/memory/facts?tag=home&tag=work&limit=1"), 422)
+    assert said == "query.tag: is given twice; give it once; given 'work'."
+    assert api.get(f"/memory/facts?ids={NOBODYS}&ids={NOBODYS}").json()["facts"] == []
 
 
 @pytest.mark.parametrize(
