@@ -164,6 +164,7 @@ def test_an_invalid_query_is_explained_next_to_its_field(url: str, headers: dict
         assert (missing.status_code, "it never was, or is purged" in missing.text) == (404, True)
         assert "Give a query" in client.get("/dashboard/recall", params={"why": str(uuid4())}).text
         assert client.get("/dashboard/recall", params={"query": "  "}).status_code == 200
+        assert client.get("/dashboard/recall", params={"query": "a", "limit": ""}).status_code == 200
         assert client.get("/dashboard/relations?cursor=nonsense").status_code == 422
         assert client.get("/dashboard/forecast?days=0").status_code == 422
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
+from pydantic import BeforeValidator
 
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
@@ -12,7 +13,9 @@ from workers.errors import InvalidInputError
 
 routes = router()
 
-MOST = 100
+FEW, MOST = 10, 100
+"""Number of results where none is typed, and the maximum."""
+
 MOST_LISTED = 50
 """Maximum number of listed facts that one rule left out."""
 
@@ -45,7 +48,7 @@ def recall(
     request: Request,
     memory: Reading,
     query: str = "",
-    limit: Annotated[int, Query(ge=1, le=MOST)] = 10,
+    limit: Annotated[int, BeforeValidator(lambda typed: typed or FEW), Query(ge=1, le=MOST)] = FEW,
     tag: str = "",
     category: str = "",
     role: str = "",
