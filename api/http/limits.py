@@ -259,12 +259,15 @@ class Turns:
             self._take(namespace)
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(namespace, deque()).append(turn)
+        waiting = self._waiting.setdefault(namespace, deque())
+        waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # it had got its turn already
                 self._leave(namespace)
+            elif turn in waiting:  # it would count until those before it have had their turn
+                waiting.remove(turn)
             raise
 
     def _take(self, namespace: str) -> None:

@@ -112,6 +112,18 @@ def test_a_request_that_is_cancelled_while_it_waits_leaves_its_place(ends: int) 
     running(check)
 
 
+def test_a_request_that_is_cancelled_behind_others_does_not_count_any_more() -> None:
+    async def check(crowd: Crowd) -> None:
+        await crowd.send("mira", SHARE + 2)
+        crowd.tasks[-1].cancel()
+        await crowd.settle()
+        assert crowd.turns.waiting == 1
+        await crowd.send("mira")
+        assert not crowd.tasks[-1].done()
+
+    running(check, most=SHARE + 2)
+
+
 def test_all_threads_are_free_in_the_end() -> None:
     turns = Turns(1_000, 10**9)
 
