@@ -200,18 +200,18 @@ class Session(Client):
             self.revoke(late.task)
 
     def _as_first(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments with the instant of the first request with this idempotency key.
+        """Return the arguments; without an instant, with that of the first request with this idempotency key.
 
         Raises:
             InvalidInputError: the key was used for another request.
         """
-        what = {name: value for name, value in arguments.items() if name != "now"}
-        own = (arguments["now"] or self.clock()) if "now" in arguments else None
+        what = {name: value for name, value in arguments.items() if name != "now" or value is not None}
+        own = self.clock() if what.keys() != arguments.keys() else None
         digest = hashlib.sha256(json.dumps([self._key, task, what], sort_keys=True).encode()).hexdigest()
         request, now = idempotency.claim(self._own_keys, self.task_id, digest, own)
         if request != digest:
             raise InvalidInputError("Idempotency-Key: was used for another request; use a new one for each request.")
-        return what | ({"now": now} if "now" in arguments else {})
+        return what | ({"now": now} if own else {})
 
 
 def _without_texts(value: Any) -> Any:

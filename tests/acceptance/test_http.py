@@ -275,6 +275,15 @@ def test_an_idempotency_key_does_a_write_once_and_answers_the_same_again(api: ht
     assert "another request" in problem(api.post("/memory/facts", json={"text": "Else."}, headers=key), 422)
 
 
+def test_an_idempotency_key_of_a_pass_is_not_for_a_pass_at_another_instant(api: httpx2.Client) -> None:
+    key, wish = {"Idempotency-Key": f"order-{uuid4()}"}, {"dry_run": True, "now": "2026-01-01"}
+    stored(api)
+    first = api.post("/memory/decay", json=wish, headers=key)
+    assert api.post("/memory/decay", json=wish, headers=key).json() == first.json()
+    for other in (wish | {"now": "2099-01-01"}, {"dry_run": True}):
+        assert "another request" in problem(api.post("/memory/decay", json=other, headers=key), 422)
+
+
 def test_concurrent_requests_with_one_idempotency_key_have_equal_answers(api: httpx2.Client) -> None:
     key = {"Idempotency-Key": f"order-{uuid4()}"}
     id_ = stored(api)
