@@ -139,6 +139,8 @@ class Session(Client):
         shown = answer.copy()
         if "answers" in answer:
             shown["answers"] = [self._without_requested(one) for one in answer["answers"]]
+        if isinstance(facts := answer.get("facts"), list):  # in other answers it is their number
+            shown["facts"] = [one for one in facts if one.get("reason") not in REQUESTED]
         if answer.get("left_out"):
             left_out = answer["left_out"]  # facts, or the numbers of messages
             shown["left_out"] = [one for one in left_out if not isinstance(one, dict) or one["rule"] not in ASKED]

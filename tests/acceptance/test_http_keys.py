@@ -490,7 +490,8 @@ def test_the_result_of_a_late_question_shows_no_more_than_its_answer_would(
     asked = {"query": "Does the zebra bite?", "explain": True}
     late = {"/memory/recall": asked, "/memory/recall/batch": {"queries": [asked]}, "/memory/context": asked}
     tasks = [_late(live, served, path, reader, body) for path, body in late.items()]
-    for task in (*tasks, _late(live, served, f"/memory/facts/{gone}/history", reader)):
+    history = _late(live, served, f"/memory/facts/{gone}/history", reader)
+    for task in (*tasks, history, _late(live, served, "/memory/forgotten", owner.key)):
         assert gone in served.get(task, headers=owner.key).raise_for_status().text
         assert gone not in served.get(task, headers=reader).text
 
