@@ -130,6 +130,7 @@ def test_the_api_answers_for_the_group_whose_broker_runs(groups: list[Group]) ->
             assert http.post("/memory/facts", json={"text": text}, headers=headers["zoe"]).status_code == 201
         found = http.post("/memory/recall", json={"query": "Where is the key?"}, headers=headers["zoe"]).json()
         assert found["results"][0]["text"] == fact["text"]
+        assert fact["text"] in http.get("/dashboard/facts", headers=headers["zoe"]).raise_for_status().text
         eventually(lambda: passed(second), "the second group passes")
         check_keys_of_commands(second)
         first.start_broker()

@@ -65,7 +65,7 @@ def session(request: Request, who: Annotated[Caller, Depends(turn)]) -> Session:
     Raises:
         UnavailableError: no worker runs.
     """
-    door = door_of(request)
+    door = door_of(request).of(who.namespace)
     if not door.client.is_served(RECALL):
         raise UnavailableError("No worker serves the queue 'recall'. Check `ebb status` and start workers.")
     return Session(door, who, timeout=PAGE_SECONDS)
