@@ -16,7 +16,7 @@ from api.http.callers import Caller, caller
 from api.http.dispatch import Session
 from api.http.door import door_of
 from api.http.limits import Turns
-from api.http.problems import MCP, METADATA, SCOPES, scopes
+from api.http.problems import MCP, METADATA, SCOPES, scopes, until_stopped
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -81,8 +81,9 @@ class _Handover(Response):
             BusyError: too many requests of this namespace wait.
         """
         manager = await self._manager()
-        async with self._turns.turn(self._namespace, len(self._read)):
-            await manager.handle_request(scope, self._again(receive), send)
+        with until_stopped(Request(scope)):
+            async with self._turns.turn(self._namespace, len(self._read)):
+                await manager.handle_request(scope, self._again(receive), send)
 
     def _again(self, receive: Receive) -> Receive:
         """Return a `receive` that begins with the body that was read."""

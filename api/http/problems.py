@@ -1,8 +1,10 @@
 """Problem details (RFC 9457) for all errors."""
 
+import asyncio
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, get_args
 from urllib.parse import quote
@@ -82,6 +84,22 @@ class InvalidBodyError(RequestValidationError):
     def __init__(self, details: Sequence[Any], more: int) -> None:
         super().__init__(details)
         self.more = more
+
+
+def task_of(request: Request) -> str:
+    """Return the id of the task that a request has sent, if any."""
+    return str(getattr(request.state, "task", ""))
+
+
+@contextmanager
+def until_stopped(request: Request) -> Iterator[None]:
+    """Raise `LateError` when the server stops and has waited long enough for a request."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise LateError(
+            "Ebb is stopping, and this request was not done yet: try again when it runs.", task_of(request)
+        ) from None
 
 
 def without_addresses(said: str) -> str:

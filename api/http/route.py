@@ -22,7 +22,7 @@ from api.http.callers import identify, is_led_here
 from api.http.dispatch import Timeout
 from api.http.door import door_of
 from api.http.limits import Turns
-from api.http.problems import NO_JSON, InvalidBodyError, model_of
+from api.http.problems import NO_JSON, InvalidBodyError, model_of, task_of, until_stopped
 from workers.errors import LateError
 
 KEY_CHECKS = 16
@@ -94,15 +94,11 @@ class Route(APIRoute):
             body = await _body(request) if parse else b""
             return await late.within(in_turn(request, turns, body))
 
-        async def until_stopped(request: Request) -> Response:
-            try:
+        async def answered(request: Request) -> Response:
+            with until_stopped(request):
                 return await checked(request)
-            except asyncio.CancelledError:  # the server stops and has waited for it long enough
-                raise LateError(
-                    "Ebb is stopping, and this request was not done yet: try again when it runs.", _task_of(request)
-                ) from None
 
-        return until_stopped
+        return answered
 
 
 class _Deadline:
@@ -136,14 +132,9 @@ class _Deadline:
         if done:
             return task.result()
         task.add_done_callback(_drop_error)
-        if not (sent := _task_of(self._request)):
+        if not (sent := task_of(self._request)):
             task.cancel()
         raise LateError(f"No worker answered within {self._seconds:g} s, and Redis may hang. See `ebb status`.", sent)
-
-
-def _task_of(request: Request) -> str:
-    """Return the id of the task that a request has sent, if any."""
-    return str(getattr(request.state, "task", ""))
 
 
 def _drop_error(task: "asyncio.Task[Any]") -> None:

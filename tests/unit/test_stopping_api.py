@@ -5,9 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Response
 
-from api.http import problems, route
+from api.http import mcp, problems, route
+from api.http.dashboard import rendering
 from api.http.limits import Turns
 
 WRITE = "01a21f69-2b8b-70a8-b6d7-b1f2a21ad78f"
@@ -54,3 +55,28 @@ def test_a_request_that_outlasts_the_api_is_answered_504_with_its_task(monkeypat
     assert start["status"] == 504
     assert b"Ebb is stopping" in body["body"]
     assert WRITE.encode() in body["body"]
+
+
+@pytest.mark.parametrize("door", ["page", "tools"])
+def test_a_page_or_a_tool_that_outlasts_the_api_is_answered_504(door: str) -> None:
+    begun, app = asyncio.Event(), FastAPI()
+    router = rendering.router() if door == "page" else APIRouter()
+    problems.register(app)
+
+    async def wait(*_: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def manager() -> Any:
+        return SimpleNamespace(handle_request=wait)
+
+    @router.get("/")
+    async def answer() -> Response:
+        if door == "page":
+            await wait()
+        return mcp._Handover(manager, Turns(most_requests=1, most_bytes=1), "mira", b"")
+
+    app.include_router(router)
+    start, body = asyncio.run(_cancelled(app, begun))
+    assert start["status"] == 504
+    assert b"Ebb is stopping" in body["body"]

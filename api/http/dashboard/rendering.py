@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.problems import headers_of, title_of, without_addresses
+from api.http.problems import headers_of, title_of, until_stopped, without_addresses
 from workers.errors import EbbError, UnavailableError
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -266,7 +266,8 @@ class PageRoute(APIRoute):
             if request.headers.get("content-type", "").strip().lower().startswith(MULTIPART):
                 return faulty(request, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, NO_FORM)
             try:
-                return await answer(request)
+                with until_stopped(request):
+                    return await answer(request)
             except EbbError as error:
                 said = without_addresses(str(error)) if isinstance(error, UnavailableError) else str(error)
                 return faulty(request, HTTPStatus(error.status), said)
