@@ -140,6 +140,23 @@ def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
         assert memory.history(id_)["state"] == "live"
 
 
+TWICE = """form => {
+    let sent = 0;
+    addEventListener("submit", (event) => { sent += !event.defaultPrevented; event.preventDefault(); });
+    form.requestSubmit();
+    form.requestSubmit();
+    return sent;
+}"""
+"""Submits a form twice, and returns how often it would have been sent."""
+
+
+def test_a_form_that_changes_something_is_sent_once(browser: Browser, url: str, key: str, memory: Client) -> None:
+    id_ = memory.store(TEXT)["id"]
+    with looking(browser, url) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{id_}?done=edit&fact={id_}")
+        assert tab.locator("form[action$=unedit]").evaluate(TWICE) == 1
+
+
 def test_an_invalid_edit_is_explained_in_its_form_with_what_was_typed(
     browser: Browser, url: str, key: str, memory: Client
 ) -> None:

@@ -22,6 +22,14 @@
   document.addEventListener("submit", () => loading(true));
   addEventListener("pageshow", () => loading(false));
 
+  /* What a double click sends once more is left out: it would undo an undo, or answer in place of a new key. */
+  const sent = new WeakSet();
+  document.addEventListener("submit", (event) => {
+    if (sent.has(event.target)) event.preventDefault();
+    else if (event.target.method === "post") sent.add(event.target);
+  });
+  addEventListener("pageshow", () => [...document.forms].forEach((form) => sent.delete(form)));
+
   /* Copying a command. */
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
