@@ -244,6 +244,13 @@ def test_the_index_of_a_namespace_that_no_longer_exists_is_dropped(small: Memory
     assert hnsw(small) == [signatures.index_name(number)]
 
 
+def test_what_an_interrupted_rebuild_of_an_index_left_keeps_none_from_being_built(small: Memory) -> None:
+    small.store(*GUESTS)
+    (number,) = search_indexes.index_large_namespaces(small.context)
+    small.rows(f"alter index {signatures.index_name(number)} rename to {signatures.index_name(number)}_ccnew")
+    assert search_indexes.index_large_namespaces(small.context) == [number]
+
+
 @pytest.mark.skipif(ON_CITUS, reason="the trigger would have to be on its nodes")
 def test_an_index_is_built_by_one_process_where_shared_memory_is_small(small: Memory) -> None:
     small.store(*GUESTS)

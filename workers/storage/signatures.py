@@ -268,8 +268,8 @@ def index_name(namespace: int) -> str:
 
 
 def indexed_namespace(name: str) -> int:
-    """Return the namespace of an HNSW index."""
-    return int(name.rpartition("_")[2])
+    """Return the namespace of an HNSW index, or of what an interrupted rebuild of one has left, such as `…_ccnew`."""
+    return int(name.split("_")[2])
 
 
 def is_indexed(db: Connection, namespace: int) -> bool:
