@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from time import process_time
 from typing import Any
 from unittest.mock import Mock
 from uuid import UUID, uuid4
@@ -22,6 +24,7 @@ from workers.memory import embed
 from workers.memory.add import Stored
 from workers.memory.edit import edit
 from workers.memory.forget import forget_subject
+from workers.memory.unpack import last_kept
 from workers.storage import duplicate_pairs, signatures, subjects
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
@@ -635,6 +638,13 @@ def test_a_circular_history_of_merges_is_imported(memory: Memory, twin: Memory) 
     merged = {"at": day(1).isoformat(), "what": "merged into", "details": {"id": str(second)}}
     kept |= {"forgotten_at": day(1).isoformat(), "forgotten_reason": "merged", "events": [*kept["events"], merged]}
     assert twin.import_records(lines, at=2)[:2] == ["kept", "kept"]
+
+
+def test_the_last_of_thousands_of_merges_is_found_in_a_moment() -> None:
+    ids = [uuid4() for _ in range(5_000)]
+    began = process_time()
+    assert {*last_kept(dict(pairwise(ids))).values()} == {ids[-1]}
+    assert process_time() - began < 1
 
 
 def test_many_that_store_a_merged_text_at_once_add_nothing(memory: Memory) -> None:

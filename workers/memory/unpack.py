@@ -1,6 +1,6 @@
 """Unpack: facts leave deep memory as tombstones that know when they ended."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
 from workers.context import Context
@@ -27,12 +27,18 @@ def know_merged(context: Context, db: Connection, tenant: int, ids: Collection[U
         unpack(context, db, tenant, [*new], waits=False)
         those = those | new
     into = events.still_merged(db, tenant, those, those)
-    last = dict(into)
-    for _ in into:  # imported histories may be circular
-        last = {gone: into.get(kept, kept) for gone, kept in last.items()}
+    last = last_kept(into)
     statements.identify(db, tenant, [*into])
     imports.lock_facts(db, tenant, {*last.values()})
     merged_texts.add_missing(db, tenant, last)
+
+
+def last_kept(into: Mapping[UUID, UUID]) -> Mapping[UUID, UUID]:
+    """Return the fact that each merged fact is part of at last, by the one that it was merged into itself."""
+    last = into
+    for _ in range(len(into).bit_length()):  # each follows twice as many merges; imported ones may be circular
+        last = {gone: last.get(kept, kept) for gone, kept in last.items()}
+    return last
 
 
 def known_by_id(context: Context, db: Connection, tenant: int, ids: Sequence[UUID]) -> dict[UUID, Known]:
