@@ -23,7 +23,7 @@ from workers.coordination import contexts, key_ring, signals
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, facts
-from workers.storage import branches, deep, events
+from workers.storage import branches, deep, events, packing
 from workers.storage.branches import Branch
 from workers.storage.connection import transaction
 
@@ -298,6 +298,19 @@ def test_a_fact_that_was_deep_comes_back_with_every_instant_a_year_older(memory:
             if value := one["details"].get(state, {}).get("valid_until"):
                 one["details"][state]["valid_until"] = (datetime.fromisoformat(value) - YEAR).isoformat()
     assert rows(memory, "events", BRANCH) == sorted(older, key=str)
+
+
+def test_facts_in_deep_memory_are_not_unpacked_for_a_branch_of_the_same_age(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = memory.add("It rains.", decay_class="session")
+    memory.decay(5)
+    assert memory.demote(at=7) == 1
+    with monkeypatch.context() as patch:
+        patch.delattr(packing, "unpack")
+        branch = made(memory, days=0)
+    with transaction(memory.context.database_url) as db:
+        assert deep.promote(db, branch.id, [id_]) == [id_]
 
 
 def test_a_fact_that_leaves_deep_memory_while_a_branch_is_made_is_in_it_with_its_links(memory: Memory) -> None:
