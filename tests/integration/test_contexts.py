@@ -1,5 +1,8 @@
 """The last contexts: bounded in number and length, of one namespace each, and gone with the facts that they name."""
 
+from functools import partial
+
+import pytest
 from memory import Memory
 
 from workers.coordination import contexts, idempotency
@@ -64,3 +67,17 @@ def test_the_list_of_what_quotes_facts_does_not_grow_with_what_has_expired(memor
     idempotency.note_quoting(redis, "ebb:done:199")
     assert redis.scard(idempotency.QUOTING) < 60
     assert all(redis.sismember(idempotency.QUOTING, f"ebb:done:{place}") for place in (197, 198, 199))
+
+
+def test_an_answer_kept_again_while_quotes_are_dropped_is_dropped_with_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis = memory.context.redis
+    again = partial(idempotency.keep, redis, "ebb:done:1", '{"text": "The key hangs by the door."}', 60, nx=False)
+    again()
+    drop = redis.delete
+    with monkeypatch.context() as patch:
+        patch.setattr(redis, "delete", lambda *keys: (drop(*keys), again()))
+        idempotency.drop_quotes(redis)
+    idempotency.drop_quotes(redis)
+    assert not redis.exists("ebb:done:1")

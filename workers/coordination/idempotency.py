@@ -107,8 +107,8 @@ def drop_quotes(redis: Redis) -> list[str]:
     """
     quoting = redis.smembers(QUOTING)
     if quoting:
+        redis.srem(QUOTING, *quoting)  # first, so that an answer that is kept meanwhile is listed or dropped
         redis.delete(*quoting)
-        redis.srem(QUOTING, *quoting)
     return [key.decode().rpartition(":")[2] for key in quoting if isinstance(key, bytes)]
 
 
