@@ -23,9 +23,11 @@ from workers.storage import (
     duplicate_pairs,
     edits,
     entities,
+    events,
     facts,
     faults,
     links,
+    merged_texts,
     signatures,
     statements,
     supersession,
@@ -180,7 +182,7 @@ def some(memory: Memory, count: int) -> dict[str, Any]:
         "late": visible.LATE, "reasons": ["faded"], "query": query_near(0), "limit": 100, "offset": 0, "ever": False,
         "stems": hashes, "last": statements.LAST, "most": 10, "examined": 100, "prefix": "", "key": None,
         "whole": True, "length": 80, "what": "restored", "by": None, "dims": [], "queries": [], "silent_since": None,
-        "after": 0, "versions": versions,
+        "after": 0, "versions": versions, "facts": ids, "into": ids, "kept": ids, "wordings": hashes,
     }  # fmt: skip
 
 
@@ -250,14 +252,15 @@ def test_the_pins_of_a_namespace_that_statistics_lack_are_read_once_for_all_its_
 @pytest.mark.parametrize(
     "statement",
     [
-        activity.ENDED, activity.UPDATE_WORTH, duplicate_pairs.MARK_COMPARED, links.STRONGEST,
-        statements.KNOWN_BY_HASH,
+        activity.ENDED, activity.UPDATE_WORTH, duplicate_pairs.MARK_COMPARED, events.STILL_MERGED, links.STRONGEST,
+        links.UPDATES_AMONG, merged_texts.ADD, statements.KNOWN_BY_HASH,
     ],
 )  # fmt: skip
 def test_single_facts_of_a_namespace_that_statistics_lack_are_looked_up_by_key(
     newcomer: Memory, statement: str
 ) -> None:
-    assert rows_read(newcomer, statement, some(newcomer, 3)) <= 30
+    values = Scope(day(1)).parameters | some(newcomer, 3)
+    assert rows_read(newcomer, statement, values) <= 30
 
 
 def test_the_facts_of_an_entity_are_looked_up_in_a_namespace_that_statistics_lack(newcomer: Memory) -> None:

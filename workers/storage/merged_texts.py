@@ -40,12 +40,12 @@ MOVE_ON = """
     where merged_texts.namespace = %(namespace)s and merged_texts.fact = new.gone
 """
 
-# In key order, to avoid deadlocks.
+# In key order, to avoid deadlocks. As to `offset 0`, see `server.OUTDATED`.
 MISSING = """
     insert into merged_texts (namespace, wording, fact)
     select distinct on (new.wording) %(namespace)s::int, new.wording, new.kept
     from unnest(%(wordings)s::bytea[], %(kept)s::uuid[]) as new (wording, kept)
-    join facts on facts.namespace = %(namespace)s and facts.id = new.kept
+    cross join lateral (select from facts where namespace = %(namespace)s and id = new.kept offset 0) as there
     order by new.wording, new.kept
     on conflict (namespace, wording) do nothing
 """
