@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
 from memory import Memory, day
+from test_planner import rows_read
 
 from workers.core.ranking import NAMED
 from workers.memory.add import Stored
-from workers.memory.recall import Result
+from workers.memory.recall import Result, graph
+from workers.storage import links
 from workers.storage.candidates import Scope
 from workers.storage.connection import transaction
 from workers.storage.links import ask_walks
@@ -150,6 +152,19 @@ def test_links_to_forgotten_facts_do_not_take_the_places_of_others(memory: Memor
         link(memory, cellar, leaf)
     memory.forget(*leaves, at=1)
     assert aside in shown(memory, at=2)
+
+
+def test_of_many_links_to_forgotten_facts_the_strongest_are_read(memory: Memory) -> None:
+    cellar = memory.add(CELLAR)
+    leaves = [one.id for one in memory.store(*[f"{ASIDE[:-1]} number {i}." for i in range(400)])]  # type: ignore[union-attr]
+    for leaf in leaves:
+        link(memory, cellar, leaf)
+    memory.forget(*leaves, at=1)
+    memory.rows("analyze")
+    most = links.EXAMINED * graph.FAN
+    given = {"namespace": 1, "seeds": [cellar], "scores": [1.0], "depth": 1, "breadth": 1, "fan": graph.FAN}
+    given |= scope(2).parameters | {"known_as_of": links.LAST, "asked_for": []}
+    assert rows_read(memory, links.WALK, given) <= 2 * most + 20
 
 
 def scope(at: float = 0) -> Scope:

@@ -186,10 +186,10 @@ UPDATES_AMONG = f"""
     ) as newer
 """
 
-# Applied before the limit, so that links to forgotten facts do not take the places of others.
+# Applied before the limit, so that links to forgotten facts do not take the places of others. Costs a look-up a link.
 WALKABLE = """(%(ever)s or exists (
-                        select from facts where namespace = %(namespace)s and id = {} and forgotten_at is null offset 0
-                    ))"""
+                    select from facts where namespace = %(namespace)s and id = {} and forgotten_at is null offset 0
+                ))"""
 
 # Walks of up to `depth` links from each seed, in both directions, but not to what a fact makes outdated, and never
 # through a fact twice. Each step continues from the best facts of the last one along their strongest links, which
@@ -214,16 +214,23 @@ WALK_AMONG = f"""
         ) as last
         cross join lateral (
             (
-                select target as fact, strength from links
-                where namespace = %(namespace)s and source = last.fact and created_at <= %(known_as_of)s
-                    and type <> 'UPDATES' and {WALKABLE.format("links.target")}
+                select target as fact, strength from (
+                    select target, strength from links
+                    where namespace = %(namespace)s and source = last.fact and created_at <= %(known_as_of)s
+                        and type <> 'UPDATES'
+                    order by strength desc limit {EXAMINED} * %(fan)s
+                ) as links
+                where {WALKABLE.format("links.target")}
                 order by strength desc limit %(fan)s
             )
             union all
             (
-                select source, strength from links
-                where namespace = %(namespace)s and target = last.fact and created_at <= %(known_as_of)s
-                    and {WALKABLE.format("links.source")}
+                select source, strength from (
+                    select source, strength from links
+                    where namespace = %(namespace)s and target = last.fact and created_at <= %(known_as_of)s
+                    order by strength desc limit {EXAMINED} * %(fan)s
+                ) as links
+                where {WALKABLE.format("links.source")}
                 order by strength desc limit %(fan)s
             )
             union all
