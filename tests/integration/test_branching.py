@@ -300,15 +300,16 @@ def test_a_fact_that_was_deep_comes_back_with_every_instant_a_year_older(memory:
     assert rows(memory, "events", BRANCH) == sorted(older, key=str)
 
 
-def test_facts_in_deep_memory_are_not_unpacked_for_a_branch_of_the_same_age(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("days", [0, 365])
+def test_facts_in_deep_memory_are_unpacked_for_a_branch_only_if_an_instant_is_to_be_shifted(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     id_ = memory.add("It rains.", decay_class="session")
     memory.decay(5)
     assert memory.demote(at=7) == 1
     with monkeypatch.context() as patch:
         patch.delattr(packing, "unpack")
-        branch = made(memory, days=0)
+        branch = made(memory, days)
     with transaction(memory.context.database_url) as db:
         assert deep.promote(db, branch.id, [id_]) == [id_]
 

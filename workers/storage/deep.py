@@ -456,15 +456,16 @@ def age(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
     for begin in range(0, len(ids), AGED_AT_ONCE):
         bodies = {}
         for one in fetch_all(db, Deep, BODIES, {"namespace": branch.id, "ids": ids[begin : begin + AGED_AT_ONCE]}):
+            if not packing.is_dated(one.body, DATED_EVENTS):
+                continue
             fact, state, beside = packing.unpack(one.body)
-            dated = [event for event in beside.get("events", []) if event["what"] in DATED_EVENTS]
-            for event in dated:
-                event["details"] = older_details(event["details"], branch.age)
+            for event in beside.get("events", []):
+                if event["what"] in DATED_EVENTS:
+                    event["details"] = older_details(event["details"], branch.age)
             if state["spells"] is not None:
                 packed = bytes.fromhex(state["spells"].removeprefix("\\x"))
                 state["spells"] = f"\\x{decay_intervals.older(packed, branch.age.total_seconds()).hex()}"
-            if dated or state["spells"] is not None:
-                bodies[one.id] = packing.pack(fact, state, beside)
+            bodies[one.id] = packing.pack(fact, state, beside)
         given = {"namespace": branch.id, "ids": [*bodies], "bodies": [*bodies.values()]}
         db.execute(REWRITE, given | {"words": [None] * len(bodies)})
 

