@@ -77,7 +77,7 @@ def test_a_schema_of_an_older_release_is_migrated_on_every_node() -> None:
     with new_schema(CITUS_URL) as url:
         with connect(url, autocommit=True) as db:
             db.execute(sql.SQL("create schema {}").format(sql.Identifier(str(schema._missing_schema(db)))))
-            schema._distribute(db)
+            schema._prepare_nodes(db, new=True)
             for statement in migrations.statements(FIRST_ON_CITUS.read_text()):
                 db.execute(statement.encode())
             db.execute("insert into namespaces (name) values ('default')")

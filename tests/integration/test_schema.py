@@ -73,9 +73,15 @@ def test_a_database_with_another_small_letter_for_the_capital_i_is_refused(postg
 def test_servers_that_are_too_old_are_refused(
     empty_url: str, monkeypatch: pytest.MonkeyPatch, oldest: str, least: object, said: str
 ) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, oldest, least)
+        with pytest.raises(SchemaError, match=said):
+            schema.apply(empty_url)
+    schema.apply(empty_url)
     monkeypatch.setattr(schema, oldest, least)
-    with pytest.raises(SchemaError, match=said):
-        schema.apply(empty_url)
+    for start in (schema.apply, schema.verify_at):
+        with pytest.raises(SchemaError, match=said):
+            start(empty_url)
 
 
 def test_two_processes_that_apply_it_to_an_empty_database_at_once_both_succeed(empty_url: str) -> None:

@@ -121,8 +121,9 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
         if had == 0:
             _check_encoding(db)
             _check_locale(db)
-            _check_servers(db)
-            _distribute(db)
+        _check_servers(db)
+        _prepare_nodes(db, new=had == 0)
+        if had == 0:
             with _explained():
                 _make(db)
             shards.number_namespaces(db)
@@ -204,6 +205,7 @@ def identity(db: Connection) -> str:
 def verify(db: Connection) -> None:
     """Raise `SchemaError` unless checks pass and the live catalogue is what this version of Ebb works with."""
     check(db)
+    _check_servers(db)
     check_rights(db)
     found = differences(db)
     if found:
@@ -323,14 +325,14 @@ def _missing_schema(db: Connection) -> str | None:
     return scalar(db, MISSING_SCHEMA)
 
 
-def _distribute(db: Connection) -> None:
-    """Distribute the empty schema if Citus is installed, so that objects created in it are known to all nodes.
+def _prepare_nodes(db: Connection, *, new: bool) -> None:
+    """Set up the nodes of Citus, if it is installed; distribute a new schema, so that they know the objects in it.
 
     Raises:
         SchemaError: the schema is `public`, which Citus does not place.
     """
     schema = scalar(db, ON_CITUS)
-    if schema is None:
+    if schema is None or (schema == "public" and not new):
         return
     if schema == "public":
         raise SchemaError(
@@ -341,7 +343,8 @@ def _distribute(db: Connection) -> None:
         own = sql.SQL(SET_ON_EVERY_NODE)
         db.execute(own.format(sql.Identifier(db.info.dbname), sql.Identifier(name), sql.Literal(value)))
     db.execute(SET_HERE, {"settings": Json(ON_EVERY_NODE)})
-    db.execute(DISTRIBUTE)
+    if new:
+        db.execute(DISTRIBUTE)
 
 
 @cache
