@@ -202,7 +202,7 @@ class Session(Client):
             self.revoke(late.task)
 
     def _as_first(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments; without an instant, with that of the first request with this idempotency key.
+        """Return the arguments; if they have no instant, add that of the first request with this idempotency key.
 
         Raises:
             InvalidInputError: the key was used for another request.

@@ -148,7 +148,7 @@ def _endpoint(operation: Operation, act: Act | None, queried: Sequence[str], *, 
 
 
 def _refuse_wrong(request: Request, known: Sequence[str], lists: Sequence[str]) -> None:
-    """Refuse query parameters that the route does not have, or not twice: with fewer filters more matches."""
+    """Refuse query parameters that are unknown or given twice: if a filter were ignored, more facts would match."""
     unknown, twice = f"is no parameter of this route; known are {', '.join(known)}", "is given twice; give it once"
     times = Counter(name for name, _ in request.query_params.multi_items())
     wrong = {name: unknown for name in times if name not in known}

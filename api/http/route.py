@@ -114,8 +114,8 @@ class _Deadline:
     async def within(self, part: Coroutine[Any, Any, T]) -> T:
         """Return the result of a part of the work.
 
-        At the deadline it is left to end by itself, as threads cannot be stopped; until then it keeps its turn. Without
-        a task it ends before it sends one: no answer could name it.
+        At the deadline it is left to end by itself, as threads cannot be stopped; until then it keeps its turn. If
+        it has not sent a task yet, it is cancelled: no answer could name that task.
 
         Raises:
             LateError: the deadline has passed.

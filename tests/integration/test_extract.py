@@ -290,9 +290,9 @@ def test_what_was_drawn_from_a_turn_that_was_deep_before_it_is_forgotten_with_th
     assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0
 
 
-@pytest.mark.parametrize("faded", [["second"], ["second", "drawn"], ["drawn", "second"]])
+@pytest.mark.parametrize("faded", [["drawn"], ["second"], ["second", "drawn"], ["drawn", "second"]])
 @pytest.mark.parametrize("deep", [True, False])
-def test_what_was_drawn_from_two_turns_stays_with_one_that_has_faded(
+def test_what_was_drawn_from_two_turns_stays_until_both_are_forgotten_on_request(
     drawing: Memory, faded: list[str], *, deep: bool
 ) -> None:
     (first,) = remember(drawing, HOMES["Leipzig"])
@@ -306,18 +306,4 @@ def test_what_was_drawn_from_two_turns_stays_with_one_that_has_faded(
     drawing.forget(first, at=8, purge=True)
     assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 2
     drawing.forget(second, at=9, purge=True)
-    assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0
-
-
-def test_what_was_drawn_from_two_turns_and_is_deep_is_forgotten_with_the_second(drawing: Memory) -> None:
-    (first,) = remember(drawing, HOMES["Leipzig"])
-    (second,) = remember(drawing, "As I said: " + HOMES["Leipzig"], at=2)
-    for at, turn in enumerate([first, second], start=1):
-        draw(drawing, [turn], at=at)
-    ((drawn_one, *_),) = drawing.rows(DRAWN)
-    drawing.rows(FADED, day(3), drawn_one)
-    assert drawing.demote(at=5) == 1
-    drawing.forget(first, at=6, purge=True)
-    assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 2
-    drawing.forget(second, at=7, purge=True)
     assert drawing.value("select (select count(*) from facts) + (select count(*) from deep)") == 0

@@ -85,7 +85,7 @@ def keep(redis: Redis, key: str, encoded: str, seconds: int, *, nx: bool) -> Non
         pipeline.execute()
 
 
-# Two expired keys are looked for with each new one, so that at most about half of the list is expired.
+# With each new key, two random ones are checked and dropped if they have expired, so that the list does not grow.
 NOTE_QUOTING = """
     redis.call('sadd', KEYS[1], ARGV[1])
     redis.call('expire', KEYS[1], ARGV[2])

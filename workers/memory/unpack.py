@@ -18,9 +18,9 @@ def unpack(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], *
 
 
 def know_merged(context: Context, db: Connection, tenant: int, ids: Collection[UUID]) -> None:
-    """Record the texts of what was merged into these facts, or of these, which deep memory and archives leave out.
+    """Record which fact each merged text is known by, for these facts and all that they were merged with.
 
-    What was merged with them leaves deep memory.
+    Deep memory and archives do not keep that. Facts that were merged with these leave deep memory.
     """
     those = new = set(ids)
     while new := {*events.merged_into(db, tenant, new), *events.took_in(db, tenant, new)} - those:

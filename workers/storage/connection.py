@@ -68,9 +68,9 @@ SEARCH = {"hnsw.ef_search": "350", "hnsw.iterative_scan": "relaxed_order"}
 """The length of HNSW's search list, and that a search goes on where a filter or the list leaves too few results.
 
 Among a million signatures in tight clusters 350 finds 983 of 1,000 true neighbours, and 885 where none is much nearer
-than the rest; with 250 it is 963 and 867, with 400 it is 984 and 890, for an eighth more time. Among
-110,000 of which a filter leaves half, a search that goes on finds 95 % of the nearest 200, in strict order 88 %, and
-one that does not 82 %.
+than the rest; with 250 it is 963 and 867, with 400 it is 984 and 890, for an eighth more time. Of 110,000, with a
+filter that leaves half, a search that goes on finds 95 % of the nearest 200, in strict order 88 %; one that does not
+go on finds 82 %.
 """
 
 AS_BY_DEFAULT = {

@@ -81,7 +81,7 @@ DRAWN = ("drawn from a turn", "drawn from any turn", "drawn from some turn")
 """Marks of facts that were extracted from turns, as words that no text has; few other facts have all of them."""
 
 STATING = ("states a fact", "states any fact", "states some fact")
-"""Marks of facts that others are part of, as turns that state them."""
+"""Marks of facts that have parts, such as turns from which facts were extracted."""
 
 
 def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]]) -> bytes:

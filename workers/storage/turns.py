@@ -44,7 +44,7 @@ STATED = """
 
 ANY_OF = "select exists (select from facts where namespace = %(namespace)s and id = any(%(ids)s) and role = %(role)s)"
 
-# Facts that other turns state too are left out, also turns that decay has forgotten, as that is no request to forget.
+# Facts that another turn states too are left out, unless that turn was forgotten on request or merged.
 DRAWN_FROM = """
     select facts.id
     from links

@@ -220,7 +220,7 @@ NEIGHBOURS_OF = (20, 30)
 """Bounds of the number of best candidates whose neighbours in the conversation are added."""
 
 OVER = ("no longer valid", "superseded", "forgotten: asked", "forgotten: retracted", "forgotten: merged")
-"""Rules by which facts are hidden that the vector arm finds, unless it is asked for visible ones."""
+"""Rules that hide facts which the vector arm finds, unless it is asked for visible facts only."""
 
 COMPARED = 2
 """Number of candidates that are compared with the question word by word, as a multiple of the limit."""

@@ -222,7 +222,7 @@ def _taken(plain: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _nulls(operation: Operation, given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the given parameters that are null and say so something else than left out."""
+    """Return the given parameters that are null where that differs from leaving them out."""
     fields = operation.params.model_fields
     return {
         operation.spelled.get(name, name): "null"

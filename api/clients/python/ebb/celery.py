@@ -31,7 +31,7 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
         if options.get("global_keyprefix"):
             raise ValueError("The app has a global_keyprefix, by which it and Ebb miss each other; make a second app.")
     routes = app.conf.task_routes or ()
-    # Only by `update` an app learns of routes that has sent a task before, and so read its own.
+    # An app that has sent a task has read its routes already; after `update` it reads them again.
     app.conf.update(task_routes=(route, *(routes if isinstance(routes, list | tuple) else (routes,))))
     for name, value in celery_configuration(address).items():
         app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
