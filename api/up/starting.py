@@ -27,6 +27,7 @@ DATABASE = "ebb"
 READY_SECONDS = 120.0
 PAUSE_SECONDS = 0.1
 """Between two looks, each of which asks the supervisor: with half of it, looking took as long as a worker's start."""
+LAST_PORT = 65_535
 FAILED = ("backoff", "exited", "fatal")
 
 Report = Callable[[str], None]
@@ -128,8 +129,7 @@ def stop(system: System) -> None:
 
 def _port_after(port: int) -> int:
     """Return the next port if it is free, else any free one; `ebb status` shows it."""
-    following = port % 65_535 + 1
-    return following if servers.port_is_free(following) else servers.free_port()
+    return port + 1 if port < LAST_PORT and servers.port_is_free(port + 1) else servers.free_port()
 
 
 def _api_url(host: str, port: int) -> str:

@@ -34,6 +34,10 @@ def test_the_port_of_ebbs_own_redis_stays_that_of_the_last_run(address: str, is_
     assert (starting._redis_port(home) == port) is is_own
 
 
+def test_after_the_last_port_the_api_gets_one_that_browsers_open() -> None:
+    assert starting._port_after(65_535) > 1024
+
+
 def test_a_home_of_a_user_without_one_is_refused() -> None:
     with pytest.raises(SystemStateError, match=r"The home ~no-such-user/ebb is not known.*give a path"):
         Home(Path("~no-such-user/ebb"))
