@@ -97,9 +97,11 @@ def autolink(context: Context, namespace: str, fact: UUID, now: datetime) -> int
         if own is None:
             return 0
         similar = _similar(context, db, tenant, fact, own, now)
-        if not similar:
-            return 0
         activity.lock(db, tenant, [fact, *similar])
+        there = links.linkable(db, tenant, [fact, *similar])
+        similar = {id_: score for id_, score in similar.items() if id_ in there}
+        if fact not in there or not similar:
+            return 0
         added = links.add_related(db, tenant, fact, similar, MOST_FOUND, now)
         if added:
             activity.update_worth(db, tenant, [fact, *similar])

@@ -177,6 +177,23 @@ def test_linking_again_adds_nothing_and_no_pair_is_linked_both_ways(memory: Memo
     assert len(pairs) == len(set(pairs))
 
 
+@pytest.mark.parametrize("gone", [0, 1])
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_fact_that_is_forgotten_while_it_is_compared_is_not_linked(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, gone: int, purge: bool
+) -> None:
+    ids, found = [memory.add(text) for text in CATS[:2]], graph._similar
+
+    def forget_meanwhile(*given: Any) -> dict[UUID, float]:
+        similar = found(*given)
+        memory.forget(ids[gone], at=0, purge=purge)
+        return similar
+
+    monkeypatch.setattr(graph, "_similar", forget_meanwhile)
+    assert autolinked(memory, ids[0]) == 0
+    assert stored(memory) == []
+
+
 def test_dissimilar_forgotten_and_foreign_facts_are_not_linked(memory: Memory) -> None:
     own, superseded, forgotten = (memory.add(text) for text in CATS[:3])
     memory.store({"text": "The tax office opens on Monday.", "supersedes": str(superseded)}, at=1)
