@@ -498,6 +498,25 @@ def test_an_import_beside_facts_that_are_purged_meanwhile_leaves_them_out(memory
     assert memory.examine(1) == {}
 
 
+def test_an_import_beside_facts_that_were_packed_meanwhile_keeps_all_that_stands_beside_them(
+    memory: Memory, twin: Memory
+) -> None:
+    """Between the facts of a large archive and its links a purge may move old tombstones into deep memory."""
+    tea, ticket = memory.add("Tea at four."), memory.add("The ticket is in the car.", decay_class="checkpoint")
+    memory.store({"text": "The ticket is in the car.", "session": "chat", "turn": 3}, at=0.01)
+    memory.link(tea, ticket)
+    pair = sorted([tea, ticket])
+    memory.rows("insert into likenesses values (1, %s, %s, 0.95, now())", *pair)
+    memory.rows("insert into contradictions values (1, %s, %s, now())", *pair)
+    memory.decay(40)
+    lines = memory.archive(41)
+    beside = [line for line in lines if {*line}.intersection(BESIDE)]
+    twin.import_records([line for line in lines if line not in beside], at=41)
+    assert twin.demote(at=42) == 1
+    assert twin.import_records(beside, at=42) == ["linked", "contradicting", "alike", "recurring"]
+    assert [line for line in twin.archive(42) if {*line}.intersection(BESIDE)] == beside
+
+
 def test_what_others_state_already_is_found_under_the_sessions_of_the_archive_too(memory: Memory, twin: Memory) -> None:
     memory.store({"text": "Tea at four.", "session": "chat", "turn": 3, "role": "user"})
     known = twin.add("Tea at four.", session="call")

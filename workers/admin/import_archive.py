@@ -26,7 +26,7 @@ from workers.memory.embed import keep_vectors, vectors_of
 from workers.memory.lifetime import date_ends
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
-from workers.memory.unpack import know_merged, known_by_id
+from workers.memory.unpack import know_merged, known_by_id, unpack
 from workers.storage import activity, due, imports, links, namespaces, occurrences, signatures, statements, vectors
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Known, TextInSession
@@ -90,7 +90,7 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     with transaction(context.database_url) as db:
         tenant = namespaces.find_or_add(db, namespace).id
         if named := _facts_of(records):
-            activity.lock(db, tenant, [*named])  # before the facts, as an erasure does
+            unpack(context, db, tenant, [*named])  # locks before the facts, as an erasure does
             imports.lock_facts(db, tenant, named)
         for kind, write in WRITERS:
             if those := by_kind[kind]:
