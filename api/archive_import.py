@@ -244,11 +244,8 @@ def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[
     """Return a line, or None for the first and last line of an archive; refuse an archive that lacks lines."""
     if line is None or not is_frame(line):
         return line
-    if line == BEGINS:
-        window.begun = number
-        return None
-    fault, window.begun = line_count_fault(line, window.begun, number), 0
-    if fault is not None:
+    begun, window.begun = window.begun, number if line == BEGINS else 0
+    if fault := frame_fault(line, begun, number):
         raise InvalidInputError(fault)
     return None
 
@@ -441,12 +438,17 @@ def is_frame(line: Mapping[str, Any]) -> bool:
     return NAME in line and "text" not in line
 
 
-def line_count_fault(end: Mapping[str, Any], begun: int, number: int) -> str | None:
-    """Return what is wrong with the number of lines of an archive, or None."""
+def frame_fault(line: Mapping[str, Any], begun: int, number: int) -> str | None:
+    """Return what the first or last line of an archive, after one that began in line `begun`, says is lacking, if any.
+
+    `begun` is 0 if no archive began, or the last one ended.
+    """
     there = number - begun - 1
-    if not begun or end.get("lines") == there:
+    if line == BEGINS:
+        return CUT_OFF if begun else None
+    if line.get("lines") == there:
         return None
-    return f"the archive had {end.get('lines')} lines, and {there} of them are here; export it again."
+    return f"the archive had {line.get('lines')} lines, and {there} of them are here; export it again."
 
 
 CUT_OFF = "the archive ends before its last line: it was cut off. What was there is imported; export it again."

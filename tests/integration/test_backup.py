@@ -121,8 +121,8 @@ def lasting(line: dict[str, Any]) -> str:
 def test_an_archive_ends_with_how_many_lines_it_has(memory: Memory) -> None:
     memory.store("Tea at four.", "Cake on Sunday.")
     lines = list(archive_import.with_frame(export.export(memory.context, "default", day(0))))
-    assert archive_import.line_count_fault(lines[-1], 1, len(lines)) is None
-    assert archive_import.line_count_fault(lines[-1], 1, len(lines) - 1) is not None
+    assert archive_import.frame_fault(lines[-1], 1, len(lines)) is None
+    assert archive_import.frame_fault(lines[-1], 1, len(lines) - 1) is not None
 
 
 def test_turns_that_no_episode_saw_are_kept(memory: Memory, twin: Memory) -> None:

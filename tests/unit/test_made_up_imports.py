@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt
 
-from api.archive_import import import_file, parse
+from api.archive_import import BEGINS, CUT_OFF, NAME, BadLine, import_file, parse
 from api.contrib import foreign
 from workers.errors import InvalidInputError
 from workers.validation.archived import archived
@@ -231,3 +231,20 @@ def test_facts_imported_again_are_stored_before_what_stands_beside_them() -> Non
     done = import_file(workers, lines, None, rejected.append, lambda _: None, again=True)  # type: ignore[arg-type]  # a stand-in
     assert workers.noted == ["own", "own done", "facts", "facts done", "link", "link done"]
     assert (done.lines, done.offset, done.rejected, rejected) == (4, len(lines.getvalue()), 0, [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "fault"),
+    [
+        ([BEGINS, FACT, BEGINS, FACT, {NAME: "ends", "lines": 1}], 3, CUT_OFF),
+        ([FACT, {NAME: "ends", "lines": 2}], 2, "the archive had 2 lines, and 1 of them are here; export it again."),
+    ],
+    ids=["the end of the first of two", "the beginning"],
+)
+def test_an_archive_that_lacks_lines_is_reported_wherever_they_were(
+    lines: list[dict[str, Any]], place: int, fault: str
+) -> None:
+    bad: list[BadLine] = []
+    file = io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+    import_file(Workers(), file, None, bad.append, lambda _: None)  # type: ignore[arg-type]  # a stand-in
+    assert bad == [BadLine(place, fault)]
