@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.documents import Upload
 from ebb.contract.graph import Relate
 from ebb.contract.retention import Forget, ListForgotten
 from memory import LOCK_WAITS, Memory, day, wait_for
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from workers import graph
 from workers.admin import import_archive
+from workers.documents import files
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory.forget import forget_subject
 from workers.storage import activity, events, statements
@@ -293,6 +295,14 @@ def test_a_fact_and_a_relation_that_were_used_in_the_future_fade_from_the_import
         from facts join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     """
     assert before <= twin.value(latest) <= twin.context.now()
+
+
+def test_a_file_that_was_read_in_the_future_is_indexed_again_after_the_import(memory: Memory, twin: Memory) -> None:
+    files.upload(memory.context, Upload(path="notes/a.md", text="Old."), day(0))
+    lines = [dated(line, "2999-01-01T00:00:00Z", ("read_at",)) for line in memory.archive(1)]
+    twin = twin.having(time_travel=False)
+    twin.import_records(lines)
+    assert not files.upload(twin.context, Upload(path="notes/a.md", text="New."), twin.context.now()).outdated
 
 
 def test_a_tombstone_dated_in_the_future_is_purged_in_its_time(memory: Memory, twin: Memory) -> None:

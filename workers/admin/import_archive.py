@@ -62,6 +62,9 @@ DONE = ("created_at", "superseded_at", "forgotten_at", "tombstone_at")
 USED = ("last_seen_at", "last_confirmed_at", "last_accessed_at", "encoded_at")
 """Instants of its state from which its strength and lifetime follow."""
 
+SEEN = ("last_observed", "forgotten_at", "read_at")
+"""Instants of relations, deletion requests and documents."""
+
 
 def import_records(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
     """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
@@ -101,21 +104,17 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
 def _not_after(record: Record, latest: datetime) -> Record:
     """Return a record in which later instants of what was done are replaced by `latest`.
 
-    A request dated in the future could be neither purged nor overtaken by another until then, and a fact or a relation
-    used in the future would not fade until then.
+    A request dated in the future could be neither purged nor overtaken by another until then, a fact or a relation used
+    in the future would not fade until then, and a file read in the future would not be indexed again until then.
     """
-    match record:
-        case ArchivedFact(past=past):
-            done = {name: min(at, latest) for name in DONE if (at := getattr(past, name)) is not None}
-            events = [one.model_copy(update={"at": min(one.at, latest)}) for one in past.events]
-            used = {name: min(at, latest) for name in USED if (at := getattr(past.state, name)) is not None}
-            state = past.state.model_copy(update=used)
-            return replace(record, past=past.model_copy(update={**done, "state": state, "events": events}))
-        case ArchivedRelation(last_observed=at):
-            return record.model_copy(update={"last_observed": min(at, latest)})
-        case ArchivedWish(forgotten_at=at):
-            return record.model_copy(update={"forgotten_at": min(at, latest)})
-    return record
+    if isinstance(record, ArchivedFact):
+        past = record.past
+        done = {name: min(at, latest) for name in DONE if (at := getattr(past, name)) is not None}
+        events = [one.model_copy(update={"at": min(one.at, latest)}) for one in past.events]
+        used = {name: min(at, latest) for name in USED if (at := getattr(past.state, name)) is not None}
+        state = past.state.model_copy(update=used)
+        return replace(record, past=past.model_copy(update={**done, "state": state, "events": events}))
+    return record.model_copy(update={name: latest for name in SEEN if getattr(record, name, latest) > latest})
 
 
 def _facts_of(records: Sequence[Record]) -> set[UUID]:
