@@ -15,7 +15,8 @@ from workers.coordination.redis import own_keys
 from workers.errors import InvalidInputError
 from workers.memory.embed import check_embedder
 from workers.storage import api_keys, routing, shard_moves, shards
-from workers.storage.connection import transaction
+from workers.storage.api_keys import ApiKey
+from workers.storage.connection import Connection, transaction
 
 TRY_LOCK = "select pg_try_advisory_xact_lock(%s)"
 
@@ -112,6 +113,28 @@ def test_what_a_killed_move_left_opens_nothing_and_is_deleted(groups: Memory) ->
     with routing.at(old, 2), transaction(groups.context.database_url) as db:
         assert api_keys.every(db) == []
         assert db.execute("select name from namespaces").fetchall() == [(name + shard_moves.LEFT,)]
+
+
+def test_a_key_whose_namespace_moves_while_keys_are_published_is_among_them(
+    groups: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any key in Redis, the HTTP API would be open until the next copy."""
+    name = next(one for one in ("ann", "bob", "cid", "dan", "eve") if _shards_of(one)[0] == 1)
+    made = keys.create(groups.context, name, ["read"], None, day(0))
+    every, moved = api_keys.every, list[str]()
+
+    def overtaken(db: Connection) -> list[ApiKey]:
+        read = every(db)
+        if not moved:
+            moved.append(name)
+            with pytest.raises(KeyboardInterrupt):
+                moves.move(groups.context, name, 0)
+        return read
+
+    monkeypatch.setattr(keys, "publish_everywhere", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(api_keys, "every", overtaken)
+    keys.publish(groups.context)
+    assert found(groups, made.key).grant
 
 
 def _shards_of(name: str) -> tuple[int, int]:

@@ -14,9 +14,9 @@ from workers.coordination import key_ring
 from workers.coordination.key_ring import LONGEST_LABEL, SCOPES, Grant
 from workers.coordination.redis import own_keys
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.storage import api_keys, namespaces, routing, shards
+from workers.storage import api_keys, namespaces, shards
 from workers.storage.api_keys import ApiKey
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, on_shard_of, reading, transaction
 
 FOLLOWS = "the Redis of group {} does not answer; that group gets it within a minute of its return"
 
@@ -175,11 +175,13 @@ def _all_grants(context: Context) -> Iterator[dict[bytes, Grant]]:
     found: list[tuple[int, ApiKey]] = []
     with transaction(context.database_url) as locked:
         api_keys.lock(locked)
-        for number in context.each_shard():
-            with transaction(context.database_url) as db:
-                found += [(number, key) for key in api_keys.every(db)]
-        with routing.at(0, 1), transaction(context.database_url) as db:
-            places = shards.directory(db, {key.namespace for _, key in found})
+        # one snapshot of all shards: a namespace that moves meanwhile is on one of them
+        with context.at(0), reading(context.database_url) as db:
+            for number in context.each_shard():
+                with on_shard_of(db, number):
+                    found += [(number, key) for key in api_keys.every(db)]
+            with on_shard_of(db, 0):
+                places = shards.directory(db, {key.namespace for _, key in found})
         yield {
             key.digest: _grant(key)
             for number, key in found
