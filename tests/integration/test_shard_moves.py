@@ -381,6 +381,16 @@ def test_a_shard_of_another_language_or_embedder_is_refused(sharded: Memory, oth
     assert len(contents(sharded)) > 1
 
 
+def test_facts_fade_by_the_rules_of_their_new_shard(sharded: Memory) -> None:
+    fill(sharded)
+    new = next(shard for shard in range(SHARDS) if shard != routing_of("ann"))
+    sharded = sharded.having(confidence_half_life=5.0)
+    moves.move(sharded.context, "ann", new)
+    with sharded.context.at("ann"):
+        sharded.decay(4)
+        assert sharded.examine(4, namespace="ann") == {}
+
+
 def test_an_added_shard_is_the_next(sharded: Memory) -> None:
     assert moves.add(sharded.context) == SHARDS
     schema.verify_at(sharded.context.database_url, SHARDS + 1)

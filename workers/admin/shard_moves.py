@@ -213,7 +213,7 @@ def _check(db: Connection, way: Way, moving: Moving, new: int) -> None:
             f"namespace: {moving.name!r} {which}, and branches stay with their original: drop them with "
             "`ebb branch --drop` first."
         )
-    if shard_moves.kind(db, way, way.source) != shard_moves.kind(db, way, way.target):
+    if not shard_moves.alike(db, way, shard_moves.KIND):
         raise InvalidInputError(
             f"shard: shard {new} has another language or embedder: start a worker with EBB_SHARDS={new + 1} or more, "
             "which sets them, and try again."
@@ -308,7 +308,8 @@ class _Mover:
         if unequal := shard_moves.unequal(self.target, self.move, wanted):
             shard_moves.delete_vanished(self.db, self.target, self.move, unequal, limit)
         limit()
-        shard_moves.show(self.target, self.move)
+        same_rules = shard_moves.alike(self.db, self.move.way, shard_moves.RULES)
+        shard_moves.show(self.target, self.move, settled=same_rules)
         shard_moves.switch(self.db, self.move, self.new)
         if not self.move.on_citus:
             shard_moves.hide(self.db, self.move.namespace.name, self.move.way.source)

@@ -150,7 +150,13 @@ KIND = """
     select (select name from {schema}.languages), (select (name, dims, signature_seed)::text from {schema}.embedders)
 """
 
-SHOW = "update {target}.namespaces set name = %(name)s where id = %(id)s"
+RULES = "select rules from {schema}.fading_rules"
+
+SHOW = """
+    update {target}.namespaces
+    set name = %(name)s, settings_changed_at = greatest(settings_changed_at, %(changed_at)s::timestamptz)
+    where id = %(id)s
+"""
 
 HIDE = """
     update {schema}.namespaces set name = %(left)s, branch_of = %(left)s, branched_at = statement_timestamp()
@@ -229,9 +235,12 @@ def try_hold(db: Connection) -> bool:
     return db.execute(TRY_HOLD, {"lock": DELETING}).fetchone() == (True,)
 
 
-def kind(db: Connection, way: Way, schema: str) -> object:
-    """Return the language and the embedder of a shard."""
-    return db.execute(sql.SQL(KIND).format(**way.schemas(schema))).fetchone()
+def alike(db: Connection, way: Way, statement: LiteralString) -> bool:
+    """Return whether the old shard and the new one have the same `KIND`, or the same decay `RULES`."""
+    one, other = (
+        db.execute(sql.SQL(statement).format(**way.schemas(schema))).fetchone() for schema in (way.source, way.target)
+    )
+    return one == other
 
 
 def find(db: Connection, way: Way, name: str) -> Moving | None:
@@ -363,9 +372,10 @@ def lock(db: Connection, way: Way, place: routing.Place) -> None:
     db.execute(sql.SQL(LOCK).format(**way.names()), {"place": routing.lock_name(place)})
 
 
-def show(db: Connection, move: Move) -> None:
-    """Give the new rows' namespace its name."""
-    db.execute(sql.SQL(SHOW).format(**move.way.names()), {"id": move.namespace.id, "name": move.namespace.name})
+def show(db: Connection, move: Move, *, settled: bool) -> None:
+    """Give the new rows' namespace its name; unless it is `settled`, the next pass computes all its facts again."""
+    given = {"id": move.namespace.id, "name": move.namespace.name, "changed_at": None if settled else "-infinity"}
+    db.execute(sql.SQL(SHOW).format(**move.way.names()), given)
 
 
 def switch(db: Connection, move: Move, shard: int) -> None:
