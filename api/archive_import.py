@@ -38,10 +38,6 @@ BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", 
 COUNTED = ("added", "updated", "unchanged", "retracted", "forgotten", "restored", "kept")
 """Actions whose facts are counted under the same name."""
 
-COMPUTED = ("ends_at", "ends_for")
-NULLABLE = ("forgotten_by", "tombstone_at", "role", "content_salience")
-"""Fields of an archive that the previous version does not know."""
-
 STATED = {"valid_from", "valid_until"}
 """Validity fields that a new fact may have."""
 
@@ -330,7 +326,8 @@ def _send(client: Client, window: Window, *, classify: bool) -> Window:
                 client.send_many, lines, namespace=namespace, touch=False, classify=classify, count_turns=False
             )
         else:
-            send = partial(_bring_back, client, lines, namespace)
+            arguments = {"records": lines, "namespace": namespace, "now": None}
+            send = partial(client.ask, "memory.bring_back", arguments)
         window.sent[task, namespace] = Sent(send, send())
     return window
 
@@ -347,19 +344,6 @@ def _new_id(line: Mapping[str, Any], namespace: str) -> UUID:
         return uuid7()
     said = {name: value for name, value in line.items() if name != "again"}
     return uuid5(OF_LINES, json.dumps([namespace, said], sort_keys=True))
-
-
-def _bring_back(
-    client: Client, records: Sequence[Mapping[str, Any]], namespace: str, task_id: str | None = None
-) -> AsyncResult:
-    arguments = {"records": [readable(one) for one in records], "namespace": namespace, "now": None}
-    return client.ask("memory.bring_back", arguments, task_id)
-
-
-def readable(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of an archive without computed and null fields that older workers refuse."""
-    left_out = {*COMPUTED, *(name for name in NULLABLE if record.get(name) is None)}
-    return {name: value for name, value in record.items() if name not in left_out}
 
 
 def _settled(client: Client, window: Window, progress: Progress) -> tuple[Progress, list[BadLine]]:

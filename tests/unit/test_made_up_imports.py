@@ -212,7 +212,7 @@ class Workers:
     def send_many(self, facts: list[Any], **_: Any) -> Any:
         return self._sent("facts", len(facts))
 
-    def ask(self, _task: str, given: dict[str, Any], _id: str | None) -> Any:
+    def ask(self, _task: str, given: dict[str, Any]) -> Any:
         return self._sent(" ".join(kind for one in given["records"] for kind in one), len(given["records"]))
 
     def wait(self, sent: tuple[str, int], _: float) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from celery.exceptions import NotRegistered
 from ebb.contract.operation import EXAMPLE_ID
 from ebb.contract.retention import Forgot
 
-from api.archive_import import readable
 from api.transport import refusal
 from workers.errors import InvalidInputError
 
@@ -38,13 +37,6 @@ def test_an_argument_of_this_version_says_that_workers_are_older(message: str) -
 )
 def test_any_other_error_is_left_as_it_is(error: Exception) -> None:
     assert refusal(error) is None
-
-
-def test_empty_fields_of_an_archive_line_are_dropped() -> None:
-    line = {"text": "Mira bakes", "ends_at": None, "ends_for": None, "forgotten_by": None, "value": None}
-    line |= {"tombstone_at": None}
-    assert readable(line) == {"text": "Mira bakes", "value": None}
-    assert readable(line | {"forgotten_by": "a run"})["forgotten_by"] == "a run"
 
 
 def test_outcomes_of_older_workers_without_an_action_are_read() -> None:
