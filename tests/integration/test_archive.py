@@ -180,6 +180,18 @@ def test_an_older_archive_does_not_bring_back_what_was_erased_on_request(memory:
     assert memory.value("select count(*) from deep") == 0
 
 
+def test_an_older_archive_does_not_bring_back_an_ended_fact_whose_statement_was_erased_as_another_one(
+    memory: Memory,
+) -> None:
+    ended = memory.add("Tea at four.", decay_class="session")
+    memory.decay(20)
+    again = memory.add("Tea at four.", at=21)
+    lines = memory.archive(21)
+    memory.forget(ended, again, at=22, purge=True)
+    assert memory.import_records(lines, at=23) == ["forgotten", "forgotten"]
+    assert memory.value("select count(*) from facts") == 0
+
+
 def test_what_another_part_of_an_import_stores_at_the_same_time_is_a_duplicate(
     memory: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

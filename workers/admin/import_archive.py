@@ -70,8 +70,8 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
     """Write the records of an archive into a namespace; return the outcomes in order. Idempotent.
 
     A fact with a known id is left unchanged, but restored if decay has forgotten it since the archive was written. A
-    live fact that equals another or must stay forgotten is not written, nor is one that was erased on request, whatever
-    it was in the archive. Vectors are computed from the texts, and reduced by the next pass.
+    live fact that equals another is not written, nor is any that must stay forgotten or was erased on request, unless
+    the archive has it as forgotten on request, too. Vectors are computed from the texts, and reduced by the next pass.
 
     Raises:
         UnavailableError: the database does not answer, or an equal fact was forgotten concurrently; no fact was
@@ -168,7 +168,7 @@ def _added(
     having = {one.id: vector for (one, _), vector in embedded if vector is not None}
     with writing(context.database_url) as db:
         added = imports.add_facts(db, tenant, _estimated(db, tenant, [_row(*one) for one in new]))
-        stated = [hash_ for one, hash_ in new if one.id in added and not one.past.ended]
+        stated = [hash_ for one, hash_ in new if one.id in added and one.past.forgotten_reason not in REQUESTED]
         if statements.forgotten_among(db, tenant, stated):
             raise UnavailableError("Something of this was forgotten at this very moment: import it again.")
         with_vector = _write(context, db, tenant, [one for one, _ in new if one.id in added], having, now)
@@ -230,9 +230,7 @@ def _refused(
     known = known_by_id(context, db, tenant, [one.id for one in given])
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
-    erased = statements.forgotten_of(
-        db, tenant, [one.id for one in given if one.past.forgotten_reason not in REQUESTED]
-    )
+    erased = statements.forgotten_of(db, tenant, [one.id for one in given])
     refused: dict[int, Stored | InvalidInputError] = {}
     ids = set(known)
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
@@ -246,10 +244,8 @@ def _refused(
         elif stated in said:
             action = "unchanged" if said[stated] == one.id else "duplicate"  # just added by another delivery
             refused[place] = Stored(said[stated], action, embedded=True)
-        elif stated in deleted:
-            refused[place] = Stored(deleted[stated], "forgotten", embedded=False)
-        elif one.id in erased:
-            refused[place] = Stored(one.id, "forgotten", embedded=False)
+        elif one.past.forgotten_reason not in REQUESTED and (hash_ in deleted or one.id in erased):
+            refused[place] = Stored(deleted.get(hash_, one.id), "forgotten", embedded=False)
         else:
             ids.add(one.id)
             if stated is not None:
