@@ -1,14 +1,11 @@
 """The cost of a pass that forgets facts over a namespace's capacity, by the size of the namespace."""
 
-from uuid import uuid4
-
 from tests.benchmarks import data
 from tests.benchmarks.figures import Answers, seconds
 from tests.benchmarks.machine import Machine, session
-from tests.benchmarks.passes import WAL_STATES
+from tests.benchmarks.passes import WAL_STATES, whole_pass
 from tests.benchmarks.scale import Size
 from workers.context import Context
-from workers.decay import passes
 from workers.storage.connection import close_pools
 
 UNUSED_FOR_LONG = 1e9
@@ -61,7 +58,4 @@ def _crowded_out(context: Context, over: int, checkpoint: bool) -> float:
 
 
 def _pass(context: Context) -> int:
-    run = uuid4()
-    for part in passes.plan(context, run, data.AT, force=True):
-        passes.apply(context, part, lambda: None)
-    return passes.finish(context, run).counters.crowded
+    return whole_pass(context, data.AT, force=True).crowded

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 from ebb.contract.reports import ShowStats
@@ -12,13 +12,14 @@ from ebb.contract.reports import ShowStats
 from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers, console, seconds
 from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.passes import whole_pass
 from tests.benchmarks.scale import Size
 from workers.admin import stats
 from workers.context import Context
 from workers.core import lifetime
 from workers.core.arrays import Floats
 from workers.core.fading import fade
-from workers.decay import forecast, passes
+from workers.decay import forecast
 from workers.memory import store, touch
 from workers.storage import activity
 from workers.storage.connection import Connection, close_pools, transaction
@@ -150,11 +151,7 @@ def _timed(context: Context, work: Work, minute: int, expected: int) -> float:
 
 
 def _run(context: Context, work: Work, at: datetime, expected: int) -> None:
-    run = uuid4()
-    for part in passes.plan(context, run, at, work=work):
-        passes.apply(context, part, lambda: None)
-    done = passes.finish(context, run).counters.processed
-    if done != expected:
+    if (done := whole_pass(context, at, work=work).processed) != expected:
         raise AssertionError(f"The {work} processed {done} facts where {expected} were to end.")
 
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from uuid import uuid4
 
 import numpy as np
 
@@ -14,20 +13,18 @@ from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.libraries import EBB, Ebb, fingerprint
 from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.passes import let_a_year_pass
 from tests.benchmarks.quality.measures import FIRST, Outcome
 from tests.benchmarks.quality.measures import recall as share_found
 from workers.context import Context
 from workers.core import ranking
 from workers.core.fidelity import pool
 from workers.core.ranking import Vitality
-from workers.decay import passes
 from workers.memory import recall
 from workers.memory.recall import arms, pipeline
 from workers.memory.recall.arms import TextArm
 from workers.storage import vectors
 from workers.storage.connection import close_pools
-
-MONTHS = 12
 
 
 def _no_words(*_: Any) -> Callable[[], TextArm]:
@@ -84,7 +81,7 @@ def _set(
             raise LookupError(f"A recall does not call {module.__name__}.{name}: {part!r} were not taken out.")
         _compare(answers, f"points that {part} add", without, whole, of)
     changes: dict[str, tuple[Callable[[Context], None], float]] = {
-        "a year of decay without use": (_let_a_year_pass, 365.0),
+        "a year of decay without use": (let_a_year_pass, 365.0),
         "pooled vectors": (_pool_all, 0.0),
         "signatures only": (fingerprint, 0.0),
     }
@@ -134,12 +131,3 @@ def _pool_all(context: Context) -> None:
             pooled = [pool(stored, bucket)]
             vectors.write(db, [one for one, _ in there], [one for _, one in there], [dims] * len(there), pooled)
         db.execute("update activity set fidelity = %s", [bucket])
-
-
-def _let_a_year_pass(context: Context) -> None:
-    """Run a monthly pass for a year without recalls."""
-    for month in range(1, MONTHS + 1):
-        run = uuid4()
-        for part in passes.plan(context, run, AT + timedelta(days=365 * month / MONTHS)):
-            passes.apply(context, part, lambda: None)
-        passes.finish(context, run)

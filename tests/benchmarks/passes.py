@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 from tests.benchmarks import data
@@ -18,6 +19,7 @@ from workers.settings import Settings
 from workers.storage import due as due_facts
 from workers.storage import runs, vectors
 from workers.storage.connection import close_pools
+from workers.storage.runs import Counters
 
 NOTHING_DUE_SINCE = data.AT - timedelta(days=11)
 
@@ -152,13 +154,23 @@ def restore(context: Context, most: int | None = None, *, checkpoint: bool = Tru
 
 
 def run_pass(context: Context, at: datetime, expected: int) -> None:
-    """Run a whole pass in this process, and verify its result."""
-    run = uuid4()
-    for part in passes.plan(context, run, at):
-        passes.apply(context, part, lambda: None)
-    done = passes.finish(context, run).counters.processed
-    if done != expected:
+    """Run a whole pass, and verify its result."""
+    if (done := whole_pass(context, at).processed) != expected:
         raise AssertionError(f"The pass processed {done} facts where {expected} were due.")
+
+
+def whole_pass(context: Context, at: datetime, **how: Any) -> Counters:
+    """Run a whole pass in this process; return its counts."""
+    run = uuid4()
+    for part in passes.plan(context, run, at, **how):
+        passes.apply(context, part, lambda: None)
+    return passes.finish(context, run).counters
+
+
+def let_a_year_pass(context: Context) -> None:
+    """Run a monthly pass for a year without recalls."""
+    for month in range(1, 13):
+        whole_pass(context, data.AT + timedelta(days=365 * month / 12))
 
 
 def _stages(context: Context, due: int) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """The bytes of a fact: by table, by fidelity, and before and after a year without recalls."""
 
-from datetime import timedelta
 from uuid import uuid4
 
 import numpy as np
@@ -8,17 +7,15 @@ import numpy as np
 from tests.benchmarks import data, texts
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.passes import let_a_year_pass
 from tests.benchmarks.scale import Size
-from workers.context import Context
 from workers.core import fidelity
-from workers.decay import passes
 from workers.memory import store
 from workers.memory.forget import forget_within
 from workers.storage import deep
 from workers.storage.connection import Connection, close_pools
 from workers.validation.facts import new_fact
 
-MONTHS = 12
 SINK, SUNK = 1_000, 5_000
 LETTERS = 200
 
@@ -50,7 +47,8 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     with session(context) as db:
         before = _bytes_by_table(db, size.small)
         (text,) = db.execute(TEXT).fetchone() or (0,)
-    _let_a_year_pass(context)
+    let_a_year_pass(context)
+    close_pools()
     with session(context) as db:
         db.execute("vacuum (analyze)")
         after = _bytes_by_table(db, size.small)
@@ -110,12 +108,3 @@ def _sunk(db: Connection) -> float:
     db.execute("vacuum (analyze) deep")
     (size,) = db.execute("select pg_total_relation_size('deep')").fetchone() or (0,)
     return float(size) / len(facts)
-
-
-def _let_a_year_pass(context: Context) -> None:
-    for month in range(1, MONTHS + 1):
-        run = uuid4()
-        for part in passes.plan(context, run, data.AT + timedelta(days=365 * month / MONTHS)):
-            passes.apply(context, part, lambda: None)
-        passes.finish(context, run)
-    close_pools()

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from time import perf_counter
-from uuid import uuid4
 
 import numpy as np
 
@@ -11,11 +10,11 @@ from tests.benchmarks.conversations import Asked, Conversation, sampled
 from tests.benchmarks.data import AT
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.machine import Machine, session
+from tests.benchmarks.passes import whole_pass
 from tests.benchmarks.quality import measures
 from tests.benchmarks.quality.measures import FIRST, Outcome
 from workers.admin import purge, search_indexes
 from workers.context import Context
-from workers.decay import passes
 from workers.memory import recall, store
 
 DATABASE = "bench_deep"
@@ -53,10 +52,7 @@ def measure(machine: Machine, answers: Answers, name: str, conversations: Sequen
 
 def _let_a_year_pass(context: Context) -> None:
     """Forget the facts that ended within a year, and move them to deep memory."""
-    run = uuid4()
-    for part in passes.plan(context, run, A_YEAR_LATER, force=True):
-        passes.apply(context, part, lambda: None)
-    passes.finish(context, run)
+    whole_pass(context, A_YEAR_LATER, force=True)
     _sink(context)
 
 
