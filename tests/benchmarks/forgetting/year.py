@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, groupby
 from typing import Literal, TypeAlias
-from uuid import uuid4
 
 from ebb.contract.retention import Use
 
@@ -13,9 +12,9 @@ from tests.benchmarks.conversations import BEGIN, Conversation, Turn
 from tests.benchmarks.data import AT
 from tests.benchmarks.forgetting import hits
 from tests.benchmarks.forgetting.hits import DAY
+from tests.benchmarks.passes import whole_pass
 from workers.admin import purge, search_indexes
 from workers.context import Context
-from workers.decay import passes
 from workers.memory import embed, estimate, recall, store, touch
 
 SEED = 2026
@@ -100,11 +99,8 @@ def _ask(context: Context, name: str, text: str, at: datetime) -> None:
 def _night(context: Context, life: Life, at: datetime) -> None:
     if life.keeping == "off":
         return
-    run = uuid4()
-    for part in passes.plan(context, run, at):
-        passes.apply(context, part, lambda: None)
-    passes.finish(context, run)
-    while purge.purge_batch(context, at, None).facts:
+    whole_pass(context, at)
+    while purge.demote_batch(context, at, None) or purge.purge_batch(context, at, None).facts:
         pass
 
 

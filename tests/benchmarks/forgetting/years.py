@@ -211,7 +211,7 @@ def _state(machine: Machine, context: Context, asked: Sequence[Asked]) -> State:
     """Measure the state, and drop the database."""
     with session(context) as db:
         db.execute("vacuum (full, analyze)")
-        (size,) = db.execute(BYTES, [[*data.TABLES, "lexemes", "events"]]).fetchone() or (0,)
+        (size,) = db.execute(BYTES, [[*data.TABLES, "lexemes", "events", "deep"]]).fetchone() or (0,)
         fidelity = {name: int(count) for name, count in db.execute(FIDELITIES)}
     found = float(np.mean([_share(context, one) for one in asked]))
     live = {name: len(ids) for name, ids in _live(context).items()}
