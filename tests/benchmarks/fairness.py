@@ -156,12 +156,10 @@ def _probing(url: str) -> Iterator[list[float]]:
 
 def _drained(machine: Machine) -> None:
     """Wait until the queues are empty."""
-    until = time.monotonic() + DRAIN_SECONDS
     with Redis.from_url(machine.redis.url()) as broker, own_keys(machine.redis.url()) as own:
 
-        def is_busy() -> bool:
+        def is_empty() -> bool:
             queued = length_of(broker, RECALL) + length_of(broker, STORE) + broker.hlen(UNACKED)
             return bool(queued or bulk.waiting(own)["batches"])
 
-        while time.monotonic() < until and is_busy():
-            time.sleep(PROBE_SECONDS)
+        running.wait_until(is_empty, DRAIN_SECONDS)

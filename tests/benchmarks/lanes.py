@@ -138,7 +138,7 @@ def _under_load(
     """Send requests at random instants, and return the seconds until each answer."""
     instants = np.cumsum(np.random.default_rng(11).exponential(1 / rate, int(rate * LOAD_SECONDS)))
     took: dict[str, list[float]] = {name: [] for name in act}
-    began = time.perf_counter()
+    sent, began = [], time.perf_counter()
 
     def send(place: int) -> None:
         act[_kind(place)](asked[place % len(asked)])
@@ -147,5 +147,7 @@ def _under_load(
     with ThreadPoolExecutor(SENDERS) as senders:
         for place, instant in enumerate(instants):
             time.sleep(max(began + instant - time.perf_counter(), 0.0))
-            senders.submit(send, place)
+            sent.append(senders.submit(send, place))
+    for one in sent:
+        one.result()
     return took

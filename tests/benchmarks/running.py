@@ -41,7 +41,7 @@ def workers(machine: Machine, context: Context, children: int, *, include: str =
     command = [*own.command, f"--include={include}"] if include else own.command
     with _process(machine, context, Program("worker", command, environment=own.environment)) as process:
         with app(machine) as asking:
-            _wait_until(lambda: _answers(asking, process))
+            wait_until(lambda: _answers(asking, process))
         yield process.pid
 
 
@@ -52,7 +52,7 @@ def bare_workers(machine: Machine, context: Context, children: int, plain: Celer
     command = [sys.executable, "-m", "celery", "-A", bare.__name__, "worker", *options]
     environment = dict(processes.SOFT_STOP | ONE_THREAD) | {bare.VARIABLE: machine.redis.url()}
     with _process(machine, context, Program("bare", command, environment=environment)) as process:
-        _wait_until(lambda: _answers(plain, process))
+        wait_until(lambda: _answers(plain, process))
         yield process.pid
 
 
@@ -62,7 +62,7 @@ def serving(machine: Machine, context: Context) -> Iterator[str]:
     program = supervision.api("127.0.0.1", servers.free_port(), "")
     url = f"http://127.0.0.1:{program.environment['EBB_PORT']}"
     with _process(machine, context, program) as process:
-        _wait_until(lambda: _serves(url, process))
+        wait_until(lambda: _serves(url, process))
         yield url
 
 
@@ -80,11 +80,12 @@ def _process(machine: Machine, context: Context, program: Program) -> Iterator["
         process.wait(STOP_SECONDS)
 
 
-def _wait_until(come_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def wait_until(come_true: Callable[[], bool], seconds: float = START_SECONDS) -> None:
+    """Wait for a condition; raise TimeoutError if it does not come true within so many seconds."""
+    deadline = time.monotonic() + seconds
     while not come_true():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"It did not answer within {START_SECONDS:g} s; see worker.log and api.log.")
+            raise TimeoutError(f"Nothing answered within {seconds:g} s; see worker.log and api.log.")
         time.sleep(0.05)
 
 
