@@ -1,11 +1,16 @@
 """The benchmark of recall quality: conversations, measures, and the BM25 baseline."""
 
 from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.benchmarks import quality
 from tests.benchmarks.conversations import Asked, Change, Conversation, sample
-from tests.benchmarks.figures import interval
+from tests.benchmarks.figures import Answers, interval
+from tests.benchmarks.libraries import Ebb
 from tests.benchmarks.quality import measures, slips
 from tests.benchmarks.quality.measures import Outcome
 from tests.benchmarks.quality.words import Bm25
@@ -63,6 +68,17 @@ def test_questions_are_asked_of_another_conversation_also_with_its_names() -> No
         ("two", "Where is Cleo?", measures.RENAMED),
     }
     assert not any(one.evidence for one in found)
+
+
+def test_memories_with_other_embedders_answer_without_a_floor_as_the_default_one_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine: Any = SimpleNamespace(folder=tmp_path, create=lambda *_, **__: None)
+    monkeypatch.setattr(quality.libraries, "PEERS", {})
+    monkeypatch.setattr(quality, "find_spec", lambda _: True)
+    memories = dict(quality._memories(machine, Answers("none"), tmp_path, []))
+    floors = {name: memory.floor for name, memory in memories.items() if isinstance(memory, Ebb)}
+    assert floors == {"Ebb, hashing": 0, "Ebb, onnx": 0, "Ebb, local": 0}
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_more_values() -> None:

