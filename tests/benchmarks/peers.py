@@ -63,7 +63,8 @@ def _through_queue(machine: Machine, context: Context) -> Iterator[Search]:
         client = cache(lambda namespace: clients.enter_context(running.client(machine, namespace)))
 
         def search(namespace: str, query: str, limit: int) -> list[str]:
-            return [one["text"] for one in client(namespace).recall(query, limit=limit, touch=False)["results"]]
+            found = client(namespace).recall(query, limit=limit, min_relevance=0, touch=False)["results"]
+            return [one["text"] for one in found]
 
         yield search
 

@@ -9,6 +9,7 @@ from pgvector import HalfVector
 
 from tests.benchmarks import accuracy, data, naive, recalls
 from tests.benchmarks.figures import Answers, console, quantile, seconds
+from tests.benchmarks.libraries import Ebb
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.scale import Size
@@ -87,8 +88,9 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 def _measure(
     answers: Answers, context: Context, peer: Searcher, asked: Sequence[tuple[Asked, str]], size: Size, where: str
 ) -> None:
+    own = Ebb(context, floor=0)
     ways: dict[str, tuple[str, Way]] = {
-        "Ebb's recall": (DEFAULTS, lambda one: [found.text for found in recalls.ask(context, one).results]),
+        "Ebb's recall": (DEFAULTS, lambda one: own.search(one.namespace, one.text, FIRST)),
         "plain pgvector HNSW, its defaults": (DEFAULTS, peer.near),
         "plain pgvector HNSW, ef 200, iterative": (ITERATIVE, peer.near),
         "naive hybrid, ef 200, iterative": (ITERATIVE, peer.hybrid),
