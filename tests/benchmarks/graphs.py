@@ -47,7 +47,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
     small, large = (data.even("recalls", size.small, 10), data.even("recalls", size.facts, size.facts // size.each))
     bare = data.prepare(machine, small)
     where = "where there is neither link nor entity"
-    _compare(answers, machine, bare, recalls.questions(bare, size.queries), size, where, most=1.05)
+    _compare(answers, bare, recalls.questions(bare, size.queries), size, where, most=1.05)
     for layout, most in ((small, 1.5), (large, 2.0)):
         _linked(answers, machine, layout, size, most)
 
@@ -57,32 +57,25 @@ def _linked(answers: Answers, machine: Machine, layout: Layout, size: Size, most
     bare = data.prepare(machine, layout)
     asked = recalls.questions(bare, size.queries)
     name = "bench_graphs"
-    linked = machine.copy(_name(bare), name)
+    linked = machine.copy(f"bench_{layout.name}", name)
     with session(linked) as db:
         db.execute(FILL)
         db.execute("vacuum analyze")
     naming = [replace(one, text=f"{one.text} Person {i % ENTITIES}") for i, one in enumerate(asked)]
     where = f"of {layout.facts:,} facts with links, entities and relations"
-    _compare(answers, machine, linked, naming, size, where, most=most)
+    _compare(answers, linked, naming, size, where, most=most)
     close_pools()
     machine.drop(name)
 
 
-def _name(context: Context) -> str:
-    return context.database_url.split("/")[3].split("?")[0]
-
-
-def _compare(
-    answers: Answers, machine: Machine, context: Context, asked: Sequence[Asked], size: Size, where: str, most: float
-) -> None:
+def _compare(answers: Answers, context: Context, asked: Sequence[Asked], size: Size, where: str, most: float) -> None:
     """Send each question with and without the graphs, in turn, so that both have the same noise."""
-    with_graphs = machine.context(_name(context))
-    without = machine.context(_name(context), graph_in_recall="false")
+    without = Context(context.settings.model_copy(update={"graph_in_recall": False}))
     ratios, p50 = [], []
     for round_ in range(size.rounds + 1):
         spent: tuple[list[float], list[float]] = ([], [])
         for one in asked:
-            for place, own in enumerate((with_graphs, without)):
+            for place, own in enumerate((context, without)):
                 spent[place].append(seconds(lambda one=one, own=own: recalls.ask(own, one)))  # type: ignore[misc]
         if round_:  # the first one warms up
             p50.append(quantile(spent[0], 0.5) * 1000)

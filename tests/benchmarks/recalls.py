@@ -102,22 +102,21 @@ def _where(size: Size, facts: int) -> str:
 
 def _single(machine: Machine, size: Size, answers: Answers) -> list[float]:
     """Measure a single namespace with its vector index, and the share of true neighbours that it finds."""
-    single = data.prepare(machine, data.even("recalls", size.facts, 1))
-    built = seconds(lambda: search_indexes.index_large_namespaces(_indexing_all(machine, single)))
+    single = _indexed(data.prepare(machine, data.even("recalls", size.facts, 1)))
+    built = seconds(lambda: search_indexes.index_large_namespaces(single))
     answers.details["hnsw_build_s"] = built
     console.print(f"  the vector index of the one namespace stood after {built:.0f} s")
     large = _whole(answers, single, size, f"{size.facts:,} in one namespace", most=6.0)
     accuracy.measure_texts(answers, single, [one.text for one in questions(single, accuracy.QUERIES)])
-    clustered = data.prepare(machine, data.even("clustered", size.facts, 1, clustered=True))
-    search_indexes.index_large_namespaces(_indexing_all(machine, clustered))
+    clustered = _indexed(data.prepare(machine, data.even("clustered", size.facts, 1, clustered=True)))
+    search_indexes.index_large_namespaces(clustered)
     accuracy.measure_clustered(answers, clustered)
     return large
 
 
-def _indexing_all(machine: Machine, context: Context) -> Context:
-    """Return a context with a vector index for the single namespace, also in a quick run."""
-    name = context.database_url.split("/")[3].split("?")[0]
-    return machine.context(name, ann_threshold="1000")
+def _indexed(context: Context) -> Context:
+    """Return a context in which the single namespace is large enough for a vector index, also in a quick run."""
+    return Context(context.settings.model_copy(update={"ann_threshold": 1_000}))
 
 
 def questions(context: Context, count: int, seed: int = 1) -> list[Asked]:
