@@ -10,7 +10,7 @@ import numpy as np
 from tests.benchmarks import queued, recalls, running
 from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.queued import FACTS, NAMESPACE
+from tests.benchmarks.queued import NAMESPACE
 from tests.benchmarks.scale import Size
 from workers.memory import recall
 from workers.storage.connection import close_pools
@@ -25,7 +25,7 @@ Ask = Callable[[str], object]
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Send each question each way, first in turn, then from many threads."""
     machine.empty_redis()
-    context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
+    context = queued.filled(machine, NAME, size.queued)
     asked = [one.text for one in recalls.questions(context, size.queries * 4)]
     headers = {"X-Ebb-Namespace": NAMESPACE}
     limits = httpx2.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)

@@ -12,7 +12,7 @@ from redis import Redis
 from tests.benchmarks import load, queued, recalls, running, texts
 from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.queued import FACTS, NAMESPACE
+from tests.benchmarks.queued import NAMESPACE
 from tests.benchmarks.scale import Size
 from workers.coordination import bulk
 from workers.coordination.redis import own_keys
@@ -44,7 +44,7 @@ LOADS: dict[load.Kind, tuple[str, float, float | None]] = {
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Recall as the quiet tenant, alone and during each load of the other, all in one run."""
     machine.empty_redis()
-    context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
+    context = queued.filled(machine, NAME, size.queued)
     said, _ = texts.write(np.random.default_rng(3), load.BATCH)
     asked = [one.text for one in recalls.questions(context, size.queries * 2)]
     with running.workers(machine, context, CHILDREN), running.serving(machine, context) as url:
@@ -160,6 +160,6 @@ def _drained(machine: Machine) -> None:
 
         def is_empty() -> bool:
             queued = length_of(broker, RECALL) + length_of(broker, STORE) + broker.hlen(UNACKED)
-            return bool(queued or bulk.waiting(own)["batches"])
+            return not queued and not bulk.waiting(own)["batches"]
 
         running.wait_until(is_empty, DRAIN_SECONDS)

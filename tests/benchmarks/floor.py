@@ -15,7 +15,7 @@ from redis import Redis
 from tests.benchmarks import bare, queued, recalls, running, texts
 from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine, session
-from tests.benchmarks.queued import FACTS, NAMESPACE
+from tests.benchmarks.queued import NAMESPACE
 from tests.benchmarks.scale import Size
 from workers.context import Context
 from workers.storage.connection import close_pools
@@ -52,7 +52,7 @@ class Round:
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Send each request in turn, one at a time and concurrently, and sum the CPU time of every process."""
     machine.empty_redis()
-    context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
+    context = queued.filled(machine, NAME, size.queued)
     asked = cycle([one.text for one in recalls.questions(context, 300)])
     said = iter(texts.write(np.random.default_rng(5), (size.rounds + 1) * size.queries * 4)[0])
     plain = bare.bare_app(machine.redis.url())

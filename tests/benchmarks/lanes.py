@@ -14,7 +14,7 @@ from api.client import Client
 from tests.benchmarks import queued, recalls, running, simulation, texts
 from tests.benchmarks.figures import Answers, quantile, seconds
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.queued import FACTS, NAMESPACE
+from tests.benchmarks.queued import NAMESPACE
 from tests.benchmarks.running import EMPTY
 from tests.benchmarks.scale import Size
 from tests.benchmarks.simulation import Lane
@@ -36,8 +36,8 @@ SENDERS = 48
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Measure service times, then waiting under load, and compare it with the simulation."""
     machine.empty_redis()
-    context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
-    asked = [one.text for one in recalls.questions(context, 300)]
+    context = queued.filled(machine, NAME, size.queued)
+    asked = [one.text for one in recalls.questions(context, size.queries * 5)]
     with running.workers(machine, context, CHILDREN) as worker, running.client(machine, NAMESPACE) as client:
         act = _actions(client)
         _count_work(machine, worker, act, asked, answers)

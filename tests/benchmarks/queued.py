@@ -24,7 +24,6 @@ from workers.validation.facts import new_fact
 
 NAME = "bench_queue"
 NAMESPACE = "queue"
-FACTS = 10_000
 STORED = "select 1 from facts where id = %s"
 LAG_ROUNDS = 50
 
@@ -32,7 +31,7 @@ LAG_ROUNDS = 50
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Measure the latency of recalls and stores with two children, and the stages of a recall."""
     machine.empty_redis()
-    context = filled(machine, NAME, min(size.facts // 10, FACTS))
+    context = filled(machine, NAME, size.queued)
     asked = recalls.questions(context, 300)
     with running.workers(machine, context, 2):
         _latency(machine, context, answers, asked, size)
@@ -69,7 +68,7 @@ def _latency(machine: Machine, context: Context, answers: Answers, asked: Sequen
             if number:  # the first round warms up
                 for values, column in zip((queued, direct, empty), times.T, strict=True):
                     values.append(quantile(column.tolist(), 0.5))
-    answers.add("recall through the queue p50, 10,000 facts", "ms", queued)
+    answers.add(f"recall through the queue p50, {size.queued:,} facts", "ms", queued)
     answers.add("the same call in process p50", "ms", direct)
     added = [one - other for one, other in zip(queued, direct, strict=True)]
     answers.add("what the queue adds to a recall", "ms", added, most=10.0)

@@ -25,6 +25,11 @@ class Size:
         return min(self.facts, FACTS) // 10
 
     @property
+    def queued(self) -> int:
+        """Return the number of facts of a namespace that is asked through the queue."""
+        return min(self.facts // 10, 10_000)
+
+    @property
     def each(self) -> int:
         """Return the number of facts of a namespace in databases with many."""
         return min(self.facts, FACTS) // 100

@@ -8,7 +8,7 @@ import numpy as np
 from tests.benchmarks import queued, recalls, running, texts
 from tests.benchmarks.figures import Answers
 from tests.benchmarks.machine import Machine
-from tests.benchmarks.queued import FACTS, NAMESPACE
+from tests.benchmarks.queued import NAMESPACE
 from tests.benchmarks.recalls import Asked
 from tests.benchmarks.running import EMPTY, Call
 from tests.benchmarks.scale import Size
@@ -28,8 +28,8 @@ Batch = Callable[[], list[Call]]
 def measure(machine: Machine, size: Size, answers: Answers) -> None:
     """Send many tasks at once, and divide by the seconds until the last answer."""
     machine.empty_redis()
-    context = queued.filled(machine, NAME, min(size.facts // 10, FACTS))
-    asked = recalls.questions(context, 300)
+    context = queued.filled(machine, NAME, size.queued)
+    asked = recalls.questions(context, size.queries * 5)
     batches = _batches(asked)
     rates: dict[str, dict[str, list[float]]] = {name: {} for name in batches}
     for children in CHILDREN:
