@@ -39,7 +39,7 @@ from workers import GARBAGE_THRESHOLD
 
 RESULTS = Path(__file__).parent / "results"
 
-ROUNDS = 5
+ROUNDS, QUERIES = 5, 60
 
 BYTES_OF_ALL, BYTES_OF_ONE = 20_000, 6_000
 """A fact of the largest table, in the databases of all benchmarks, and in those of one with the log beside them."""
@@ -120,8 +120,9 @@ def _tell(folder: Path) -> None:
 
 def _options(given: argparse.Namespace, name: str) -> str:
     sized = " --quick" if given.quick else "" if given.facts == FACTS else f" --facts {given.facts}"
-    if not given.quick and given.rounds != ROUNDS:
-        sized += f" --rounds {given.rounds}"
+    for option, usual in (("rounds", ROUNDS), ("queries", QUERIES)):
+        if not given.quick and getattr(given, option) != usual:
+            sized += f" --{option} {getattr(given, option)}"
     if name in {"quality", "parts", "forgetting"}:
         sized += " --conversations FILE" * bool(given.conversations)
         sized += " --beam FOLDER" * bool(given.beam) + " --memora FOLDER" * bool(given.memora)
@@ -142,7 +143,7 @@ def _arguments() -> argparse.Namespace:
         help="facts in the largest table (%(default)s); those of 5000000 stand in a folder of their own",
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="runs that a median is taken of (%(default)s)")
-    parser.add_argument("--queries", type=int, default=60, help="queries in each round (%(default)s)")
+    parser.add_argument("--queries", type=int, default=QUERIES, help="queries in each round (%(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep servers and generated databases there")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go (%(default)s)")
     parser.add_argument("--conversations", type=Path, metavar="FILE", help="conversations in LoCoMo's form")

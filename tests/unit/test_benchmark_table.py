@@ -1,7 +1,9 @@
 """The table of benchmark results: a run updates its own section."""
 
+from argparse import Namespace
 from pathlib import Path
 
+from tests.benchmarks import __main__ as command
 from tests.benchmarks.figures import RESULTS, Answers, save, write_table
 
 
@@ -24,3 +26,10 @@ def test_a_run_updates_its_section_of_the_table_and_leaves_the_others(tmp_path: 
     assert titles == ["## passes", "## soak", "## passes, 5,000,000 facts"]
     assert [f"| seconds |  | {value} | s |" in text for value in (1, 2, 3, 4)] == [False, True, True, True]
     assert "- seconds: of passes" in text
+
+
+def test_a_command_names_every_option_that_changes_its_figures() -> None:
+    given = Namespace(quick=False, facts=command.FACTS, rounds=command.ROUNDS, queries=command.QUERIES)
+    assert command._options(given, "recalls") == ""
+    given.rounds, given.queries = 3, 20
+    assert command._options(given, "recalls") == " --rounds 3 --queries 20"
