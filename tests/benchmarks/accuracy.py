@@ -61,9 +61,9 @@ BY_COSINE = """
 
 
 def measure_texts(answers: Answers, context: Context, texts: Sequence[str]) -> None:
-    """Compare index and exact search over one namespace of texts, with the default embedder's vectors."""
+    """Compare index and exact search over one namespace of texts, with the vectors of the hashing embedder."""
     queries = np.stack([context.queries.embed(text) for text in texts])
-    _measure(answers, context, queries, "short queries, default embedder", FAR)
+    _measure(answers, context, queries, "short queries, hashing embedder", FAR)
 
 
 def measure_clustered(answers: Answers, context: Context) -> None:

@@ -58,7 +58,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value below which the share `of` of the values lies."""
+    """Return the value below which that share of the values lies."""
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 

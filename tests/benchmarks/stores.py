@@ -58,7 +58,7 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
 
 
 def _round(context: Context, number: int, count: int) -> tuple[float, float, dict[str, float]]:
-    """Return the seconds of storing, of copying the same rows, and of the parts of storing; all is rolled back."""
+    """Return the seconds of storing, of copying the same rows, and of the parts of storing; all is deleted again."""
     said, _ = texts.write(np.random.default_rng([number, count]), count)
     given = [new_fact({"text": text, "session": i // 25, "turn": i % 25}, 65_536) for i, text in enumerate(said)]
     with session(context) as db:
