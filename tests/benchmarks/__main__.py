@@ -111,10 +111,10 @@ def _check_disk(folder: Path, facts: int) -> None:
 
 def _tell(folder: Path) -> None:
     """Print the table of all results, and draw their curves."""
-    from tests.benchmarks import charts, plots  # which need the extra `bench`
+    from tests.benchmarks import plots  # which needs the extra `bench`
 
     found = figures.write_table(folder, figures.RESULTS)
-    for path in [*plots.draw(found, folder), *charts.draw(found, folder)]:
+    for path in plots.draw(found, folder):
         console.print(f"drawn: {path}")
 
 

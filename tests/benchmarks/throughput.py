@@ -38,7 +38,6 @@ def measure(machine: Machine, size: Size, answers: Answers) -> None:
                 rates[name][str(children)] = _rates(machine, batch, size)
                 several = f"{children} child{'ren' if children > 1 else ''}"
                 answers.add(f"{name}, {several}", "tasks/s", rates[name][str(children)])
-    answers.details["tasks_a_second_by_children"] = rates
     rounds = zip(rates["recalls"]["2"], rates["empty tasks"]["2"], strict=True)
     answers.add("recalls ÷ empty tasks, 2 children", "times", [one / other for one, other in rounds], least=0.5)
     facts = [one * BATCH for one in rates[f"batches of {BATCH} stores"]["2"]]

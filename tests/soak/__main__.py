@@ -15,9 +15,9 @@ import numpy as np
 from ebb.contract.operation import BATCH_SECONDS
 
 from api.client import Client
-from tests.benchmarks import charts, figures, machine, texts
+from tests.benchmarks import figures, machine, texts
 from tests.benchmarks.figures import Answers, console
-from tests.soak import bloat, judging, sampling
+from tests.soak import bloat, chart, judging, sampling
 from tests.soak.clock import Clock
 from tests.soak.load import OVER_HTTP, User, World, pass_time, run
 from tests.soak.system import System, started
@@ -67,7 +67,7 @@ def _kept(answers: Answers, given: argparse.Namespace) -> Iterator[None]:
         figures.save(answers, given.results / "soak-unfinished.json", conditions)
         raise
     figures.save(answers, given.results / "soak.json", conditions)
-    charts.draw({"soak": answers}, given.results)
+    chart.draw(answers, given.results / "soak.svg")
     figures.write_table(given.results, figures.RESULTS)
 
 
