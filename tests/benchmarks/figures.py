@@ -192,6 +192,9 @@ def split(stages: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
     """Yield the seconds that the functions named by `stages` take within the block, summed by stage.
 
     Each is (owner, name): the function is wrapped where its callers look it up, and put back afterwards.
+
+    Raises:
+        LookupError: nothing called one of them there.
     """
     spent = dict.fromkeys(stages, 0.0)
     originals = {stage: getattr(*where) for stage, where in stages.items()}
@@ -202,6 +205,8 @@ def split(stages: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
     finally:
         for stage, (owner, name) in stages.items():
             setattr(owner, name, originals[stage])
+    if unused := [stage for stage, took in spent.items() if not took]:
+        raise LookupError(f"Nothing called the functions of the stages {', '.join(unused)}.")
 
 
 def _timed(function: Callable[..., Any], stage: str, spent: dict[str, float]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from workers.context import Context
 from workers.core import signature
 from workers.memory import recall
 from workers.memory.recall import answer, arms, pipeline, scoring
-from workers.storage import candidates, namespaces, signatures, words
+from workers.storage import candidates, namespaces, signatures
 from workers.storage.connection import Connection, close_pools, connect
 
 SAMPLE = """
@@ -35,15 +35,15 @@ SAMPLED = 400
 
 STAGES: dict[str, tuple[Any, str]] = {
     "embedding": (pipeline, "_embed"),
+    "finding the namespace and the query's words": (pipeline, "_tenants"),
     "searching by words and by meaning": (pipeline, "_search"),
     "— sending the search by meaning": (arms, "vector_arm"),
     "— sending the search by words": (arms, "send_text"),
-    "reading candidates": (candidates, "read"),
-    "similarities": (scoring, "similarities"),
-    "scoring": (scoring, "score"),
+    "reading and scoring candidates": (pipeline, "together"),
+    "— similarities": (scoring, "similarities"),
+    "— scoring": (scoring, "score"),
     "ordering": (answer, "order"),
     "describing": (candidates, "describe"),
-    "finding the namespace and the query's words": (words, "ask"),
 }
 
 

@@ -11,7 +11,7 @@ from tests.benchmarks.figures import Answers, console, seconds, split, spread
 from tests.benchmarks.machine import Machine, session
 from tests.benchmarks.scale import Size
 from workers.context import Context
-from workers.memory import embed, store
+from workers.memory import add, store
 from workers.storage import activity, facts, signatures, statements, vectors
 from workers.storage.connection import Connection, close_pools, connect
 from workers.validation.facts import new_fact
@@ -30,13 +30,12 @@ STAGES: dict[str, tuple[Any, str]] = {
     "checking and hashing": (store, "_row"),
     "known by hash": (statements, "ask"),
     "known by id": (facts, "ask_known_by_id"),
-    "embedding": (embed, "vectors_of"),
+    "embedding": (store, "vectors_of"),
     "facts": (facts, "ask_add"),
     "activity": (activity, "add"),
     "vectors": (vectors, "write"),
-    "encoding signatures": (embed, "encode"),
+    "encoding signatures": (add, "encode"),
     "signatures": (signatures, "add"),
-    "without vector": (vectors, "pending_among"),
 }
 
 

@@ -3,8 +3,10 @@
 from argparse import Namespace
 from pathlib import Path
 
+import pytest
+
 from tests.benchmarks import __main__ as command
-from tests.benchmarks.figures import RESULTS, Answers, save, write_table
+from tests.benchmarks.figures import RESULTS, Answers, save, split, write_table
 
 
 def result(command: str, value: float) -> Answers:
@@ -33,3 +35,13 @@ def test_a_command_names_every_option_that_changes_its_figures() -> None:
     assert command._options(given, "recalls") == ""
     given.rounds, given.queries = 3, 20
     assert command._options(given, "recalls") == " --rounds 3 --queries 20"
+
+
+def test_a_stage_whose_function_nothing_calls_is_an_error() -> None:
+    stages = {"reading": (Path, "read_text"), "listing": (Path, "iterdir")}
+    with split(stages) as spent:
+        Path(__file__).read_text(encoding="utf-8")
+        list(Path(__file__).parent.iterdir())
+    assert all(spent.values())
+    with pytest.raises(LookupError, match="listing"), split(stages):
+        Path(__file__).read_text(encoding="utf-8")
