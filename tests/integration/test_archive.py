@@ -400,6 +400,8 @@ def test_every_column_that_does_not_follow_from_others_is_carried(memory: Memory
         ({"state": {"colour": "blue"}}, "state.colour"),
         ({"valid_from": "yesterday"}, "valid_from: "),
         ({"forgotten_reason": "boredom"}, "forgotten_reason: "),
+        ({"forgotten_at": "2025-01-02T00:00:00Z"}, "forgotten_at and forgotten_reason go together"),
+        ({"state": {"branch": 2}}, "state.branch: 2 is not of a semantic fact"),
         ({"valid_from": "2025-01-02T00:00:00Z", "valid_until": "2025-01-01T00:00:00Z"}, "valid_until: .*not lie after"),
         ({"text": " "}, "empty fact text"),
         ({"id": None}, "id: "),

@@ -23,6 +23,11 @@ from workers.validation.archived import ArchivedFact, archived
 from workers.validation.facts import new_fact, own_words
 
 LIMIT = 65_536
+AT = "2025-03-01T10:00:00Z"
+ONE, OTHER = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
+RELATION = {
+    "source": "Mira", "target": "Halle", "type": "lives_in", "initial_weight": 1, "last_observed": AT, "created_at": AT,
+}  # fmt: skip
 NUL, SURROGATE = "a\0b", "a\ud800b"
 properties = examples(100)
 anything = st.recursive(
@@ -221,9 +226,8 @@ def test_a_blank_session_is_refused_and_of_an_earlier_version_taken_for_none(bla
     assert refused(session=blank) == f"session: must not be blank; leave it out instead; given {blank!r}."
     with pytest.raises(ValidationError, match="must not be blank"):
         Recall(query="tea", session=blank)
-    at = "2025-03-01T10:00:00Z"
-    state = {"base": 0.5, "last_seen_at": at, "last_confirmed_at": at}
-    given = {"id": str(uuid4()), "text": "Tea", "session": blank, "valid_from": at, "created_at": at, "state": state}
+    state = {"base": 0.5, "last_seen_at": AT, "last_confirmed_at": AT}
+    given = {"id": str(uuid4()), "text": "Tea", "session": blank, "valid_from": AT, "created_at": AT, "state": state}
     record = archived(given, LIMIT)
     assert isinstance(record, ArchivedFact)
     assert record.fact.session is None
@@ -234,12 +238,32 @@ def test_a_blank_session_is_refused_and_of_an_earlier_version_taken_for_none(bla
     [
         ({"link": 5}, "link: input should be an object; given 5."),
         ({"own": {"salt": str(uuid4()), "colour": 1}}, "own: colour: is no field that is known here; see its schema."),
+        (
+            {"link": {"source": ONE, "target": ONE, "type": "PART_OF", "strength": 1, "created_at": AT}},
+            "link: target: is its source; a link is between two facts.",
+        ),
+        (
+            {"contradiction": {"fact": ONE, "other": ONE, "found_at": AT}},
+            "contradiction: other: is not greater than `fact`; give two facts, the one with the smaller id first.",
+        ),
+        (
+            {"relation": {**RELATION, "target": "MIRA"}},
+            "relation: target: a relation needs two different entities; given 'MIRA' for both.",
+        ),
+        (
+            {"relation": {**RELATION, "type": "t" * 65}},
+            "relation: type: string should have at most 64 characters; given 'ttt",
+        ),
+        (
+            {"document": {"path": "a.md", "folder": "/x", "digest": "\\xabc", "read_at": AT}},
+            "document: digest: string should match pattern",
+        ),
     ],
 )
 def test_a_fault_of_a_record_of_an_archive_names_its_kind(record: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError) as refusal:
         archived(record, LIMIT)
-    assert str(refusal.value) == message
+    assert str(refusal.value).startswith(message)
 
 
 @pytest.mark.parametrize("field", ["created_at", "last_seen_at"])

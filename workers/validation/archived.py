@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults, show
+from ebb.contract.graph import Entity, RelationType, check_two
 from ebb.contract.values import (
     FIRST_INSTANT,
     MOST_TIMES,
@@ -19,7 +20,6 @@ from ebb.contract.values import (
     Instant,
     KeptInstant,
     KeptSession,
-    Name,
     Role,
     Share,
     Text,
@@ -39,6 +39,7 @@ from pydantic import (
 )
 
 from workers.core import decay_intervals
+from workers.core.episodes import branch
 from workers.core.hygiene import changed
 from workers.errors import InvalidInputError
 from workers.validation.facts import DERIVED, check_validity, stored_fact
@@ -181,6 +182,13 @@ class Validity(BaseModel):
         """Return whether it was forgotten or superseded."""
         return self.forgotten_at is not None or self.superseded_at is not None
 
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Refuse a forgotten fact without its reason, and a reason without its instant."""
+        if (self.forgotten_at is None) != (self.forgotten_reason is None):
+            raise ValueError("forgotten_at and forgotten_reason go together; give both or none")
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFact:
@@ -200,21 +208,36 @@ class ArchivedLink(Strict):
     strength: Share
     created_at: Instant
 
+    @model_validator(mode="after")
+    def _of_two(self) -> Self:
+        if self.source == self.target:
+            raise ValueError("target: is its source; a link is between two facts")
+        return self
 
-class ArchivedContradiction(Strict):
-    """Two contradicting facts, and when both were accepted."""
+
+class Pair(Strict):
+    """Two facts in the order of their ids."""
 
     fact: UUID
     other: UUID
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.fact >= self.other:
+            raise ValueError("other: is not greater than `fact`; give two facts, the one with the smaller id first")
+        return self
+
+
+class ArchivedContradiction(Pair):
+    """Two contradicting facts, and when both were accepted."""
+
     found_at: Instant
     accepted_at: Instant | None = None
 
 
-class ArchivedLikeness(Strict):
+class ArchivedLikeness(Pair):
     """Two near-duplicates, and since when they are known to differ in meaning."""
 
-    fact: UUID
-    other: UUID
     similarity: FiniteFloat
     found_at: Instant
     apart_at: Instant | None = None
@@ -236,20 +259,25 @@ class ArchivedDocument(Strict):
 
     path: Text
     folder: Text
-    digest: Annotated[str, Field(pattern=r"^\\x[0-9a-f]*$")]
+    digest: Annotated[str, Field(pattern=r"^\\x(?:[0-9a-f]{2})*$")]
     read_at: Instant
 
 
 class ArchivedRelation(Strict):
     """A relation between two entities, as last observed."""
 
-    source: Name
-    target: Name
-    type: Name
+    source: Entity
+    target: Entity
+    type: RelationType
     initial_weight: Share
     last_observed: Instant
     pinned: bool = False
     created_at: Instant
+
+    @model_validator(mode="after")
+    def _of_two(self) -> Self:
+        check_two(self.source, self.target)
+        return self
 
 
 class ArchivedWish(Strict):
@@ -313,6 +341,16 @@ def _beside(kind: str, model: type[Strict], given: Any) -> Strict:
         raise InvalidInputError(f"{kind}: {faults(error)}") from None
 
 
+def _content(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that a new fact has too."""
+    content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
+    if "coactivations" in content:
+        content["coactivations"] = _bounded(content["coactivations"])
+    if isinstance(session := content.get("session"), str) and not session.strip():
+        content["session"] = None  # as an earlier version took it
+    return content
+
+
 def archived(given: Any, max_text: int) -> Record:
     """Return the record in a line of an archive; it is a fact if it has a `state`.
 
@@ -332,12 +370,9 @@ def archived(given: Any, max_text: int) -> Record:
         raise InvalidInputError(faults(error, known=State.model_fields)) from None
     if past.valid_until != past.valid_from:  # both are equal if it was superseded by one that was true as early
         check_validity(past.valid_from, past.valid_until)
-    content = {name: value for name, value in given.items() if name not in (*DERIVED, *OUTER)}
-    if "coactivations" in content:
-        content["coactivations"] = _bounded(content["coactivations"])
-    if isinstance(session := content.get("session"), str) and not session.strip():
-        content["session"] = None  # as an earlier version took it
-    fact = stored_fact(content, max_text)
+    fact = stored_fact(_content(given), max_text)
     if fact.id is None:
         raise InvalidInputError("id: is missing; an archived fact has one.")
+    if fact.kind != "episodic" and past.state.branch not in (0, branch(fact.kind, None)):
+        raise InvalidInputError(f"state.branch: {past.state.branch} is not of a {fact.kind} fact; leave it out.")
     return ArchivedFact(fact.id, fact, past)

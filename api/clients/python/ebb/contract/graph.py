@@ -41,6 +41,12 @@ KIND = "SUPERSEDES, UPDATES, CAUSED_BY, PART_OF, RELATED_TO or DEPENDS_ON, from 
 RELATED_BY = "how it is related to the other, such as works_on or knows"
 
 
+def check_two(source: str, target: str) -> None:
+    """Raise `ValueError` if the entities of a relation are the same."""
+    if source.lower() == target.lower():
+        raise ValueError(f"target: a relation needs two different entities; given {show(target)} for both")
+
+
 class Link(Timed):
     """Link two facts, or change their link's strength: if one is recalled, the other is found too."""
 
@@ -87,8 +93,7 @@ class Relate(Timed):
 
     @model_validator(mode="after")
     def _two_entities(self) -> Self:
-        if self.source.lower() == self.target.lower():
-            raise ValueError(f"target: a relation needs two different entities; given {show(self.target)} for both")
+        check_two(self.source, self.target)
         return self
 
 
