@@ -19,6 +19,9 @@ UNKNOWN = "[UNK]"
 LONGEST_WORD = 100
 """Longer words are unknown as a whole."""
 
+LONGEST_PIECES = {"": 18, "##": 10}
+"""Letters of the longest pieces that begin and that continue a word: no longer ones are looked for."""
+
 ASCII_WORDS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 CHINESE = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f]")
 
@@ -55,7 +58,8 @@ def _pieces(word: str) -> list[int]:
         return unknown
     found, rest, prefix = [], word, ""
     while rest:
-        end = next((end for end in range(len(rest), 0, -1) if prefix + rest[:end] in numbers), 0)
+        most = min(len(rest), LONGEST_PIECES[prefix])
+        end = next((end for end in range(most, 0, -1) if prefix + rest[:end] in numbers), 0)
         if not end:
             return unknown
         found.append(numbers[prefix + rest[:end]])
