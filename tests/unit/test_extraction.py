@@ -37,6 +37,13 @@ def test_a_run_of_blanks_takes_time_in_proportion_to_its_length() -> None:
     assert process_time() - began < 1
 
 
+def test_words_that_are_longer_than_a_sentence_are_not_looked_for() -> None:
+    began = process_time()
+    assert found(replace(HOME, quote="moved " * 100_000)) is None
+    assert found(replace(HOME, value="moved " * 100_000)) is None
+    assert process_time() - began < 1
+
+
 @pytest.mark.parametrize(
     ("text", "pointed", "value"),
     [

@@ -87,9 +87,11 @@ def _entity(name: str, texts: Sequence[str]) -> str | None:
 
 
 def _found(words: str, text: str) -> tuple[int, int] | None:
-    """Return where whole words occur in a text, ignoring case and blanks."""
+    """Return where whole words, at most those of a sentence, occur in a text, ignoring case and blanks."""
     phrase = " ".join(words.split())
-    match = re.search(as_words(phrase, combining(text)), text, re.IGNORECASE) if phrase else None
+    if not 0 < len(phrase) <= LONGEST:  # the pattern of a long one takes minutes
+        return None
+    match = re.search(as_words(phrase, combining(text)), text, re.IGNORECASE)
     return match.span() if match else None
 
 
