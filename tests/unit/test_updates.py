@@ -142,6 +142,14 @@ def test_what_makes_one_of_those_outdated_comes_too_in_several_steps(
     assert updates.with_newer_of(newest, stated_at, pairs).tolist() == newest.tolist()
 
 
+def test_thousands_of_links_are_put_in_order_soon() -> None:
+    pairs = [(newer, older) for newer in range(1_000) for older in range(max(newer - 5, 0), newer)]
+    began = process_time()
+    ranked = updates.with_newer_above(np.zeros(1_000), np.arange(1_000.0), pairs)
+    assert np.all(np.diff(ranked) > 0)
+    assert process_time() - began < 0.5
+
+
 def test_links_by_hand_in_a_circle_are_all_seen_once() -> None:
     circle, dates = [(1, 0), (2, 1), (0, 2)], np.zeros(3)
     assert updates.with_newer_of(np.array([True, False, False]), dates, circle).all()

@@ -7,6 +7,7 @@ only where it asks for a single value.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -349,7 +350,8 @@ def _oldest_first(pairs: Sequence[tuple[int, int]], stated_at: Floats) -> list[t
     Statements of a chain may have one date. A circle, which only links by hand can make, is begun anywhere.
     """
     found, waiting = [], sorted(pairs, key=lambda pair: stated_at[pair[0]])
+    left = Counter(newer for newer, _ in pairs)
     while waiting:
-        newer = {one for one, _ in waiting}
-        found.append(waiting.pop(next((i for i, (_, older) in enumerate(waiting) if older not in newer), 0)))
+        found.append(waiting.pop(next((i for i, (_, older) in enumerate(waiting) if not left[older]), 0)))
+        left[found[-1][0]] -= 1
     return found
