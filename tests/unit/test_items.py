@@ -70,6 +70,13 @@ def test_a_filter_has_no_values_that_json_has_not(wanted: dict[str, Any]) -> Non
         ListItems.model_validate({"path": [], "filter": wanted})
 
 
+def test_a_document_is_nested_no_deeper_than_every_worker_can_read() -> None:
+    for levels in 101, 900:
+        with pytest.raises(ValidationError, match="must be nested at most 100 levels deep"):
+            PutItem.model_validate(PLACE | {"document": '{"a":' * levels + "1" + "}" * levels})
+    assert PutItem.model_validate(PLACE | {"document": '{"a":' * 99 + "1" + "}" * 99})
+
+
 @pytest.mark.parametrize("path", [["a\ud800"], ["b\0"], ("a", "b")])
 def test_labels_may_be_any_text(path: list[str]) -> None:
     assert PutItem(**PLACE | {"path": path}).path == list(path)
@@ -111,6 +118,9 @@ def test_a_filter_is_nested_no_deeper_than_can_be_sent() -> None:
         ({"b": {"c": [1]}}, True),
         ({"b": {"c": [1], "d": None}}, True),
         ({"b": {"c": [2]}}, False),
+        ({"b.c": [1]}, True),
+        ({"b.c.d": None}, True),
+        ({"a.b": 1}, False),
     ],
 )
 def test_a_filter_compares_fields(wanted: dict[str, Any], taken: bool) -> None:

@@ -328,13 +328,26 @@ def test_an_invalid_choice_is_refused_with_the_valid_ones(field: str, allowed: s
     assert "given 'forever'" in message
 
 
-ITEM = {"entity": '"users"/"1"/', "key": "drink", "metadata": {"document": "{}", "created_at": "", "indexed": True}}
+OF_ITEM: dict[str, Any] = {"document": "{}", "created_at": "", "indexed": True}
+ITEM: dict[str, Any] = {"entity": '"users"/"1"/', "key": "drink", "metadata": OF_ITEM}
 
 
 @pytest.mark.parametrize("lacking", [{"entity": None}, {"entity": "users"}, {"key": None}, {"metadata": None}])
 def test_an_item_without_a_place_or_a_document_is_refused(lacking: dict[str, Any]) -> None:
     assert new_fact({"text": "tea", "kind": "item", **ITEM}, 100).kind == "item"
     assert refused(kind="item", **{**ITEM, **lacking}).startswith("kind: an item has a path, a key and a document")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"document": 5}, {"document": "no JSON"}, {"document": "[]"}, {"document": '{"a":' * 101 + "1" + "}" * 101},
+        {"created_at": 5}, {"indexed": None}, {"minutes": "soon"}, {"minutes": 1e300}, {"minutes": 0},
+    ],
+)  # fmt: skip
+def test_an_item_that_no_list_of_items_could_show_is_refused(metadata: dict[str, Any]) -> None:
+    changed = ITEM | {"metadata": OF_ITEM | metadata}
+    assert refused(kind="item", **changed).startswith("kind: an item has a path, a key and a document")
 
 
 @pytest.mark.parametrize("given", ["x", "", 5, [], "018f6b2e"])

@@ -51,10 +51,10 @@ def satisfies(value: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def _field(value: Any, name: str) -> Any:
-    outer, dot, inner = name.partition(".")
-    if not isinstance(value, Mapping) or name in value or not dot:
-        return value.get(name) if isinstance(value, Mapping) else None
-    return _field(value.get(outer), inner)
+    while isinstance(value, Mapping) and name not in value and "." in name:
+        outer, _, name = name.partition(".")
+        value = value.get(outer)
+    return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _is(value: Any, condition: Any) -> bool:

@@ -4,10 +4,11 @@ import re
 from datetime import datetime
 from typing import Any
 
+from ebb.contract.documents import Json, Minutes
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import faults, few_unknown, show
-from ebb.contract.values import is_visible
-from pydantic import ValidationError
+from ebb.contract.values import Flag, is_visible
+from pydantic import BaseModel, ValidationError
 
 from workers.core.text import identity, strip_injected
 from workers.errors import InvalidInputError
@@ -30,8 +31,14 @@ PERMANENT = "permanent"
 PATH_OF_ITEM = re.compile(r'(?:"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9A-Fa-f]{4})+"/)+')
 """Labels as an item has them: each as JSON, followed by a slash."""
 
-OF_ITEM = {"document", "created_at", "indexed"}
-"""Metadata that every item has."""
+
+class OfItem(BaseModel):
+    """Metadata that every item has."""
+
+    document: Json
+    created_at: str
+    indexed: Flag
+    minutes: Minutes | None = None
 
 
 def digest(fact: NewFact) -> bytes:
@@ -81,8 +88,11 @@ def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
 
 def _has_place(fact: NewFact) -> bool:
     """Return whether a fact has the path, the key and the document of an item."""
-    is_path = PATH_OF_ITEM.fullmatch(fact.entity or "") is not None
-    return is_path and bool(fact.key) and (fact.metadata or {}).keys() >= OF_ITEM
+    try:
+        OfItem.model_validate(fact.metadata)
+    except ValidationError:
+        return False
+    return PATH_OF_ITEM.fullmatch(fact.entity or "") is not None and bool(fact.key)
 
 
 def stored_fact(given: Any, max_text: int) -> NewFact:

@@ -96,13 +96,14 @@ def _object(document: str) -> str:
     """Return the JSON of an object in ASCII, which preserves the document."""
     constants: list[str] = []
     try:
-        is_one = document.isascii() and isinstance(json.loads(document, parse_constant=constants.append), dict)
+        given = json.loads(document, parse_constant=constants.append) if document.isascii() else None
     except (ValueError, RecursionError):
-        is_one = False
-    if not is_one:
-        raise ValueError("must be the JSON of an object, in ASCII")
+        given = None
+    if not isinstance(given, dict):
+        raise ValueError("must be the JSON of an object, in ASCII")  # noqa: TRY004 - pydantic collects ValueErrors
     if constants:
         raise ValueError("must be JSON, without NaN or infinity")
+    shallow(given)
     return document
 
 
