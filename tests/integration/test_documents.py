@@ -81,6 +81,14 @@ def test_the_section_of_a_chunk_keeps_its_blanks_which_its_identity_includes() -
     assert fact.key == "Tea  time"
 
 
+def test_a_chunk_whose_section_is_blank_has_none(memory: Memory) -> None:
+    parts = [{"section": " \u3000", "text": "Tea at four."}]
+    asked = Index(path="memory/tea.md", folder="/there", digest="0" * 64, chunks=parts)
+
+    assert files.index(memory.context, asked, day(0)) == counts("memory/tea.md", added=1)
+    assert said(memory) == [("memory/tea.md", None, "Tea at four.")]
+
+
 def test_blanks_within_the_key_and_the_path_of_an_item_tell_it_from_others(memory: Memory) -> None:
     places = [(["users"], "tea time"), (["users"], "tea  time"), (["all  users"], "tea time")]
     given = [NewItem(path=path, key=key, document="{}") for path, key in places]

@@ -133,6 +133,16 @@ def test_only_folders_below_the_allowed_ones_are_read(memory: Memory, folder: Pa
     assert listed(reading) == []
 
 
+def test_a_folder_whose_name_is_no_utf_8_is_refused_and_stops_no_other_reading(reading: Memory, folder: Path) -> None:
+    register(reading, folder)
+    moved = folder.rename(os.fsdecode(bytes(folder) + b"\xe9"))
+    folder.symlink_to(moved)
+
+    with pytest.raises(InvalidInputError, match=f"path: {folder} leads to a name that is no UTF-8; rename it"):
+        register(reading, folder)
+    assert read(reading).error == f"{folder}: path: {folder} leads to a name that is no UTF-8; rename it."
+
+
 def test_a_folder_that_becomes_a_link_to_outside_is_not_read(memory: Memory, folder: Path, tmp_path: Path) -> None:
     own = tmp_path / "allowed" / "notes"
     own.mkdir(parents=True)

@@ -35,6 +35,7 @@ from ebb.contract.documents import (
     Upload,
 )
 from ebb.contract.facts import NewFact
+from ebb.contract.values import none_if_blank, storable
 
 from workers.context import Context
 from workers.coordination import signals
@@ -114,7 +115,8 @@ def _own_chunks(asked: Index, max_text: int) -> list[FilePart]:
 
 def _fact(namespace: str, path: str, chunk: FilePart) -> NewFact:
     id_ = uuid5(CHUNK_IDS, f"{namespace}\0{path}\0{chunk.section}\0{chunk.text}")
-    return NewFact(id=id_, kind="chunk", text=chunk.text, source=path, key=chunk.section or None, turn=chunk.line)
+    section = none_if_blank(chunk.section)
+    return NewFact(id=id_, kind="chunk", text=chunk.text, source=path, key=section, turn=chunk.line)
 
 
 def _settle(
@@ -248,7 +250,7 @@ def _allowed(settings: Settings, path: str) -> Path:
     """Return where a path leads after all symbolic links.
 
     Raises:
-        InvalidInputError: that is not below a folder of `EBB_FOLDERS`.
+        InvalidInputError: that is not below a folder of `EBB_FOLDERS`, or no UTF-8.
     """
     if not settings.folder_roots:
         raise InvalidInputError(
@@ -261,6 +263,10 @@ def _allowed(settings: Settings, path: str) -> Path:
             f"path: {path} is not below a folder that workers may read, {settings.folders}: give another one, or add "
             "it to EBB_FOLDERS of workers and beat."
         )
+    try:
+        storable(str(real))
+    except ValueError:
+        raise InvalidInputError(f"path: {path} leads to a name that is no UTF-8; rename it.") from None
     return real
 
 
