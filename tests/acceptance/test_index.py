@@ -92,7 +92,7 @@ def test_unreadable_files_are_reported_and_stay_indexed(
     assert {one["path"]: one["error"] for one in done["failed"]} == {
         "memory/boat.md": "no UTF-8 at byte 8; convert it",
         "memory/huge.md": "larger than 4194304 bytes; split it",
-        "memory/nul.md": "has NUL characters, so it is no text; remove them",
+        "memory/nul.md": "must not contain NUL characters; remove them",
         "memory/pipe.md": "no regular file",
     }
     assert [one["path"] for one in done["skipped"]] == ["memory/link.md", "memory/loop"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 import pytest
-from ebb.contract.documents import Upload
+from ebb.contract.documents import NewItem, Upload
 from ebb.contract.facts import Edit, NewFact, Store
 from ebb.contract.faults import fault as fault_of
 from ebb.contract.recall import Recall
@@ -172,6 +172,34 @@ def test_nul_bytes_and_lone_surrogates_are_refused_in_every_text(field: str) -> 
 @pytest.mark.parametrize("tags", [[NUL], [SURROGATE], NUL, f"fine,{SURROGATE}"])
 def test_nul_bytes_and_lone_surrogates_are_refused_in_tags(tags: Any) -> None:
     assert "must not contain" in refused(tags=tags)
+
+
+@pytest.mark.parametrize(
+    "accents",
+    [
+        "\u0301\u0323",
+        pytest.param("\u0301\uff9e", id="decomposed into an accent"),
+        pytest.param("\u0730\u0731" * 400 + "\u2060\u0640", id="between others that are left out"),
+    ],
+)
+@pytest.mark.parametrize("field", ["text", "value", "summary"])
+def test_more_accents_than_can_be_brought_in_order_soon_are_refused(accents: str, field: str) -> None:
+    text = f"e{accents * 1_000}"[:1_002]
+
+    assert refused(**{field: text}).startswith(f"{field}: must not have more than 1,000 accents in a row; remove some")
+    for few in text[:-1], f"{text[:600]}e{text[1:600]}":
+        assert getattr(fact(**{field: few}), field) == few
+
+
+def test_no_other_text_has_more_accents_than_can_be_brought_in_order_soon() -> None:
+    many = "e" + "\u0301\u0323" * 1_000
+    path = {"path": ["notes"], "key": "tea", "document": "{}"}
+    with pytest.raises(ValidationError, match="accents in a row"):
+        NewItem.model_validate(path | {"text": many})
+    with pytest.raises(ValidationError, match="accents in a row"):
+        Upload(path="notes/tea.md", text=many)
+    with pytest.raises(ValidationError, match="accents in a row"):
+        Recall(query=many)
 
 
 def test_characters_outside_the_basic_plane_are_not_surrogates() -> None:

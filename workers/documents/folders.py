@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ebb.contract.operation import BATCH_SECONDS
-from ebb.contract.values import MOST_FACTS
+from ebb.contract.values import MOST_FACTS, storable
 
 from workers.core.chunks import Chunk, chunks
 from workers.core.tokens import Count, counter
@@ -128,11 +128,11 @@ def read(folder: Folder, file: Path, cut: str) -> tuple[str, str]:
     if len(raw) > LARGEST:
         raise InvalidInputError(f"larger than {LARGEST} bytes; split it")
     try:
-        text = raw.decode("utf-8-sig")
+        text = storable(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"no UTF-8 at byte {error.start}; convert it") from None
-    if "\0" in text:
-        raise InvalidInputError("has NUL characters, so it is no text; remove them")
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
     return text, hashlib.sha256(cut.encode() + raw).hexdigest()
 
 

@@ -42,6 +42,7 @@ from ebb.contract.values import (
     Text,
     Value,
     Whole,
+    few_accents,
     finite,
     shallow,
     storable,
@@ -204,7 +205,9 @@ class NewItem(Params):
     path: Labels = Field(min_length=1, description="labels, the first one outermost")
     key: Annotated[Name, AfterValidator(_trimmed)] = Field(description="the name of the item at its path")
     document: Json = Field(description="the JSON of an object, in ASCII")
-    text: str | None = Field(default=None, description="the words by which it is found")
+    text: Annotated[str | None, BeforeValidator(few_accents)] = Field(
+        default=None, description="the words by which it is found"
+    )
     ttl: Minutes | None = Field(default=None, description="minutes that it lives after each use")
 
 

@@ -21,6 +21,15 @@ LONGEST_METADATA = 1_048_576
 MOST_LEVELS = 100
 """Maximum nesting of JSON values, which all encoders support."""
 
+MOST_ACCENTS = 1_000
+"""Maximum number of accents in a row: normalisation brings them in order, in a time that grows by the square."""
+
+ACCENTS = {"Mn", "Mc", "Me", "Cf"}
+"""Categories of accents, and of unseen characters, which are left out before accents are brought in order again."""
+
+TATWEEL = "\u0640"
+"""Is left out too."""
+
 MOST_TAGS = 64
 LONGEST_TAG = 128
 LONGEST_CURSOR = 16_384
@@ -84,12 +93,26 @@ def unprefixed(value: Any) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """Refuse text that PostgreSQL cannot store; return other values unchanged."""
+    """Refuse text that PostgreSQL cannot store, or only after minutes; return other values unchanged."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError("must not contain NUL characters; remove them")
     if isinstance(value, str) and LONE_SURROGATE.search(value):
         raise ValueError("must not contain lone surrogates, which are halves of characters; remove them")
+    return few_accents(value)
+
+
+def few_accents(value: Any) -> Any:
+    """Refuse text with too many accents in a row; return other values unchanged."""
+    if isinstance(value, str) and len(value) > MOST_ACCENTS and not value.isascii():
+        accents = {one for one in set(value) if one == TATWEEL or _category(one) in ACCENTS}
+        if accents and max(map(len, bytes(one in accents for one in value).split(b"\0"))) > MOST_ACCENTS:
+            raise ValueError(f"must not have more than {MOST_ACCENTS:,} accents in a row; remove some")
     return value
+
+
+def _category(letter: str) -> str:
+    """Return the category of a character when it is decomposed: a half-width voicing mark of kana is an accent then."""
+    return unicodedata.category(unicodedata.normalize("NFKD", letter)[0])
 
 
 def _midnight(value: Any) -> Any:
