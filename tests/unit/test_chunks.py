@@ -71,6 +71,10 @@ def test_a_heading_with_nothing_below_goes_with_the_next_deeper_one() -> None:
     assert of("# A\n\n## B\n\nText.\n\n## C\n") == [Chunk("A > B", "# A\n\n## B\n\nText."), Chunk("A > C", "## C")]
 
 
+def test_a_byte_order_mark_hides_no_heading() -> None:
+    assert of("\ufeff# Boat\n\nOak.") == of("# Boat\n\nOak.") == [Chunk("Boat", "# Boat\n\nOak.")]
+
+
 def test_no_heading_in_code_quotation_or_list_begins_a_section() -> None:
     text = "# Top\n\n```sh\n# comment\n```\n\n> # quoted\n\n- # listed\n\n    # indented code\n"
     assert [one.section for one in of(text)] == ["Top"]

@@ -58,8 +58,11 @@ class Section:
 
 
 def chunks(text: str, count: Count) -> list[Chunk]:
-    """Return a document's chunks in order, without injected memory and duplicates under the same headings."""
-    text = blank_injected(text.replace("\r\n", "\n").replace("\r", "\n"))
+    """Return a document's chunks in order, without injected memory and duplicates under the same headings.
+
+    A byte order mark at its beginning is no part of it, as a heading would be none behind it.
+    """
+    text = blank_injected(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
     lines = _line_starts(text, 0)
     found = [
         _chunk(text, section.path, start, end, lines)

@@ -128,7 +128,7 @@ def read(folder: Folder, file: Path, cut: str) -> tuple[str, str]:
     if len(raw) > LARGEST:
         raise InvalidInputError(f"larger than {LARGEST} bytes; split it")
     try:
-        text = storable(raw.decode("utf-8-sig"))
+        text = storable(raw.decode())
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"no UTF-8 at byte {error.start}; convert it") from None
     except ValueError as error:
