@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx2
@@ -149,7 +150,7 @@ class Endpoint:
 
     def excerpt(self, text: str) -> str:
         """Return the start of a server's answer on one line, without the key and a full stop at its end."""
-        line = " ".join(text.split()).rstrip(".")
+        line = " ".join(text.encode(errors="replace").decode().split()).rstrip(".")
         if self._key:
             for shown in (self._key, self._key.replace("/", "\\/")):  # as some write it in JSON
                 line = line.replace(shown, "***")
@@ -163,7 +164,8 @@ class Endpoint:
     @cached_property
     def _client(self) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return httpx2.Client(headers=headers)
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # of one beyond ASCII no header can be made
+        return httpx2.Client(headers=headers, cookies=no_cookies)
 
     def _attempt(self, payload: Mapping[str, Any], deadline: float, longest: int) -> bytes:
         # An attempt may start at the very end of the budget, and a socket timeout must be above 0.

@@ -360,6 +360,24 @@ def test_a_refusal_that_is_nested_too_deeply_is_quoted(api: Api, embedder: OpenA
         embedder.embed(["one"])
 
 
+def test_a_refusal_with_half_a_character_can_be_written_to_a_log(api: Api, embedder: OpenAIEmbedder) -> None:
+    api.always = failure(400, "too long: 😀"[:-1] + "\ud83d")
+
+    with pytest.raises(EmbeddingError, match=r"answered 400 .*: too long: \?\. Check") as caught:
+        embedder.embed(["one"])
+    assert str(caught.value).encode()
+
+
+def test_a_cookie_that_no_request_could_have_spoils_no_later_one(api: Api, embedder: OpenAIEmbedder) -> None:
+    def setting_a_cookie(handler: Handler) -> None:
+        handler.send(503, b"", {"Set-Cookie": "node=\xe9"})
+
+    api.replies.append(setting_a_cookie)
+
+    assert embedder.embed(["one"]).shape == (1, 1536)
+    assert len(api.requests) == 2
+
+
 def test_an_answer_broken_off_is_asked_for_again(api: Api, embedder: OpenAIEmbedder) -> None:
     api.replies.append(broken_off)
 
