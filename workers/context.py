@@ -250,24 +250,15 @@ class PausingEmbedder:
     def _asked(
         self, seconds: float, ask: Callable[[], Vectors], *, probes: bool, within_seconds: float = math.inf
     ) -> Vectors:
-        trying, started = self._pause.enter(seconds), time.monotonic()
-        try:
-            vectors = ask()
-        except EmbedderAwayError as error:
-            probes &= error.doubtful and time.monotonic() - started < within_seconds
-            if not probes or not self._takes_probe():
-                self._pause.failed(error)
-                raise
-            if trying:
-                self._pause.answered()
-            raise EmbeddingError(f"{error} It takes other texts.") from None
-        except EmbeddingError:
-            if trying:  # it refused this text, and so it answers
-                self._pause.answered()
-            raise
-        if trying:
-            self._pause.answered()
-        return vectors
+        with self._pause.unless_paused(seconds):
+            started = time.monotonic()
+            try:
+                return ask()
+            except EmbedderAwayError as error:
+                probes &= error.doubtful and time.monotonic() - started < within_seconds
+                if not probes or not self._takes_probe():
+                    raise
+                raise EmbeddingError(f"{error} It takes other texts.") from None
 
     def _takes_probe(self) -> bool:
         try:
