@@ -212,7 +212,8 @@ class Endpoint:
         message = f"{self} answered {status} {response.reason_phrase}{said}. {self._service.advise(status)}"
         if _may_heal(status, body):
             after = _retry_after(response.headers.get("retry-after", ""))
-            return TransientError(message, after, doubtful=_may_be_the_request(status))
+            doubtful = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE
+            return TransientError(message, after, doubtful=doubtful)
         if status in REFUSES_ALL:
             return self._service.unavailable(message)
         return self._service.failure(message)
@@ -221,11 +222,6 @@ class Endpoint:
 def _may_heal(status: int, body: str) -> bool:
     """Return whether a retry may help; an account without credit answers 429 permanently."""
     return (status in RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR) and "insufficient_quota" not in body
-
-
-def _may_be_the_request(status: int) -> bool:
-    """Return whether the request itself may be the reason of an error that a retry may solve."""
-    return status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def _pause(state: RetryCallState) -> float:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ebb.contract.values import LONE_SURROGATE
+
 from workers.core import injection
 from workers.core.text import outside_injected
 
@@ -36,7 +38,7 @@ LONGEST = 65_536
 CUTS = ("\n\n", "\n", ". ", " ")
 """Where a text that is too long is cut, the best places first."""
 
-SURROGATES, REPLACEMENT = re.compile("[\ud800-\udfff]"), "\ufffd"
+REPLACEMENT = "\ufffd"
 
 TIMES = ("created_at", "timestamp", "create_time", "time")
 
@@ -69,7 +71,7 @@ def split(text: str, longest: int) -> Iterator[str]:
 
     Lone surrogates, with which a part is refused later, count as characters of three bytes.
     """
-    while len(encoded := SURROGATES.sub(REPLACEMENT, text).encode()) > longest:
+    while len(encoded := LONE_SURROGATE.sub(REPLACEMENT, text).encode()) > longest:
         start = text[: len(encoded[:longest].decode(errors="ignore")) or 1]
         ends = (start.rfind(cut) + len(cut) for cut in CUTS if start.rfind(cut) >= len(start) // 2)
         end = next(ends, len(start))

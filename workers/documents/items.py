@@ -3,6 +3,7 @@
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -13,7 +14,7 @@ from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, ItemQuery
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import show
 from ebb.contract.recall import Filters
-from ebb.contract.values import LONGEST_FIELD, DecayClass
+from ebb.contract.values import LONE_SURROGATE, LONGEST_FIELD, DecayClass
 
 from workers.context import Context
 from workers.core import ranking
@@ -90,15 +91,10 @@ def item_path(labels: Sequence[str]) -> str:
     Raises:
         InvalidInputError: it is too long.
     """
-    path = "".join(f"{json.dumps(label, ensure_ascii=_has_surrogates(label))}/" for label in labels)
+    path = "".join(f"{json.dumps(label, ensure_ascii=bool(LONE_SURROGATE.search(label)))}/" for label in labels)
     if len(path) > LONGEST_FIELD:
         raise InvalidInputError(f"path: {show(labels)} is longer than {LONGEST_FIELD} characters; shorten its labels.")
     return path
-
-
-def _has_surrogates(label: str) -> bool:
-    """Return whether a label must be escaped to ASCII because PostgreSQL cannot store it."""
-    return any("\ud800" <= letter <= "\udfff" for letter in label)
 
 
 def labels(path: str) -> list[str]:
@@ -179,7 +175,9 @@ def _search(
 
     All are compared, by words and by similarity, except those stored without text.
     """
-    vector = _embedded(context, query)
+    vector = None
+    with suppress(EmbeddingError):
+        vector = context.queries.embed(query)
     with reading(context.read_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None:
@@ -284,10 +282,3 @@ def _scored(
     alike = stems.alike(text.stems.vectors, read["text"].tolist(), first)
     relevances = found.relevances(tenant.embedder, held, alike, cosines)
     return [(UUID(bytes=read["id"][place]), float(relevances[place])) for place in np.lexsort((-fused, -relevances))]
-
-
-def _embedded(context: Context, query: str) -> Vectors | None:
-    try:
-        return context.queries.embed(query)
-    except EmbeddingError:
-        return None
