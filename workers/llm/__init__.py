@@ -1,6 +1,5 @@
 """An optional LLM and an optional reranker; their answers are validated, and Ebb works without them."""
 
-import importlib.util
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -8,15 +7,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from workers.errors import SettingsError
-from workers.settings import Settings
+from workers.settings import Settings, require_extra
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
     from workers.llm.rerank import Reranker
-
-PACKAGES = ("httpx2", "tenacity")
-"""Packages of the extra `openai`."""
 
 
 def make_chat(settings: Settings) -> "Chat":
@@ -25,7 +20,7 @@ def make_chat(settings: Settings) -> "Chat":
     Raises:
         SettingsError: the extra is not installed, or the settings are invalid.
     """
-    _require_packages("An LLM", "EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM")
+    require_extra("openai", "An LLM", "unset EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM")
     from workers.llm.chat import Chat  # imported only where an LLM is used
 
     return Chat(settings)
@@ -37,19 +32,10 @@ def make_reranker(settings: Settings) -> "Reranker":
     Raises:
         SettingsError: the extra is not installed, or the settings are invalid.
     """
-    _require_packages("A reranker", "EBB_RERANK_URL")
+    require_extra("openai", "A reranker", "unset EBB_RERANK_URL")
     from workers.llm.rerank import Reranker  # imported only where a reranker is used
 
     return Reranker(settings)
-
-
-def _require_packages(what: str, variables: str) -> None:
-    missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
-    if missing:
-        raise SettingsError(
-            f"{what} needs {' and '.join(missing)}, not installed here. Run: pip install 'ebb-server[openai]', "
-            f"or unset {variables}."
-        )
 
 
 class StrictAnswer(BaseModel):
