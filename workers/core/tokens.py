@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from workers.errors import SettingsError
 
@@ -29,12 +28,6 @@ def estimate(text: str) -> int:
 
 @lru_cache(maxsize=2)
 def _counting(tokenizer: str) -> Count:
-    # In the text of a fact, a special token is ordinary text.
-    encode: Callable[[str], list[int]] = _load(tokenizer).encode_ordinary
-    return lambda text: len(encode(text))
-
-
-def _load(tokenizer: str) -> Any:
     # The wheel contains the vocabularies: nothing is downloaded.
     try:
         from splintr import Tokenizer  # noqa: PLC0415 - an extra, and large
@@ -44,6 +37,8 @@ def _load(tokenizer: str) -> Any:
             "pip install 'ebb-server[tokens]', or leave it at 'characters'."
         ) from None
     try:
-        return Tokenizer.from_pretrained(tokenizer)
+        # In the text of a fact, a special token is ordinary text.
+        encode: Callable[[str], list[int]] = Tokenizer.from_pretrained(tokenizer).encode_ordinary
     except ValueError as error:
         raise SettingsError(f"EBB_TOKENIZER={tokenizer!r} is not allowed: {error}.") from None
+    return lambda text: len(encode(text))

@@ -175,12 +175,8 @@ def asks_for_the_past(question: str) -> bool:
 
 def asks_for_a_value(question: str) -> bool:
     """Return whether a question, or a few keywords, asks for a single current value: a number, a date, a name."""
-    asks = ASKS_FOR_A_VALUE.match(question) is not None or _is_keywords(question)
-    return asks and not asks_for_the_past(question)
-
-
-def _is_keywords(question: str) -> bool:
-    return len(question.split()) <= MOST_KEYWORDS and BEGINS_NO_KEYWORDS.match(question) is None
+    is_keywords = len(question.split()) <= MOST_KEYWORDS and BEGINS_NO_KEYWORDS.match(question) is None
+    return (is_keywords or ASKS_FOR_A_VALUE.match(question) is not None) and not asks_for_the_past(question)
 
 
 def asks_for_a_place(question: str) -> bool:

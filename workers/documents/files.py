@@ -77,7 +77,7 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
             tenant = namespaces.find_or_add(db, asked.namespace).id
             before = documents.read_at(db, tenant, asked.path)
         if before is not None and before > read_at:
-            return _indexed(asked.path, outdated=True)
+            return Indexed(path=asked.path, outdated=True)
         given = [_fact(asked.namespace, asked.path, chunk) for chunk in chunks]
         stored = store_many(context, asked.namespace, given, read_at, touch=False) if given else []
         return _settle(context, tenant, asked, given, require_all(stored), read_at)
@@ -136,19 +136,14 @@ def _settle(
         lines = {answer.id: one.turn for one, answer in zip(given, stored, strict=True) if one.turn}
         documents.put_lines(db, tenant, lines)
         documents.put(db, tenant, asked.path, asked.folder, bytes.fromhex(asked.digest), read_at)
-    return _indexed(asked.path, stored, removed)
-
-
-def _indexed(path: str, done: Sequence[Stored] = (), removed: int = 0, *, outdated: bool = False) -> Indexed:
-    actions = [answer.action for answer in done]
+    actions = [answer.action for answer in stored]
     return Indexed(
-        path=path,
+        path=asked.path,
         added=actions.count("added"),
         unchanged=actions.count("unchanged") + actions.count("duplicate"),
         removed=removed,
         forgotten=actions.count("forgotten"),
-        without_vector=sum(not answer.embedded for answer in done if answer.action != "forgotten"),
-        outdated=outdated,
+        without_vector=sum(not answer.embedded for answer in stored if answer.action != "forgotten"),
     )
 
 

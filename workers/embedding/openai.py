@@ -66,7 +66,8 @@ class OpenAIEmbedder:
             )
         self._model = settings.embedding_model or DEFAULT_MODEL
         self._max_dims = settings.max_vector_dim
-        self._known_dims = self._documented_dims()
+        documented = KNOWN_DIMS.get(self._model)
+        self._known_dims = min(documented, self._max_dims) if documented and self._model in SHORTENS else documented
         self._query_seconds = settings.embedding_query_timeout
         self.batch = settings.embedding_batch
         self.weights = (EVEN, EVEN)
@@ -110,10 +111,6 @@ class OpenAIEmbedder:
     def close(self) -> None:
         """Close the connections to the endpoint."""
         self._endpoint.close()
-
-    def _documented_dims(self) -> int | None:
-        known = KNOWN_DIMS.get(self._model)
-        return min(known, self._max_dims) if known and self._model in SHORTENS else known
 
     def _request(self, texts: Sequence[str], attempts: int) -> Vectors:
         payload: dict[str, Any] = {"model": self._model, "input": list(texts)}

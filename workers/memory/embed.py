@@ -16,14 +16,13 @@ import psycopg
 from workers.context import PROBE, Context
 from workers.coordination import pause
 from workers.core.arrays import Bytes, Vectors
-from workers.core.fading import Faded, as_written
+from workers.core.fading import as_written
 from workers.core.fidelity import FULL
 from workers.core.signature import SEED, encode
 from workers.embedding.vectors import REQUEST_BYTES, batches
 from workers.errors import EmbedderAwayError, EmbedderMismatchError, EmbedderPausedError, EmbeddingError
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, facts, namespaces, signatures, vectors
-from workers.storage.activity import Activity
 from workers.storage.connection import Connection, lift_limits, transaction
 from workers.storage.vectors import StoredEmbedder
 
@@ -125,7 +124,9 @@ def restore_vectors(
     if rows.ids:
         found = embedded[[place[id_] for id_ in rows.ids]]
         keep_vectors(db, tenant, rows.ids, found, encode(found))
-        due.write_faded(db, rows, _at_full(context, db, rows, now), rows.held)
+        at_full = replace(rows.anchors, fidelity=np.full(len(rows), FULL, dtype=np.int64))
+        faded = as_written(at_full, now.timestamp(), rules_for(context, db, rows.namespaces))
+        due.write_faded(db, rows, faded, rows.held)
     return rows.ids
 
 
@@ -146,11 +147,6 @@ def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vec
     """Write the (n, dims) full vectors of n facts and their (n, 128) signatures."""
     vectors.write(db, [tenant] * len(ids), ids, [embedded.shape[1]] * len(ids), [embedded])
     signatures.add(db, tenant, ids, signed)
-
-
-def _at_full(context: Context, db: Connection, rows: Activity, now: datetime) -> Faded:
-    anchors = replace(rows.anchors, fidelity=np.full(len(rows), FULL, dtype=np.int64))
-    return as_written(anchors, now.timestamp(), rules_for(context, db, rows.namespaces))
 
 
 @dataclass(frozen=True, slots=True)
