@@ -85,6 +85,13 @@ def test_a_long_text_is_cut_where_something_ends(text: str, parts: list[str]) ->
     assert list(split(text, 12 if " " in text else 10)) == parts
 
 
+def test_a_text_is_cut_in_time_that_grows_with_its_length() -> None:
+    began = process_time()
+
+    assert len(list(split("word " * 400_000, 1_000))) == 2_000
+    assert process_time() - began < 3
+
+
 def test_half_a_character_is_cut_as_one_of_three_bytes() -> None:
     assert list(split("\ud83d" * 5, 10)) == ["\ud83d" * 3, "\ud83d" * 2]
 

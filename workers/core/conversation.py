@@ -71,7 +71,7 @@ def split(text: str, longest: int) -> Iterator[str]:
 
     Lone surrogates, with which a part is refused later, count as characters of three bytes.
     """
-    while len(encoded := LONE_SURROGATE.sub(REPLACEMENT, text).encode()) > longest:
+    while len(encoded := LONE_SURROGATE.sub(REPLACEMENT, text[: longest + 1]).encode()) > longest:
         start = text[: len(encoded[:longest].decode(errors="ignore")) or 1]
         ends = (start.rfind(cut) + len(cut) for cut in CUTS if start.rfind(cut) >= len(start) // 2)
         end = next(ends, len(start))
