@@ -166,6 +166,17 @@ def test_a_server_that_calls_the_documents_texts_is_asked_so_from_then_on(ranked
     assert server.requests[1]["truncate"] is True
 
 
+def test_a_refusal_that_mentions_texts_changes_no_later_request(ranked: Memory, server: StandIn) -> None:
+    def refusing(handler: Handler) -> None:
+        handler.send(400, b"These texts are too many" if "documents" in handler.request_json else b"Bad request")
+
+    server.replies += [refusing, refusing]
+    assert [ranked.ask(QUERY).reranked for _ in range(2)] == [False, True]
+    assert [{"texts", "documents"} & asked.keys() for asked in server.requests] == [
+        {"documents"}, {"texts"}, {"documents"},
+    ]  # fmt: skip
+
+
 def test_results_with_equal_scores_of_recall_are_ordered_too(own: Memory, having: Having) -> None:
     usual = own.having(ranking="documented").ask(QUERY)
     assert {one.score for one in usual.results} == {1.0}

@@ -91,8 +91,9 @@ class Reranker:
         except RerankerError as error:
             if OTHER_NAME[name] not in str(error):
                 raise
+        scores = self._request(OTHER_NAME[name], query, documents)
         self._name = OTHER_NAME[name]
-        return self._request(self._name, query, documents)
+        return scores
 
     def _request(self, name: str, query: str, documents: Sequence[str]) -> Floats:
         payload = self._model | {"query": query, name: list(documents), "top_n": len(documents)}
