@@ -1,6 +1,6 @@
 """Facts that an LLM extracts from turns: quotes only, once, linked to the turn; newer values supersede older ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
@@ -13,6 +13,7 @@ from llm import answering, question, saying
 from memory import LOCK_WAITS, Memory, day, wait_for
 from stand_in import Reply, StandIn, failure, serving
 
+from workers.core.names import mentioned_names
 from workers.llm.chat import Chat
 from workers.memory import extract
 from workers.memory.add import Stored
@@ -206,6 +207,21 @@ def test_of_a_turn_the_first_facts_alone_are_kept(
     assert [one.getMessage().partition(" from ")[0] for one in caplog.records] == [
         "50 of 100 facts that an LLM drew"
     ] * 2
+
+
+def test_each_text_is_searched_for_names_once_however_many_facts_are_drawn(
+    drawing: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = []
+
+    def noting(text: str, names: Iterable[str]) -> list[str]:
+        searched.append(text)
+        return mentioned_names(text, names)
+
+    monkeypatch.setattr(extract, "mentioned_names", noting)
+    llm.always = answering(lambda asked: {"facts": honest(asked, entity="Bob")["facts"] * 20})
+    assert draw(drawing, remember(drawing, *HOMES.values())) == 0
+    assert sorted(searched) == sorted(HOMES.values())
 
 
 def test_a_fact_that_was_forgotten_on_request_is_not_drawn_again(drawing: Memory) -> None:

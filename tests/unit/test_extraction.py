@@ -9,13 +9,18 @@ from hypothesis import strategies as st
 from made_up import TEXTS, examples
 
 from workers.core.extraction import LONGEST, Extracted, Quote, extracted
+from workers.core.names import mentioned_names
 
 TEXT = "Hello! I do not live in Porto any more.  I moved to Leipzig in May. My cat is called Ada."
 HOME = Quote("moved to Leipzig", "user", "home", "Leipzig", single=True)
 
 
 def found(pointed: Quote, text: str = TEXT) -> Extracted | None:
-    return extracted(pointed, text, [text, "Mira: yes, the cat."])
+    return extracted(pointed, text, named_in([text, "Mira: yes, the cat."], pointed))
+
+
+def named_in(texts: list[str], pointed: Quote) -> set[str]:
+    return {name for text in texts for name in mentioned_names(text, [pointed.entity])}
 
 
 def test_a_fact_is_the_sentence_that_was_pointed_at() -> None:
@@ -54,7 +59,7 @@ def test_words_that_are_longer_than_a_sentence_are_not_looked_for() -> None:
     ],
 )
 def test_words_are_found_in_scripts_without_blanks(text: str, pointed: Quote, value: str) -> None:
-    fact = extracted(pointed, text, [text])
+    fact = extracted(pointed, text, named_in([text], pointed))
 
     assert fact is not None
     assert fact.quote == text.removesuffix("他喜欢茶。")

@@ -5,10 +5,10 @@ nothing enters memory that was not stated.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from workers.core.names import as_words, mentioned_names
+from workers.core.names import as_words
 from workers.core.summary import SENTENCE_END
 from workers.core.text import combining
 
@@ -62,12 +62,12 @@ class Extracted:
         return f"{self.entity}, {self.key}: {self.quote}"
 
 
-def extracted(pointed: Quote, text: str, names: Sequence[str]) -> Extracted | None:
-    """Return the fact that was pointed at in a text; None if its words, name or value are not there.
+def extracted(pointed: Quote, text: str, named: Collection[str]) -> Extracted | None:
+    """Return the fact that was pointed at in a text; None if its words or value are not there, or its name is unknown.
 
-    The name may occur in any of the texts `names`, which are those of the conversation.
+    `named` are the names that `mentioned_names` found in the texts of the conversation.
     """
-    found, entity, key = _found(pointed.quote, text), _entity(pointed.entity, names), pointed.key.strip().lower()
+    found, entity, key = _found(pointed.quote, text), _entity(pointed.entity, named), pointed.key.strip().lower()
     if found is None or not entity or not KEY.fullmatch(key) or max(len(entity), len(key)) > LONGEST_NAME:
         return None
     start, end = _sentences(text, *found)
@@ -78,12 +78,12 @@ def extracted(pointed: Quote, text: str, names: Sequence[str]) -> Extracted | No
     return Extracted(start, end, quote, entity, key, quote[slice(*value)] if pointed.single else None)
 
 
-def _entity(name: str, texts: Sequence[str]) -> str | None:
-    """Return an entity's name if it occurs in a text, without extra blanks; speakers need not be named."""
+def _entity(name: str, named: Collection[str]) -> str | None:
+    """Return an entity's name, without extra blanks, if it is one of those; speakers need not be named."""
     entity = " ".join(name.split())
     if entity.lower() == SPEAKER:
         return SPEAKER
-    return entity if any(mentioned_names(one, [entity]) for one in texts) else None
+    return entity if entity in named else None
 
 
 def _found(words: str, text: str) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from ebb.contract.values import REQUESTED
 from workers.context import Context
 from workers.coordination import idempotency
 from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
-from workers.core.names import folded
+from workers.core.names import folded, mentioned_names
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
@@ -158,9 +158,10 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         idempotency.pause_llm(context.redis, error)
         return []
-    names = [one.text for one in shown]
+    entities = {one.entity for _, one in found}
+    named = {name for turn in shown for name in mentioned_names(turn.text, entities)}
     facts = [
-        (wanted[number - 1], fact) for number, one in found if (fact := extracted(one, said[number], names)) is not None
+        (wanted[number - 1], fact) for number, one in found if (fact := extracted(one, said[number], named)) is not None
     ]
     if len(facts) < len(found):
         log.warning("%d of %d facts that an LLM drew are not in the text", len(found) - len(facts), len(found))
