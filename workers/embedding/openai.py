@@ -96,7 +96,10 @@ class OpenAIEmbedder:
         requests = pieces.batches(flat, self.batch, pieces.REQUEST_BYTES)
         attempts = ATTEMPTS if retry else 1
         vectors = np.concatenate([self._request(batch, attempts) for batch in requests])
-        return unit_rows(pieces.mean(self._shorten(vectors), parts), texts)
+        cut = normalise(vectors[:, : self._max_dims])
+        if not cut.any(axis=1).all():
+            raise self._unusable("a vector of zeros")
+        return unit_rows(pieces.mean(cut, parts), texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the (n, dims) vectors of queries, after one attempt and at most EBB_EMBEDDING_QUERY_TIMEOUT."""
@@ -118,17 +121,11 @@ class OpenAIEmbedder:
             payload["dimensions"] = self._max_dims
         longest = len(texts) * max(self._known_dims or 0, MANY_DIMS) * NUMBER_BYTES
         body = self._endpoint.post(payload, longest=longest, attempts=attempts)
-        vectors = self._read(body, len(texts), self._known_dims)
+        vectors = self._read(body, len(texts))
         self._known_dims = vectors.shape[1]
         return vectors
 
-    def _shorten(self, vectors: Vectors) -> Vectors:
-        cut = normalise(vectors[:, : self._max_dims])
-        if not cut.any(axis=1).all():
-            raise self._unusable("a vector of zeros")
-        return cut
-
-    def _read(self, body: bytes, count: int, dims: int | None) -> Vectors:
+    def _read(self, body: bytes, count: int) -> Vectors:
         try:
             items = _Answer.model_validate_json(body).data
         except ValidationError:
@@ -137,10 +134,10 @@ class OpenAIEmbedder:
         places = [place if item.index is None else item.index for place, item in enumerate(items)]
         if sorted(places) != list(range(count)):
             raise self._unusable(f"{len(items)} embeddings, numbered {_some(places)}, for {count} texts")
-        vectors = [items[place].embedding for place in np.argsort(places)]
-        return self._checked(vectors, dims)
+        return self._checked([items[place].embedding for place in np.argsort(places)])
 
-    def _checked(self, vectors: list[list[float]], dims: int | None) -> Vectors:
+    def _checked(self, vectors: list[list[float]]) -> Vectors:
+        dims = self._known_dims
         lengths = sorted({len(vector) for vector in vectors})
         if lengths != [dims or lengths[0]] or lengths == [0]:
             expected = "dimensions" if dims is None else f"dimensions where {dims} are due"

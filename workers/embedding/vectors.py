@@ -31,10 +31,6 @@ def axis(text: str, dims: int) -> int:
     return zlib.crc32(text.encode()) % dims
 
 
-CONTINUATION = 0b1000_0000
-"""The two highest bits of a UTF-8 continuation byte."""
-
-
 def split(text: str, limit: int) -> list[str]:
     """Return the text in pieces of at most `limit` bytes of UTF-8, cut after a space if possible."""
     rest = text.encode()
@@ -50,7 +46,7 @@ def _cut(text: bytes, limit: int) -> int:
     space = text.rfind(b" ", limit // 2, limit)
     if space >= 0:
         return space + 1
-    while text[limit] & 0b1100_0000 == CONTINUATION:
+    while text[limit] & 0b1100_0000 == 0b1000_0000:  # noqa: PLR2004 - a continuation byte of UTF-8
         limit -= 1
     return limit
 
