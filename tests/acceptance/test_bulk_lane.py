@@ -1,11 +1,14 @@
 """The bulk lane in a running system: large batches in slices, costly recalls in turn, and kills in between."""
 
+import time
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 from databases import CITUS_URL, ON_ONE_SHARD
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 
+from workers.clock import UNTIL
 from workers.coordination import bulk, outbox
 from workers.coordination.bulk import Batch, Slice
 from workers.errors import InvalidInputError
@@ -86,6 +89,19 @@ def test_a_batch_whose_worker_ended_before_it_answered_is_answered_by_its_next_d
     }
     eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
     assert not idle.own_keys.exists(bulk.BATCH + task_id)
+
+
+def test_an_import_that_was_dropped_as_its_caller_gave_up_is_done_when_it_is_sent_again(idle: LiveSystem) -> None:
+    task_id, given = str(uuid4()), {"records": stones(30), "namespace": "default"}
+    idle.own_keys.zadd(bulk.RUNNING, {f"other {number}": time.time() + 600 for number in range(9)})
+    idle.start("worker")
+    until = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    idle.control.send_task("memory.bring_back", kwargs=given, task_id=task_id, headers={UNTIL: until})
+    eventually(lambda: bulk.waiting(idle.own_keys)["batches"] == 10, "the import waits for a slot")
+    time.sleep(2)
+    idle.own_keys.delete(bulk.RUNNING)
+    eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "it is dropped")
+    assert len(idle.send("memory.bring_back", given, task_id).get(timeout=15)["results"]) == 30
 
 
 STATISTICS = "select most_common_vals::text::int[] from pg_stats where tablename = 'facts' and attname = 'namespace'"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from workers.coordination import bulk, outbox
+from workers.coordination import bulk, outbox, signals
 from workers.coordination.bulk import Batch, Claimed
 from workers.coordination.redis import own_keys
 from workers.errors import BusyError
@@ -173,6 +173,13 @@ def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redi
     assert bulk.claim(redis, NOW) == []
 
 
+def run(program: str, redis_url: str) -> str:
+    """Return the output of a program that uses the tasks."""
+    environment = os.environ | {"EBB_REDIS_URL": redis_url, "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 FIRST_SLICE = """
 from workers.coordination.bulk import Batch
 from workers.tasks import bulk
@@ -187,8 +194,20 @@ def test_a_redelivered_batch_processes_the_slice_whose_slot_it_takes(redis: Redi
     joined(redis, "a", "mira")
     (first,) = bulk.claim(redis, NOW)
     assert do(redis, first) is None
-    environment = os.environ | {"EBB_REDIS_URL": redis_url, "EBB_DATABASE_URL": "postgresql://unused/ebb"}
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_SLICE], env=environment, capture_output=True, text=True, check=True
-    )
-    assert "place=1, content=['a 1']" in done.stdout
+    assert "place=1, content=['a 1']" in run(FIRST_SLICE, redis_url)
+
+
+FAILED_SLICE = """
+from workers.coordination.bulk import Batch, Slice
+from workers.tasks.bulk import slice_of_batch
+
+slice_of_batch.push_request(part=Slice(Batch("a", "memory.bring_back", "mira", {}), 0, ["a 0"]))
+slice_of_batch.on_failure(ValueError(), "", (), {}, None)
+"""
+
+
+def test_a_batch_that_failed_is_done_when_it_is_sent_again(redis: Redis, redis_url: str) -> None:
+    joined(redis, "a", "mira")
+    signals.note_done(redis, "a", {"goes_on": True})
+    run(FAILED_SLICE, redis_url)
+    assert (signals.done_before(redis, "a"), bulk.waiting(redis)["bytes"]) == (None, 0)

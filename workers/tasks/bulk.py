@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from workers.celery import app
 from workers.clock import UNTIL, has_passed
-from workers.coordination import bulk, outbox, timings
+from workers.coordination import bulk, outbox, signals, timings
 from workers.coordination.bulk import Batch, Slice
 from workers.coordination.redis import RefusedError, explain, insist
 from workers.errors import TaskFailedError, UnavailableError
@@ -81,7 +81,7 @@ class SliceTask(EbbTask):
         """Answer the caller of the batch with the failure, and release the lane."""
         part: Slice | None = self.request.get("part")
         if part is not None:
-            bulk.drop(context.redis, part.batch)
+            _give_up(part.batch)
             callbacks.mark_as_failure(context.redis, part.batch.id, exc)
         send_slices()
 
@@ -238,6 +238,12 @@ def _is_abandoned(part: Slice) -> bool:
     batch = part.batch
     if part.place or not batch.until or not has_passed(batch.until, app.server_clock):
         return False
-    bulk.drop(context.redis, batch)
+    _give_up(batch)
     send_slices()
     return True
+
+
+def _give_up(batch: Batch) -> None:
+    """Remove a batch that is not done, after which the same request works again."""
+    signals.drop_done(context.redis, batch.id)
+    bulk.drop(context.redis, batch)
