@@ -211,3 +211,11 @@ def test_a_batch_that_failed_is_done_when_it_is_sent_again(redis: Redis, redis_u
     signals.note_done(redis, "a", {"goes_on": True})
     run(FAILED_SLICE, redis_url)
     assert (signals.done_before(redis, "a"), bulk.waiting(redis)["bytes"]) == (None, 0)
+
+
+def test_any_number_of_recalls_whose_callers_gave_up_are_dropped_at_once(redis: Redis, redis_url: str) -> None:
+    for number in range(600):
+        until = "2026-01-01T00:00:00+00:00"
+        bulk.join(redis, Batch(str(number), "memory.recall", "mira", {}, until=until), [], bounded=False)
+    run("from workers.tasks.bulk import send_slices; send_slices()", redis_url)
+    assert bulk.waiting(redis)["batches"] == 0

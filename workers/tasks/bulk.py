@@ -207,13 +207,16 @@ def take_slot(task: Task, asked: Params, namespace: str) -> None:
 
 def send_slices(but: str = "") -> bulk.Claimed | None:
     """Send the slices that have got a slot; return the slice of the batch `but` instead of sending it."""
-    claimed = bulk.claim(context.redis, context.seconds())
-    for one in claimed:
-        if one.batch != but and not _send_whole(one.batch):
-            own_id = str(uuid5(uuid_of(one.batch), f"slice {one.place}"))
-            given = one._asdict()
-            app.send_task("memory.slice", headers=given.pop("trace"), kwargs=given, task_id=own_id)
-    return next((one for one in claimed if one.batch == but), None)
+    own = None
+    while claimed := bulk.claim(context.redis, context.seconds()):  # again, as those that are dropped leave theirs
+        for one in claimed:
+            if one.batch == but:
+                own = one
+            elif not _send_whole(one.batch):
+                own_id = str(uuid5(uuid_of(one.batch), f"slice {one.place}"))
+                given = one._asdict()
+                app.send_task("memory.slice", headers=given.pop("trace"), kwargs=given, task_id=own_id)
+    return own
 
 
 def _send_whole(id_: str) -> bool:
@@ -224,7 +227,6 @@ def _send_whole(id_: str) -> bool:
     batch = part.batch
     if part.tries > bulk.MOST_TRIES or (batch.until and has_passed(batch.until, app.server_clock)):
         bulk.drop(context.redis, batch)
-        send_slices()
     else:
         waits = {UNTIL: batch.until, LSN: batch.lsn}
         headers = {LANE: True} | {name: value for name, value in waits.items() if value} | (batch.trace or {})
