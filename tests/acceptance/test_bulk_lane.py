@@ -104,6 +104,15 @@ def test_an_import_that_was_dropped_as_its_caller_gave_up_is_done_when_it_is_sen
     assert len(idle.send("memory.bring_back", given, task_id).get(timeout=15)["results"]) == 30
 
 
+def test_a_recall_that_is_revoked_while_it_has_a_slot_releases_it(idle: LiveSystem) -> None:
+    idle.start("worker")
+    batch = Batch(str(uuid4()), "memory.recall", "default", {"query": "Which stone is grey?", "namespace": "default"})
+    idle.control.control.revoke(batch.id)
+    bulk.join(idle.own_keys, batch, [], bounded=False)
+    eventually(lambda: f"Discarding revoked task: memory.recall[{batch.id}]" in idle.logs(), "it is dropped")
+    eventually(lambda: bulk.waiting(idle.own_keys)["batches"] == 0, "its slot is free")
+
+
 STATISTICS = "select most_common_vals::text::int[] from pg_stats where tablename = 'facts' and attname = 'namespace'"
 
 

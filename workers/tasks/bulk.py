@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from uuid import uuid5
 
 from celery import Task
+from celery.signals import task_revoked
 from ebb import headers
 from ebb.contract.operation import Params, Timed
 from ebb.contract.values import Namespace
@@ -66,12 +67,9 @@ class LaneTask(EbbTask):
     def after_return(self, status: str, retval: Any, task_id: str, *rest: Any) -> None:
         """Release the slot."""
         super().after_return(status, retval, task_id, *rest)
-        if self.request.get(LANE):
-            with suppress(RedisError):  # the slot's lease expires
-                bulk.drop(context.redis, Batch(task_id, self.name, "", {}))
-                send_slices()
-            if callbacks.is_followed(self):
-                callbacks.drop(context.redis, task_id)
+        release_slot(self.request)
+        if self.request.get(LANE) and callbacks.is_followed(self):
+            callbacks.drop(context.redis, task_id)
 
 
 class SliceTask(EbbTask):
@@ -84,6 +82,15 @@ class SliceTask(EbbTask):
             _give_up(part.batch)
             callbacks.mark_as_failure(context.redis, part.batch.id, exc)
         send_slices()
+
+
+@task_revoked.connect
+def release_slot(request: Any, **_: Any) -> None:
+    """Release the slot of a request, if it has one."""
+    if request.get(LANE):
+        with suppress(RedisError):  # the slot's lease expires
+            bulk.drop(context.redis, Batch(request.id, request.task, "", {}))
+            send_slices()
 
 
 def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
