@@ -1,5 +1,6 @@
 """Shares: the priority of a namespace's messages, and when its requests are refused."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -44,6 +45,13 @@ def test_a_request_whose_client_died_counts_until_its_deadline(redis: Redis) -> 
     enter(redis, "mira", "a")
     assert enter(redis, "mira", "b", at=14) == 1
     assert enter(redis, "mira", "c", at=16) == 1
+
+
+def test_a_request_that_waits_long_counts_as_long_when_a_short_one_comes(redis: Redis) -> None:
+    now = time.time()
+    for task, seconds in (("long", 300), ("short", 10)):
+        shares.enter(redis, "mira", task, now, seconds, interactive=True)
+    assert redis.ttl(shares.UNDER_WAY + "mira") >= 300
 
 
 def test_only_interactive_requests_keep_children_from_the_bulk_lane(redis: Redis) -> None:

@@ -26,7 +26,8 @@ ENTER = """
     local held = redis.call('zcard', KEYS[1])
     if held >= most then return {held, most} end
     redis.call('zadd', KEYS[1], ARGV[2], ARGV[3])
-    redis.call('expireat', KEYS[1], math.ceil(ARGV[2]) + 60)
+    local last = redis.call('zrange', KEYS[1], -1, -1, 'withscores')[2]
+    redis.call('expireat', KEYS[1], math.ceil(last) + 60)
     if ARGV[5] ~= '0' then redis.call('set', KEYS[3], 1, 'px', ARGV[5]) end
     return {held, 0}
 """
