@@ -20,7 +20,7 @@ from redis.sentinel import MasterNotFoundError
 
 from api.client import Client
 from api.up import servers
-from workers.coordination import outbox, redis, signals, transport
+from workers.coordination import bulk, outbox, redis, signals, transport
 from workers.coordination.outbox import Entry
 from workers.coordination.redis import explain, is_refusal, own_keys
 from workers.errors import BusyError, UnavailableError
@@ -247,3 +247,12 @@ def test_a_sentinel_that_is_away_is_asked_once_so_that_the_next_one_is_asked_soo
             with pytest.raises((MasterNotFoundError, OperationalError)):
                 asked.ping() if isinstance(asked, Redis) else asked()
             assert 1 <= len(ports) <= tries
+
+
+def test_a_slice_that_was_lost_gets_a_slot_again(small: Redis, server: servers.Redis) -> None:
+    with own_keys(server.url()) as own:
+        bulk.join(own, bulk.Batch("a", "memory.store_many", "mira", {}), [["a fact"]])
+        now = 1_800_000_000.0
+        lost = bulk.claim(own, now)
+        fill(small)
+        assert lost == bulk.claim(own, now + bulk.LEASE_SECONDS + 1) != []

@@ -129,14 +129,13 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
     return bool(why == b"put")
 
 
+# Removing comes first: a full Redis still accepts the later writes of a script that has begun to write.
 CLAIM = """
     local now = tonumber(ARGV[1])
     for _, id in ipairs(redis.call('zrangebyscore', KEYS[2], '-inf', now)) do
-        local name = redis.call('hget', ARGV[4] .. id, 'namespace')
-        if name then
-            if redis.call('lpush', ARGV[5] .. name, id) == 1 then redis.call('rpush', KEYS[1], name) end
-        end
         redis.call('zrem', KEYS[2], id)
+        local name = redis.call('hget', ARGV[4] .. id, 'namespace')
+        if name and redis.call('lpush', ARGV[5] .. name, id) == 1 then redis.call('rpush', KEYS[1], name) end
     end
     local slots, reserved, found = 0, 0, redis.call('hgetall', KEYS[3])
     local waits = redis.call('exists', KEYS[4]) == 1
@@ -224,8 +223,7 @@ def _batch(id_: str, found: Mapping[str, Any]) -> Batch:
     return Batch(id_, found["task"].decode(), found["namespace"].decode(), *known)
 
 
-# The batch goes to the front of its namespace, and the namespace to the end of the ring. Deleting comes first: a full
-# Redis still accepts the later writes of a script that has begun to write.
+# The batch becomes the first of its namespace, and the namespace the last of the ring. Deleting comes first, as above.
 ADVANCE = """
     local after, now = ARGV[3] + ARGV[5], redis.call('hget', KEYS[1], 'next')
     if now ~= ARGV[3] then
