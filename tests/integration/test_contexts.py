@@ -81,3 +81,8 @@ def test_an_answer_kept_again_while_quotes_are_dropped_is_dropped_with_the_next(
         idempotency.drop_quotes(redis)
     idempotency.drop_quotes(redis)
     assert not redis.exists("ebb:done:1")
+
+
+def test_the_answer_of_a_task_whose_id_has_colons_is_known_by_that_id(memory: Memory) -> None:
+    idempotency.keep(memory.context.redis, "ebb:done:app:1", '{"text": "The key hangs by the door."}', 60, nx=False)
+    assert idempotency.drop_quotes(memory.context.redis) == ["app:1"]

@@ -109,7 +109,7 @@ def drop_quotes(redis: Redis) -> list[str]:
     if quoting:
         redis.srem(QUOTING, *quoting)  # first, so that an answer that is kept meanwhile is listed or dropped
         redis.delete(*quoting)
-    return [key.decode().rpartition(":")[2] for key in quoting if isinstance(key, bytes)]
+    return [key.decode().split(":", 2)[2] for key in quoting if isinstance(key, bytes)]
 
 
 def kept_answer(redis: Redis, task_id: str) -> dict[str, Any] | None:
