@@ -156,6 +156,15 @@ def test_batches_that_redis_evicted_are_no_longer_counted(redis: Redis) -> None:
     assert (bulk.held_bytes(redis, "mira"), bulk.held_bytes(redis, "ines")) == (kept, 0)
 
 
+def test_batches_are_done_after_redis_evicted_the_ring(redis: Redis) -> None:
+    joined(redis, "a", "mira")
+    joined(redis, "b", "ines")
+    redis.delete(bulk.RING)
+    joined(redis, "c", "nora")
+    bulk.recount(redis)
+    assert sorted(redis.lrange(bulk.RING, 0, -1)) == [b"ines", b"mira", b"nora"]
+
+
 def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redis) -> None:
     outbox.publish_bounds(redis, outbox.Bounds(10, 1_024))
     large = [["x" * 1_000]]

@@ -288,7 +288,9 @@ RECOUNT = """
     end
     count(redis.call('zrange', KEYS[2], 0, -1))
     for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
-        count(redis.call('lrange', ARGV[2] .. name, 0, -1))
+        local waiting = redis.call('lrange', ARGV[2] .. name, 0, -1)
+        if #waiting > 0 and not redis.call('lpos', KEYS[3], name) then redis.call('rpush', KEYS[3], name) end
+        count(waiting)
         if bytes[name] then
             redis.call('hset', KEYS[1], name, bytes[name])
         else
@@ -299,8 +301,8 @@ RECOUNT = """
 
 
 def recount(redis: Redis) -> None:
-    """Count the bytes of each namespace again: a Redis that evicts keys may have lost batches that are counted."""
-    redis.eval(RECOUNT, 2, BYTES, RUNNING, BATCH, WAITING)
+    """Count the bytes of each namespace again, and put it into the ring: a Redis that evicts keys may lose both."""
+    redis.eval(RECOUNT, 3, BYTES, RUNNING, RING, BATCH, WAITING)
 
 
 def note_slots(redis: Redis, node: str, children: int, kept: int, now: float) -> None:
