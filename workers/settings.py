@@ -453,7 +453,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _who_judges_is_known(self) -> Self:
-        if self.asks_llm and not self.llm_url and not self.llm_key.strip():
+        if self.asks_llm and not self.llm_url and not self.llm_key:
             raise ValueError(
                 "EBB_CLASSIFY_BEFORE_WRITE, EBB_EXTRACT and EBB_PRUNE_BY_LLM need an LLM: set EBB_LLM_KEY "
                 "(or OPENAI_API_KEY) for OpenAI, or EBB_LLM_URL for another server"
@@ -580,14 +580,14 @@ def with_files(given: dict[str, str]) -> dict[str, str]:
 
 
 def _fields(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return field names and values; an empty variable counts as not set."""
-    fields = {name.removeprefix(PREFIX).lower(): value for name, value in given.items() if value != ""}
+    """Return field names and values without blanks around them; a variable with nothing else counts as not set."""
+    fields = {name.removeprefix(PREFIX).lower(): value.strip() for name, value in given.items() if value.strip()}
     source_name = fields.pop("decay_cold_threshold", None)
     if source_name is not None:
         fields.setdefault("cold_threshold", source_name)
     for service in ("embedding", "llm"):
         if f"{service}_url" not in fields:  # send OpenAI's key only to OpenAI
-            fields.setdefault(f"{service}_key", environment.get("OPENAI_API_KEY", ""))
+            fields.setdefault(f"{service}_key", environment.get("OPENAI_API_KEY", "").strip())
     return fields
 
 

@@ -53,7 +53,12 @@ def test_each_field_is_read_from_the_variable_of_its_name() -> None:
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
-    assert read(EBB_SEGMENTS="", EBB_DATABASE_URL="") == Settings()
+    assert read(EBB_SEGMENTS="", EBB_DATABASE_URL="", EBB_EMBEDDING_URL=" ") == Settings()
+
+
+def test_blanks_around_a_value_are_left_out_such_as_the_line_ends_of_windows() -> None:
+    given = read(EBB_EMBEDDING_MODEL=" nomic-embed-text\r", EBB_HYGIENE="false\r", OPENAI_API_KEY="secret\r")
+    assert (given.embedding_model, given.hygiene, given.embedding_key) == ("nomic-embed-text", False, "secret")
 
 
 def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

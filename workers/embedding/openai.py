@@ -59,7 +59,7 @@ class OpenAIEmbedder:
     """A model behind an endpoint; a text that is too long gets the mean of its pieces' vectors."""
 
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
-        if not settings.embedding_url and not settings.embedding_key.strip():
+        if not settings.embedding_url and not settings.embedding_key:
             raise SettingsError(
                 "The embedder 'openai' has neither key nor endpoint. Set EBB_EMBEDDING_KEY (or "
                 "OPENAI_API_KEY) for OpenAI, or EBB_EMBEDDING_URL for another server."
