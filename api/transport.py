@@ -255,8 +255,9 @@ class Sender:
             return self._until_lost(read, task_id, seconds)
         finally:
             self._awaited.discard(task_id)
-            with suppress(redis.exceptions.RedisError):  # it then expires
-                signals.drop_awaited(self._own_keys, task_id)
+            if not self._shares_tasks:  # others may wait for it
+                with suppress(redis.exceptions.RedisError):  # it then expires
+                    signals.drop_awaited(self._own_keys, task_id)
 
     def _until_lost(self, read: Callable[[float], Any], task_id: str, seconds: float) -> Any:
         until, emptied = time.monotonic() + seconds, None

@@ -141,6 +141,24 @@ def test_a_task_that_met_its_time_limit_is_late_and_says_what_to_do(
     assert late.value.task == "one"
 
 
+class Sharing(Client):
+    """A client that shares its tasks, as requests with the same idempotency key do."""
+
+    _shares_tasks = True
+
+
+def test_one_of_two_callers_that_gives_up_leaves_the_other_waiting(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(sending, "EMPTIED_SECONDS", 0.1)
+    with Sharing(redis_url) as one, Sharing(redis_url) as other:
+        asked = [client.ask("memory.index", {}, task_id="one") for client in (one, other)]
+        for client, result, seconds in zip((one, other), asked, (0.1, 3.0), strict=True):
+            with pytest.raises(LateError):
+                client.wait(result, seconds)
+
+
 def test_a_caller_that_may_wait_for_long_is_told_that_redis_was_emptied(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
