@@ -75,6 +75,12 @@ def test_the_client_does_all_of_it_and_a_second_delivery_changes_nothing(real: L
         client.branch("1y")
 
 
+def test_branches_whose_dropping_goes_on_in_another_task_are_all_named(real: LiveSystem, client: Client) -> None:
+    name = str(client.branch(30)["branch"])
+    rest = {"namespace": client.namespace, "dropped": ["first"], "asked_by": str(uuid4())}
+    assert real.send("memory.drop_branch", rest).get() == {"dropped": ["first", name]}
+
+
 def test_a_branch_that_another_task_copies_is_waited_for_and_one_that_is_dropped_is_not_made_again(
     real: LiveSystem, client: Client
 ) -> None:

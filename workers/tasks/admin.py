@@ -38,8 +38,9 @@ class BranchPart(contract.MakeBranch):
 
 
 class DropPart(contract.DropBranches):
-    """The erasing of branches, or the rest of it."""
+    """The erasing of branches, or the rest of it after some were `dropped`."""
 
+    dropped: list[Name] = Field(default_factory=list)
     asked_by: Name | None = None
 
 
@@ -91,12 +92,14 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
     if not found and asked.asked_by is None:
         name = asked.namespace
         raise NotFoundError(f"namespace: {name!r} is no branch and has none of that age; see `ebb branch --list`.")
+    dropped = asked.dropped.copy()
     for one in found:
         while branching.drop_facts(context, one):
-            if time.monotonic() > until:
-                hand_over(self, asked, {}, "goes on in another task")
+            if time.monotonic() > until:  # earlier workers reject `dropped`
+                hand_over(self, asked, {"dropped": dropped} if dropped else {}, "goes on in another task")
         branching.drop(context, one)
-    return answered(asked, {"dropped": [one.name for one in found]})
+        dropped.append(one.name)
+    return answered(asked, {"dropped": dropped})
 
 
 @task_of(contract.SETTINGS, contract.ChangeSettings, base=OnceTask)
