@@ -93,7 +93,7 @@ def test_a_batch_whose_worker_ended_before_it_answered_is_answered_by_its_next_d
 
 def test_an_import_that_was_dropped_as_its_caller_gave_up_is_done_when_it_is_sent_again(idle: LiveSystem) -> None:
     task_id, given = str(uuid4()), {"records": stones(30), "namespace": "default"}
-    idle.own_keys.zadd(bulk.RUNNING, {f"other {number}": time.time() + 600 for number in range(9)})
+    idle.own_keys.zadd(bulk.RUNNING, {f"other {number}": time.time() + 75 for number in range(9)})
     idle.start("worker")
     until = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
     idle.control.send_task("memory.bring_back", kwargs=given, task_id=task_id, headers={UNTIL: until})

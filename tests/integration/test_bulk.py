@@ -138,6 +138,15 @@ def test_a_slice_that_was_lost_is_sent_again_and_its_late_message_finds_nothing_
     ]
 
 
+def test_what_was_noted_before_the_clock_was_set_back_holds_no_slot(redis: Redis) -> None:
+    joined(redis, "a", "mira")
+    bulk.note_slots(redis, "one", 1, 0, NOW)
+    (lost,) = bulk.claim(redis, NOW)
+    assert bulk.claim(redis, NOW - 600) == [lost]
+    joined(redis, "b", "ines")
+    assert bulk.claim(redis, NOW - 599) == []
+
+
 def test_a_batch_that_is_there_already_stays_as_it_is(redis: Redis) -> None:
     batch = joined(redis, "a", "mira")
     do(redis, *bulk.claim(redis, NOW))

@@ -129,19 +129,23 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
     return bool(why == b"put")
 
 
+# A lease that ends after more than twice its time, or a report from the future, is void: the clock was set back since.
 # Removing comes first: a full Redis still accepts the later writes of a script that has begun to write.
 CLAIM = """
-    local now = tonumber(ARGV[1])
-    for _, id in ipairs(redis.call('zrangebyscore', KEYS[2], '-inf', now)) do
-        redis.call('zrem', KEYS[2], id)
-        local name = redis.call('hget', ARGV[4] .. id, 'namespace')
-        if name and redis.call('lpush', ARGV[5] .. name, id) == 1 then redis.call('rpush', KEYS[1], name) end
+    local now, lease, running = tonumber(ARGV[1]), tonumber(ARGV[2]), redis.call('zrange', KEYS[2], 0, -1, 'withscores')
+    for i = 1, #running, 2 do
+        local left, id = running[i + 1] - now, running[i]
+        if left <= 0 or left > 2 * lease then
+            redis.call('zrem', KEYS[2], id)
+            local name = redis.call('hget', ARGV[4] .. id, 'namespace')
+            if name and redis.call('lpush', ARGV[5] .. name, id) == 1 then redis.call('rpush', KEYS[1], name) end
+        end
     end
     local slots, reserved, found = 0, 0, redis.call('hgetall', KEYS[3])
     local waits = redis.call('exists', KEYS[4]) == 1
     for i = 2, #found, 2 do
         local children, kept, at = string.match(found[i], '(%d+) (%d+) ([%d.]+)')
-        if now - tonumber(at) < tonumber(ARGV[3]) then
+        if math.abs(now - at) < tonumber(ARGV[3]) then
             slots, reserved = slots + children, reserved + kept
         else
             redis.call('hdel', KEYS[3], found[i - 1])
@@ -154,7 +158,7 @@ CLAIM = """
         local id = redis.call('lpop', ARGV[5] .. name)
         if redis.call('llen', ARGV[5] .. name) > 0 then redis.call('rpush', KEYS[1], name) end
         if id and redis.call('exists', ARGV[4] .. id) == 1 then
-            redis.call('zadd', KEYS[2], now + ARGV[2], id)
+            redis.call('zadd', KEYS[2], now + lease, id)
             local batch = ARGV[4] .. id
             if redis.call('hincrby', batch, 'tries', 1) == 1 then
                 local others = redis.call('llen', KEYS[1]) - (redis.call('lindex', KEYS[1], -1) == name and 1 or 0)
