@@ -5,7 +5,7 @@ sent with the first touch. Touches of the next second wait for a later touch, or
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -98,12 +98,8 @@ def add(redis: Redis, namespace: str, touch: Waiting) -> bool:
 def oldest(redis: Redis, namespace: str) -> dict[bytes, Waiting]:
     """Return the oldest touches of a namespace, as many as are recorded together, by how they are kept."""
     found: Any = redis.zrange(WAITING + namespace, 0, MOST - 1)
-    return {one: _read(json.loads(one)) for one in found}
-
-
-def _read(kept: Mapping[str, Any]) -> Waiting:
-    """Return a touch, without what a later version may have added."""
-    return Waiting(**{name: kept[name] for name in FIELDS})
+    kept = {one: json.loads(one) for one in found}  # possibly with what a later version has added
+    return {one: Waiting(**{name: touch[name] for name in FIELDS}) for one, touch in kept.items()}
 
 
 def finish(redis: Redis, namespace: str, recorded: Iterable[bytes]) -> bool:

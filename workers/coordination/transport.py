@@ -131,7 +131,8 @@ class _OwnChannel:
             raise Empty from None
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
-        _check_open(self)
+        if self.connection is None or self.connection.client is None:  # type: ignore[attr-defined]  # kombu has no types
+            raise RedisConnectionError("This channel's connection was closed before.")
         return super()._connparams(asynchronous)  # type: ignore[misc]  # kombu has no types
 
     def _create_client(self, asynchronous: bool = False) -> Any:
@@ -195,11 +196,6 @@ def install() -> None:
             "sentinel": f"{__name__}:SentinelTransport",
         }
     )
-
-
-def _check_open(channel: Any) -> None:
-    if channel.connection is None or channel.connection.client is None:
-        raise RedisConnectionError("This channel's connection was closed before.")
 
 
 def _check_refusal(error: ResponseError) -> None:
