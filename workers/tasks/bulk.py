@@ -68,8 +68,6 @@ class LaneTask(EbbTask):
         """Release the slot."""
         super().after_return(status, retval, task_id, *rest)
         release_slot(self.request)
-        if self.request.get(LANE) and callbacks.is_followed(self):
-            callbacks.drop(context.redis, task_id)
 
 
 class SliceTask(EbbTask):
@@ -88,6 +86,7 @@ class SliceTask(EbbTask):
 def release_slot(request: Any, **_: Any) -> None:
     """Release the slot of a request, if it has one."""
     if request.get(LANE):
+        callbacks.drop(context.redis, request.id)
         with suppress(RedisError):  # the slot's lease expires
             bulk.drop(context.redis, Batch(request.id, request.task, "", {}))
             send_slices()
@@ -108,7 +107,10 @@ def in_slices(task: Task, asked: Timed) -> dict[str, Any]:
         part = _first(task, batch, slices)
     except RefusedError:  # with a full Redis, batches are processed without the lane
         return {"results": _at_once(task, batch, slices)}
-    answer = _finished(task, batch.id) if part is None else _perform(task, part)
+    if part is None:  # an earlier delivery may have finished it without an answer
+        with redis_needed(task):
+            finished = bulk.finished(context.redis, batch.id)
+    answer = _perform(task, part) if part else {"results": finished[1]} if finished else None
     if answer is None or callbacks.were_sent(context.redis, task):
         leave_answer_to_others(task, f"{len(slices)} slices")
     with redis_needed(task):
@@ -176,13 +178,6 @@ def _answer(task: Task, batch: Batch, answer: dict[str, Any]) -> None:
     with redis_needed(task):
         bulk.drop(context.redis, batch)
         send_slices()
-
-
-def _finished(task: Task, batch: str) -> dict[str, Any] | None:
-    """Return the answer of a batch that an earlier delivery finished without answering."""
-    with redis_needed(task):
-        finished = bulk.finished(context.redis, batch)
-    return None if finished is None else {"results": finished[1]}
 
 
 def _perform(task: Task, part: Slice) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from ebb.contract import recall as contract
 from ebb.contract.faults import show
-from ebb.contract.operation import SHARED, Params, Timed
+from ebb.contract.operation import SHARED, Params, Scoped, Timed
 from ebb.contract.values import FactIds, Flag, Instant, Namespace
 from pydantic import Field
 from redis.exceptions import RedisError
@@ -275,12 +275,6 @@ class Touched(Params):
     deep: Flag = False
 
 
-class InNamespace(Params):
-    """Parameters of a task that another task sends: a namespace."""
-
-    namespace: Namespace
-
-
 @internal("memory.touch", Touched, base=LaneTask, ignore_result=True, **FOLLOW_UP)
 def touch(self: Task, asked: Touched) -> None:
     """Touch recalled facts, once for each task id, and send the regeneration of faded ones."""
@@ -294,8 +288,8 @@ def touch(self: Task, asked: Touched) -> None:
     regenerate_used(asked.namespace, [*faded, *touched.faded])
 
 
-@internal("memory.record_touches", InNamespace, ignore_result=True)
-def record_touches(_: Task, asked: InNamespace) -> None:
+@internal("memory.record_touches", Scoped, ignore_result=True)
+def record_touches(_: Task, asked: Scoped) -> None:
     """Record the oldest touches that wait in a namespace, and send the next task if many more do."""
     waiting = touches.oldest(context.redis, asked.namespace)
     shown = [

@@ -308,8 +308,10 @@ class OnceTask(EbbTask):
         if not task_id:
             return self.run(*args, **kwargs)
         with ExitStack() as stack:
+            alone = True  # without a lock in a full Redis
             try:
-                alone = stack.enter_context(_alone(task_id))
+                with suppress(RefusedError):
+                    alone = stack.enter_context(signals.try_lock(context.redis, f"once:{task_id}", LOCK_SECONDS))
                 noted = signals.done_before(context.redis, task_id)
             except RedisError as error:
                 raise self.retry(exc=UnavailableError(explain(error)), countdown=RETRY_SECONDS) from None
@@ -345,16 +347,6 @@ class OnceTask(EbbTask):
             self.send_event("task-succeeded", result="done before", runtime=0.0)
             raise Ignore
         return noted
-
-
-@contextmanager
-def _alone(task_id: str) -> Iterator[bool]:
-    """Yield whether this delivery holds the task's lock; without a lock in a full Redis the task runs."""
-    with ExitStack() as stack:
-        alone = True
-        with suppress(RefusedError):
-            alone = stack.enter_context(signals.try_lock(context.redis, f"once:{task_id}", LOCK_SECONDS))
-        yield alone
 
 
 def note(task_id: str, answer: dict[str, Any]) -> None:
