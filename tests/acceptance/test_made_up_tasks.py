@@ -182,7 +182,7 @@ GOING_ON: dict[str, dict[str, Any]] = {
     },
     "memory.janitor": {"run": ONE, "asked_by": "a-caller", "after": NAME},
     "memory.branch": {"after": ONE, "pairs": True, "asked_by": "a-caller"},
-    "memory.drop_branch": {"asked_by": "a-caller"},
+    "memory.drop_branch": {"dropped": [NAME], "asked_by": "a-caller"},
     "memory.prune_by_llm": {"run": ONE, "after": ONE},
     "memory.embed_pending": {"after": [1, ONE], "shard": 0},
     "memory.doctor": {
