@@ -153,7 +153,7 @@ class Settings(BaseModel):
     folders: str = Field(
         "", description="folders, with commas, below which workers read registered folders of Markdown; empty: none"
     )
-    folder_minutes: float = Field(5.0, gt=0, le=527_040, description="minutes between two readings of these")
+    folder_minutes: float = Field(5.0, ge=0.1, le=527_040, description="minutes between two readings of these")
     segments: int = Field(64, ge=1, le=1024, description="number of segments over which new facts are spread")
 
     min_relevance: float | None = Field(
@@ -162,7 +162,7 @@ class Settings(BaseModel):
     summary_threshold: int = Field(300, ge=1, description="characters above which a summary is made and injected")
 
     # decay
-    decay_interval_minutes: float = Field(5.0, gt=0, le=527_040, description="minutes between two passes")
+    decay_interval_minutes: float = Field(5.0, ge=0.1, le=527_040, description="minutes between two passes")
     decay_threads: int = Field(3, ge=1, le=64, description="tasks that one large segment is split over")
     decay_ratio: float = Field(1.0, gt=0, le=1, description="share of what is due that one pass takes")
     decay_batch: int = Field(1000, ge=1, le=100_000, description="facts in one transaction of a pass")

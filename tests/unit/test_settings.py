@@ -142,6 +142,11 @@ def test_an_llm_feature_needs_an_endpoint_or_key(wish: str) -> None:
         assert read(**{wish: "true"}, **given)
 
 
+@pytest.mark.parametrize("name", ["EBB_DECAY_INTERVAL_MINUTES", "EBB_FOLDER_MINUTES"])
+def test_an_interval_that_beat_would_take_for_none_is_refused(name: str) -> None:
+    assert "greater than or equal to 0.1" in refused(**{name: "1e-9"})
+
+
 def test_an_unknown_variable_is_refused() -> None:
     assert refused(EBB_TEIR="smart") == (
         "EBB_TEIR is no setting of Ebb. Correct its name or unset it; the manual lists them all."
